@@ -1,6 +1,7 @@
 """The tasks of a backfill DAG. Each task is one stage of a run and has its own process."""
 
 import logging
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,14 @@ DAG_RUN = "dag_run.json"
 """Run file with the DAG run that planned the run last."""
 
 
+@dataclass(frozen=True)
+class PlannedBy:
+    """DAG run that planned a run: the content of DAG_RUN."""
+
+    dag_id: str
+    run_id: str
+
+
 @task
 def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
     """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id.
@@ -97,7 +106,7 @@ def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = N
     notifiers_of(pipeline)
     start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
     run = plan_run(pipeline, start, end, parameters_of(params))
-    run.files.write(DAG_RUN, {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
+    run.files.write(DAG_RUN, asdict(PlannedBy(dag_run.dag_id, dag_run.run_id)))
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
     return run.id

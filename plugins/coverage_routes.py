@@ -4,7 +4,7 @@ Airflow authenticates and authorises every request: who may see the runs of a DA
 calendar call Airflow's public API, which checks the rights of the caller again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +20,11 @@ from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi import Path as PathParameter
 from fastapi.responses import HTMLResponse, RedirectResponse
 from sqlalchemy import select
 
 import storage_connection
-from backfill_tasks import DAG_RUN, dag_ids_of
+from backfill_tasks import DAG_RUN, PlannedBy, dag_ids_of
 from dag_activity import activity_of
 from pipeline_files import load_all
 from recapture.coverage.activity import Activity
@@ -37,14 +36,16 @@ from recapture.coverage.calendar import (
     chosen_range,
     pipelines_page,
     shown_month,
+    shown_parameter,
     summary,
 )
 from recapture.coverage.reading import CoverageReader
 from recapture.coverage.run_page import run_page
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, RecaptureError
+from recapture.errors import DefinitionError, PermanentError, RecaptureError
 from recapture.pages.page import render
-from recapture.run.files import RUN_ID, RunFiles
+from recapture.run.audited import audited
+from recapture.run.files import RunFiles, range_of_run
 from recapture.run.slices import slice_length
 from recapture.storage import in_parallel, open_container
 
@@ -54,15 +55,40 @@ FILES = {
     "manifest.json": "application/json",
 }
 """Run files that a browser may read, with their media types."""
-HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": "frame-ancestors 'self'",
+}
+"""Headers of every response. Airflow shows the pages in frames; other sites may not. A page's own policy adds to it."""
 SANDBOX = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Content-Security-Policy of a run file: it runs no script, and does not count as a page of Airflow."""
 
 Environment = Annotated[Mapping[str, str], Depends(storage_connection.environment)]
-RunId = Annotated[str, PathParameter(pattern=f"^{RUN_ID.pattern}$")]
 MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
 
 pages = FastAPI(title="Recapture", openapi_url=None)
+
+
+@pages.middleware("http")
+async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Reject paths that a database cannot look up, and add the headers to every response."""
+    is_text = all(character >= " " for character in request.url.path)
+    response = await call_next(request) if is_text else _message("No such page", "The address is wrong.", status=400)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _run_id(run: str) -> str:
+    """Return the id of a run in a path. Raise DefinitionError if it is none."""
+    if range_of_run(run) is None:
+        raise DefinitionError(f"{shown_parameter(run)} is not the id of a run: open one from the calendar")
+    return run
+
+
+RunId = Annotated[str, Depends(_run_id)]
 
 
 @pages.exception_handler(RecaptureError)
@@ -93,7 +119,7 @@ def index(request: Request, user: GetUserDep, session: SessionDep, environment: 
             return Summary(reader.pipeline.name, [], str(error))
 
     summaries = in_parallel(summarised, list(zip(readers, activities, strict=True)))
-    return HTMLResponse(pipelines_page(summaries, errors, _root(request)), headers=HEADERS)
+    return HTMLResponse(pipelines_page(summaries, errors, _root(request)))
 
 
 @pages.get("/{dag_id}/", dependencies=MAY_SEE)
@@ -114,7 +140,11 @@ def calendar(
     chosen = chosen_range(from_, to, length)
     coverage = reader.read(datetime.now(UTC), environment, activity_of(session, pipeline))
     only = chosen is not None and chosen.end - chosen.start == length
-    metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
+    metrics, damage = {}, None
+    try:
+        metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
+    except PermanentError as error:
+        damage = str(error)
     content = calendar_page(
         pipeline.name,
         _visible(user),
@@ -130,8 +160,9 @@ def calendar(
             pipeline.approval is not None,
         ),
         {run: _audit_text(_files(pipeline, run, environment)) for run in blocking_runs(coverage.slices, chosen)},
+        damage,
     )
-    return HTMLResponse(content, headers=HEADERS)
+    return HTMLResponse(content)
 
 
 @pages.get("/{dag_id}/runs/{run}/dag-run", dependencies=MAY_SEE)
@@ -140,9 +171,9 @@ def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environme
     files = _files(_reader(dag_id).pipeline, run, environment)
     if not files.exists(DAG_RUN):
         return _message("No DAG run", f"Run {run} was not planned by Airflow, but by the command.", status=404)
-    planned = files.read(DAG_RUN)
+    planned = files.read_as(PlannedBy, DAG_RUN)
     return RedirectResponse(
-        f"{_airflow(request)}/dags/{quote(planned['dag_id'])}/runs/{quote(planned['run_id'], safe='')}"
+        f"{_airflow(request)}/dags/{quote(planned.dag_id, safe='')}/runs/{quote(planned.run_id, safe='')}"
     )
 
 
@@ -151,7 +182,7 @@ def run_with_report(request: Request, dag_id: str, run: RunId, environment: Envi
     """Return the page of a run."""
     pipeline = _reader(dag_id).pipeline
     content = run_page(_files(pipeline, run, environment), pipeline.name, _root(request))
-    return HTMLResponse(content, headers=HEADERS)
+    return HTMLResponse(content)
 
 
 @pages.get("/{dag_id}/runs/{run}/{file}", dependencies=MAY_SEE)
@@ -160,8 +191,8 @@ def run_file(dag_id: str, run: RunId, file: str, environment: Environment) -> Re
     files = _files(_reader(dag_id).pipeline, run, environment)
     content = files.container.read_current(files.name(file)) if file in FILES else None
     if content is None:
-        return _message("No such file", f"Run {run} has no {file}.", status=404)
-    return Response(content, media_type=FILES[file], headers=HEADERS | {"Content-Security-Policy": SANDBOX})
+        return _message("No such file", f"Run {run} has no file {shown_parameter(file)}.", status=404)
+    return Response(content, media_type=FILES[file], headers={"Content-Security-Policy": SANDBOX})
 
 
 @pages.get("/{dag_id}/dag-runs/{dag_run_id:path}", dependencies=MAY_SEE)
@@ -169,28 +200,34 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     """Return the tab of a DAG run."""
     reader = _readers()[0].get(dag_id.partition(".")[0])
     if reader is None:
-        return _message("No pipeline", f"The DAG {dag_id} is not that of a pipeline.")
+        return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} is not that of a pipeline.")
     if run := _planned_run(session, dag_id, dag_run_id):
         files = _files(reader.pipeline, run, environment)
-        return HTMLResponse(run_page(files, reader.pipeline.name, _root(request)), headers=HEADERS)
+        return HTMLResponse(run_page(files, reader.pipeline.name, _root(request)))
     params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
     chosen = {name: params[name] for name in ("from", "to") if params.get(name)}
-    address = f"{_root(request)}/{reader.pipeline.name}/?{urlencode(chosen)}"
+    address = f"{_root(request)}/{reader.pipeline.name}/?{urlencode(chosen, errors='replace')}"
     text = "This DAG computes no slices." if "." in dag_id else "This DAG run has not planned a run yet."
     return _message(dag_id, text, links=[("Calendar", address)])
 
 
 def _audit_text(files: RunFiles) -> str:
-    """Return what the audit of a run said; nothing if it cannot be read any more."""
-    return str(files.read("audit.json")["text"]) if files.exists("audit.json") else ""
+    """Return what the audit of a run said, or why it cannot be read; nothing if it is gone."""
+    try:
+        audit = audited(files)
+    except PermanentError as error:
+        return f"FAILED  {error}"
+    return "" if audit is None else audit.text
 
 
 def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:
-    """Return the run that a DAG run planned; None if it has not planned one."""
+    """Return the run that a DAG run planned; None if it has not planned one, or does not exist."""
+    if not dag_run_id:
+        return None
     query = XComModel.get_many(run_id=dag_run_id, key="return_value", task_ids="plan", dag_ids=dag_id, limit=1)
     found = session.scalar(query)
     value = None if found is None else XComModel.deserialize_value(found)
-    return value if isinstance(value, str) and RUN_ID.fullmatch(value) else None
+    return value if isinstance(value, str) and range_of_run(value) else None
 
 
 def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> dict[str, str | None]:
@@ -221,7 +258,9 @@ def _visible(user: GetUserDep) -> list[str]:
 def _reader(name: str) -> CoverageReader:
     readers, _ = _readers()
     if name not in readers:
-        raise DefinitionError(f"no pipeline file under {_folder()} is named {name}: see the import errors of the DAGs")
+        raise DefinitionError(
+            f"no pipeline file under {_folder()} is named {shown_parameter(name)}: see the import errors of the DAGs"
+        )
     return readers[name]
 
 
@@ -260,4 +299,4 @@ def _message(
     title: str, text: str, kind: str = "", links: Sequence[tuple[str, str]] = (), status: int = 200
 ) -> Response:
     content = render("recapture.coverage", "message.html", title=title, text=text, kind=kind, links=links)
-    return HTMLResponse(content, status, headers=HEADERS)
+    return HTMLResponse(content, status)

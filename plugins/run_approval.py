@@ -35,6 +35,7 @@ class RunApproval(HITLOperator):
         """Return the audit's result if the run passed or this audit was approved already. Otherwise ask a person."""
         from recapture.run import planned
         from recapture.run.approval import APPROVED, approval_of
+        from recapture.run.audited import AUDIT, Audited
 
         if self.audited["verdict"] != "failed":
             return dict(self.audited)
@@ -42,7 +43,7 @@ class RunApproval(HITLOperator):
         if approval_of(run.files) is not None:
             return {**self.audited, "verdict": APPROVED}
         self.subject = f"Publish {run.pipeline.name} {run.id} although its audit stopped it?"
-        self.body = _body(run.files.read("audit.json")["text"])
+        self.body = _body(run.files.read_as(Audited, AUDIT).text)
         super().execute(context)
         raise AssertionError("unreachable: the task waits for an answer")
 

@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.chaos.command import Held, Storage, shown
-from tests.storage.fault_proxy import Fault, FaultProxy, answered, cut, edited, forgotten, lost, overstated, reset
+from tests.storage.fault_proxy import (
+    Fault,
+    FaultProxy,
+    answered,
+    cut,
+    edited,
+    forgotten,
+    lost,
+    overstated,
+    portal,
+    reset,
+)
 
 AT_ONCE = 2
 """Number of commands that run side by side."""
@@ -33,6 +44,7 @@ WRITING: dict[str, tuple[Fault, int | None]] = {
 }
 READING: dict[str, tuple[Fault, int | None]] = {
     **{name: WRITING[name] for name in ("500 once", "500 always", "403", "404", "reset once")},
+    "a page of the network once": (portal(), ONCE),
     "cut once": (cut(0.5), ONCE),
     "cut always": (cut(0.5), ALWAYS),
     "half, consistent length": (edited(lambda body: body[: len(body) // 2], "content-md5"), ALWAYS),

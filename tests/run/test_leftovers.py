@@ -1,5 +1,6 @@
 """The leftovers of a killed run are named and removed by the next run of the same slices, and by no other."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from recapture.run import scratch
 from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.storage import open_container
 from recapture.storage.locks import locked
+from tests.conftest import Python
 from tests.worlds import World, at
 
 RUN = "20240301T100000Z-20240301T120000Z-0123456789ab"
@@ -107,3 +109,44 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_run_of_the_same_slice
     assert remove_leftovers(another.define(), RUN) == []
     assert remove_leftovers(pipeline, RUN) == [f"{folder}, a folder of temporary files"]
     assert not folder.exists()
+
+
+def test_what_is_not_a_folder_of_ours_is_neither_opened_nor_removed(world: World, tmp_path: Path) -> None:
+    pipeline = world.define()
+    prefix = world.home / f"recapture-{scratch_name(pipeline, RUN)}-"
+    target = tmp_path / "target"
+    target.mkdir()
+    pipe, link, file = (Path(f"{prefix}{name}") for name in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    file.touch()
+    os.mkfifo(unfinished(world.table / "slice_start=20240301T100000Z").with_name(".recapture-1.tmp"))
+    unfinished(world.table / "slice_start=20240301T100000Z").unlink()
+    assert remove_leftovers(pipeline, RUN) == []
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert target.is_dir()
+    assert file.is_file()
+
+
+def test_a_folder_that_cannot_be_removed_is_not_said_to_be(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = world.define()
+    Path(world.home / f"recapture-{scratch_name(pipeline, RUN)}-x").mkdir()
+    monkeypatch.setattr("shutil.rmtree", lambda *arguments, **named: None)
+    assert remove_leftovers(pipeline, RUN) == []
+
+
+def test_what_a_killed_run_left_of_its_workers_is_removed_by_the_next_one(python: Python) -> None:
+    script = (
+        "import os, signal, sys; from recapture.run.workers import prepare, stop\n"
+        "prepare()\n"
+        "print(*os.listdir(os.environ['TMPDIR']), flush=True)\n"
+        "if sys.argv[1] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if sys.argv[1] == 'stopped': stop(); os._exit(0)\n"
+    )
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # its path is short enough for a socket
+        left = python("-c", script, "killed", TMPDIR=folder).stdout.decode().split()
+        assert os.listdir(folder) == left != []
+        for end in ("stopped", "ended"):
+            python("-c", script, end, TMPDIR=folder)
+            assert os.listdir(folder) == []

@@ -4,9 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from multiprocessing import active_children
+from multiprocessing import active_children, forkserver
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from recapture.errors import RunError
 from recapture.run import local
 from recapture.run.local import compute, cores_of
 from recapture.run.plan import plan_run
-from recapture.run.workers import Workers, workers
+from recapture.run.workers import Workers, prepare, workers
 from tests.paths import ROOT
 from tests.worlds import TEN, World, at, published, steady
 
@@ -99,6 +100,20 @@ def test_the_end_of_a_worker_stops_the_run_and_says_what_to_do(world: World, tmp
             compute(started, run, tmp_path, kill)
 
 
+def test_the_end_of_the_fork_server_while_workers_start_is_one_line() -> None:
+    prepare()
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    os.kill(server, signal.SIGSTOP)
+    killer = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
+    killer.start()
+    started = workers(2)
+    with pytest.raises(RunError, match=r"^the workers could not be started, because the process that forks them ended"):
+        started.__enter__()
+    killer.join()
+    with workers(1):
+        """The next workers are forked from another server."""
+
+
 def test_the_processes_end_with_the_context_even_if_they_are_busy() -> None:
     others = set(active_children())
     began = time.monotonic()
@@ -110,8 +125,9 @@ def test_the_processes_end_with_the_context_even_if_they_are_busy() -> None:
 
 BUSY = """
 import signal
+import threading
 import time
-from multiprocessing import active_children
+from multiprocessing import active_children, forkserver
 from recapture.run.workers import workers
 
 if __name__ == "__main__":

@@ -105,8 +105,13 @@ def lost(exchange: Exchange) -> None:
 
 def forgotten(exchange: Exchange) -> Answer:
     """Acknowledge a write that the emulator never sees."""
-    modified = "Fri, 01 Mar 2024 12:00:00 GMT"
-    return Answer(201, {"etag": '"0x1"', "last-modified": modified, "x-ms-request-server-encrypted": "true"})
+    version = {"etag": '"0x1"', "last-modified": "Fri, 01 Mar 2024 12:00:00 GMT"}
+    return Answer(201, version | {"x-ms-request-id": "1", "x-ms-request-server-encrypted": "true"})
+
+
+def portal(page: bytes = b"<html><body>Sign in</body></html>", kind: str = "text/html") -> Fault:
+    """Answer every request with a page, as the network of a hotel does; the emulator does not see it."""
+    return lambda exchange: Answer(200, {"content-type": kind, "date": "Fri, 01 Mar 2024 12:00:00 GMT"}, page)
 
 
 def cut(share: float = 0.5) -> Fault:

@@ -1,5 +1,7 @@
 """Messages when the service fails: one line with what failed and why, and nothing that the libraries say."""
 
+import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,10 +12,10 @@ import pytest
 from azure.core.pipeline.transport import HttpTransport
 
 from recapture.errors import RunError, SetupError
-from recapture.storage import open_container
+from recapture.storage import open_container, pages
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.delta import File, OpenTable, Table
-from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, reset
+from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, portal, reset
 
 ADVICE = "check AZURE_STORAGE_CONNECTION_STRING and its permissions"
 GARBLED = (
@@ -60,10 +62,122 @@ def test_a_listing_that_cannot_be_read_is_reported(proxy: FaultProxy, url: str, 
     assert message_of(lambda: list(open_container(url).list())) == f"cannot list {url}: {GARBLED}"
 
 
+FOREIGN = (
+    "something else answered in place of Azure Storage, such as the sign-in page of a network or a proxy; sign in, or "
+    "let requests to the storage account pass, then run the same command again"
+)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        portal(),
+        portal(b"<!DOCTYPE html><meta charset=utf-8><p>Welcome &nbsp; <b>back<br>"),
+        portal(kind="application/xml"),
+        portal(b'{"login": "please"}', "application/json"),
+        portal(b"", "text/plain"),
+    ],
+    ids=["a page", "a page that is not XML", "a page sent as XML", "JSON", "nothing"],
+)
+def test_a_page_of_the_network_is_not_taken_for_an_answer(proxy: FaultProxy, url: str, fault: Any) -> None:
+    container = open_container(url)
+    blob, _ = container.list()
+    opened = OpenTable(table(f"{url}/t"))
+    opened.create()
+    proxy.inject(fault)
+    calls: dict[str, Callable[[], object]] = {
+        f"list {url}": lambda: list(container.list()),
+        f"list {url} ": lambda: list(container.list_folders("")),
+        f"list {url}  ": container.clock,
+        f"read a from {url}": lambda: container.read(blob),
+        f"read b from {url}": lambda: container.read_current("b"),
+        f"write c to {url}": lambda: container.write("c", b"c"),
+        f"write d to {url}": lambda: container.create("d", b"d"),
+    }
+    for action, call in calls.items():
+        assert message_of(call) == f"cannot {action.rstrip()}: {FOREIGN}"
+    assert message_of(lambda: OpenTable(table(f"{url}/t"))) == f"cannot use the table {url}/t: {FOREIGN}"
+    proxy.clear()
+    proxy.inject(fault, "write")
+    assert message_of(lambda: commit(opened)) == f"cannot use the table {url}/t: {FOREIGN}"
+
+
+def test_a_sign_in_page_ends_a_listing_without_retries(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(portal(), "list")
+    message_of(lambda: list(open_container(url).list()))
+    assert len(proxy.requested("list")) == 1
+
+
+ENDLESS = (
+    "the list repeats itself, or page after page has nothing new; run the same command again, and if it recurs, check "
+    "the storage account and any proxy on the way"
+)
+
+
+def with_next_page(marker: Callable[[], str], names: bool = True) -> Any:
+    """Return a fault: the list goes on at a marker, with the same blobs or without any."""
+
+    def edit(body: bytes) -> bytes:
+        start, _, rest = body.partition(b"<NextMarker")
+        if not names:
+            start = re.sub(rb"<Blobs>.*</Blobs>", b"<Blobs/>", start)
+        end = rest[rest.index(b"</EnumerationResults") :]
+        return start + f"<NextMarker>{marker()}</NextMarker>".encode() + end
+
+    return edited(edit)
+
+
+def counted() -> Callable[[], str]:
+    """Return a function that returns another number each time."""
+    numbers = itertools.count()
+    return lambda: str(next(numbers))
+
+
+@pytest.mark.parametrize(
+    ("fault", "most"),
+    [
+        (with_next_page(lambda: "again", names=False), 2),
+        (with_next_page(lambda: "again"), 2),
+        (with_next_page(counted()), 2),
+        (with_next_page(counted(), names=False), 21),
+    ],
+    ids=["the same empty page", "the same page", "the same page with other markers", "empty pages with other markers"],
+)
+def test_a_list_without_end_is_reported(
+    proxy: FaultProxy, url: str, fault: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGES_WITHOUT_PROGRESS", 20)
+    proxy.inject(fault, "list")
+    assert message_of(lambda: list(open_container(url).list())) == f"cannot list {url}: {ENDLESS}"
+    assert len(proxy.requested("list")) == most
+
+
+@pytest.mark.parametrize("marker", [lambda: "again", counted()], ids=["one marker", "other markers"])
+def test_a_list_of_folders_without_end_is_reported(
+    azure: Any, proxy: FaultProxy, url: str, marker: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PAGES_WITHOUT_PROGRESS", 20)
+    azure.client.upload_blob("0/a", b"a")
+    proxy.inject(with_next_page(marker), "list")
+    assert message_of(lambda: list(open_container(url).list_folders(""))) == f"cannot list {url}: {ENDLESS}"
+    assert len(proxy.requested("list")) <= 22
+
+
+def test_a_blob_that_is_listed_twice_is_reported(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(edited(lambda body: re.sub(rb"(<Blob>.*?</Blob>)", rb"\1\1", body)), "list")
+    assert message_of(lambda: list(open_container(url).list())) == f"cannot list {url}: {ENDLESS}"
+
+
+def test_empty_pages_are_passed_over(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(with_next_page(counted(), names=False), "list", times=3)
+    proxy.inject(edited(lambda body: body), "list")
+    assert [blob.name for blob in open_container(url).list()] == ["a", "b"]
+
+
 def test_nothing_that_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
     proxy.inject(overstated(100), "list", times=1)
     proxy.inject(edited(lambda body: b"<" + body[:100]), "list")
-    listing = f"from recapture.storage import open_container; list(open_container({url!r}).list())"
+    listing = f"from recapture.storage import open_container, pages; list(open_container({url!r}).list())"
     failing = f"try:\n    {listing.partition('; ')[2]}\nexcept Exception: pass"
     completed = subprocess.run(
         [sys.executable, "-c", f"{listing.partition('; ')[0]}\n{failing}"], capture_output=True, text=True, check=True

@@ -50,12 +50,13 @@ class Activity:
         return self.schedule_start is not None and start >= self.schedule_start
 
 
-def newest_runs(runs: Iterable[DagRun], length: int) -> dict[int, DagRun]:
+def newest_runs(runs: Iterable[DagRun], first: int, last_end: int, length: int) -> dict[int, DagRun]:
     """Return the newest run of each slice, by the start of the slice; a run that has not ended comes first.
 
-    `length` is that of a slice, in ticks.
+    `first` is the start of the first slice, `last_end` the end of the last one, and `length` that of a slice; in ticks.
     """
     newest: dict[int, DagRun] = {}
     for run in sorted(runs, key=lambda run: (run.is_active, run.began)):
-        newest.update(dict.fromkeys(range(run.start, run.end, length), run))
+        start = max(run.start, first + (run.start - first) % length)
+        newest.update(dict.fromkeys(range(start, min(run.end, last_end), length), run))
     return newest

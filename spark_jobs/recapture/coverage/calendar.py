@@ -26,6 +26,7 @@ SIGNS = {
     State.FAILED: "⚠",
     State.STALE: "↻",
     State.OUTDATED: "≠",
+    State.UNCHECKED: "~",
     State.MISSING: "\N{EN DASH}",
     State.PAUSED: "‖",
     State.RUNNING: "▸",
@@ -42,6 +43,7 @@ KINDS = {
     State.FAILED: "bad",
     State.STALE: "stale",
     State.OUTDATED: "stale",
+    State.UNCHECKED: "stale",
     State.MISSING: "missing",
     State.PAUSED: "missing",
     State.RUNNING: "waiting",
@@ -62,6 +64,7 @@ FIRST_STATES = (
     State.FAILED,
     State.STALE,
     State.OUTDATED,
+    State.UNCHECKED,
     State.MISSING,
     State.PAUSED,
     State.WARNINGS,
@@ -72,6 +75,10 @@ FIRST_STATES = (
 """States that a reader looks at first, in this order."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of these states."""
+_YEARS = range(1970, 2970)
+"""Years that the calendar shows."""
+_SHOWN_CHARACTERS = 40
+"""Number of characters of a wrong parameter that a message shows."""
 _URGENCY = {state: number for number, state in enumerate(State)}
 
 
@@ -213,7 +220,10 @@ def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None
         try:
             bound = ticks.from_datetime(ticks.parse_utc(text or ""))
         except ValueError:
-            raise DefinitionError(f"{name} is {text!r}: write a time such as 2026-03-01T06:00:00Z") from None
+            raise DefinitionError(
+                f"{name} is {shown_parameter(text)}: write a time such as 2026-03-01T06:00:00Z"
+            ) from None
+        _require_year(name, text or "", ticks.to_datetime(bound).year)
         if bound % length:
             hours = length // ticks.from_seconds(3600)
             raise DefinitionError(f"{name} {text} is not on a slice border: slices last {hours} h, from midnight UTC")
@@ -225,15 +235,31 @@ def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None
 
 def shown_month(month: str | None, chosen: Range | None, coverage: Coverage) -> date:
     """Return the first day of the month to show: the named one, that of the chosen slices, or the newest one."""
-    try:
-        if month:
-            return datetime.strptime(month, "%Y-%m").date()
-    except ValueError:
-        raise DefinitionError(f"the month is {month!r}: write one such as 2026-03") from None
+    if month:
+        try:
+            named = datetime.strptime(month, "%Y-%m").date()
+        except ValueError:
+            raise DefinitionError(f"the month is {shown_parameter(month)}: write one such as 2026-03") from None
+        _require_year("the month", month, named.year)
+        return named
     if chosen is not None:
         return _day(chosen.start).replace(day=1)
     held = [state for state in coverage.slices if state.run or state.blocked_run]
     return _day(held[-1].start if held else ticks.from_datetime(datetime.now(UTC))).replace(day=1)
+
+
+def _require_year(name: str, text: str, year: int) -> None:
+    """Raise DefinitionError if the calendar does not show the year."""
+    if year not in _YEARS:
+        raise DefinitionError(
+            f"{name} is {shown_parameter(text)}: the calendar shows the years {_YEARS[0]} to {_YEARS[-1]}"
+        )
+
+
+def shown_parameter(text: str | None) -> str:
+    """Return a wrong part of a page's address as a message shows it."""
+    text = text or ""
+    return repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}…"
 
 
 def calendar_page(
@@ -246,11 +272,12 @@ def calendar_page(
     length: int,
     access: Access,
     audits: Mapping[str, str] = MappingProxyType({}),
+    damage: str | None = None,
 ) -> bytes:
     """Return the page.
 
     `metrics` are those of the chosen slice, if it is one. `length` is that of a slice, in ticks. `audits` has what the
-    audits of runs said, by run: see `blocking_runs`.
+    audits of runs said, by run: see `blocking_runs`. `damage` says why there are no metrics, if a file is damaged.
     """
     days = _by_day(coverage.slices)
     counts = Counter(state.state for state in coverage.slices)
@@ -280,6 +307,7 @@ def calendar_page(
         newest=next((_link(state) for state in reversed(coverage.slices) if state.run), None),
         changes=coverage.changes,
         problem=coverage.problem,
+        damage=damage,
         script=script(),
         script_hash=script_hash(),
     )

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.coverage.activity import Activity
 from recapture.coverage.states import NO_ACTIVITY, SliceState, slice_states
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
-from recapture.errors import RecaptureError
+from recapture.errors import PermanentError, RecaptureError
 from recapture.quality.metrics import TABLE_SCHEMA
 from recapture.run.changed import Changes
 from recapture.run.outdated import parts_of
@@ -23,7 +25,7 @@ from recapture.run.progress import first_incomplete
 from recapture.run.slice_state import read_findings
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.storage import open_container
+from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable, Table
 from recapture.table.files import read_slice_file
 from recapture.time_model import ticks
@@ -87,15 +89,16 @@ class CoverageReader:
     def metrics(
         self, output: Output, slice_start: str, environment: Mapping[str, str] = os.environ
     ) -> dict[str, float | None]:
-        """Return the metrics of an output's slice over all partitions, by name; none if nothing is published."""
+        """Return the metrics of an output's slice over all partitions, by name; none if nothing is published.
+
+        Raise PermanentError if their file is gone or damaged.
+        """
         with self._lock:
             table = self._open(Table(output.metrics_table, TABLE_SCHEMA), environment)
             container, held = open_container(output.metrics_table, environment), table.held([slice_start])
             values: dict[str, list[float | None]] = {}
             for file in held.get(slice_start, ()):
-                content = read_slice_file(container, file.path)
-                rows = [] if content is None else pq.read_table(io.BytesIO(content)).to_pylist()
-                for row in rows:
+                for row in _rows(container, file.path):
                     values.setdefault(row["metric"], []).append(row["value"])
         return {name: COMBINED.get(name, sum)(of_metric) for name, of_metric in values.items()}
 
@@ -123,3 +126,14 @@ class CoverageReader:
         start = None if incomplete is None else incomplete.start
         self._progress = time.monotonic(), last_end, start
         return start
+
+
+def _rows(container: Container, path: str) -> list[dict[str, Any]]:
+    """Return the rows of a file. Raise PermanentError if it is gone or damaged."""
+    content = read_slice_file(container, path)
+    try:
+        if content is not None:
+            return pq.read_table(io.BytesIO(content), columns=["metric", "value"]).to_pylist()
+    except pa.ArrowException:
+        pass
+    raise PermanentError(f"{path} in {container.url} is gone or damaged: restore it, or backfill the slice again")

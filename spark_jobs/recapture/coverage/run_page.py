@@ -2,9 +2,11 @@
 
 from urllib.parse import urlencode
 
+from recapture.errors import PermanentError
 from recapture.pages.page import render
 from recapture.run.approval import APPROVED, approval_of
-from recapture.run.files import RUN_ID, RunFiles
+from recapture.run.audited import audited
+from recapture.run.files import RunFiles, range_of_run
 from recapture.time_model import ticks
 
 _SENTENCES = {
@@ -14,17 +16,22 @@ _SENTENCES = {
     APPROVED: ("warning", "The audit stopped the run, and a person approved it."),
     None: ("", "The run has not been audited yet."),
 }
+_UNREADABLE = ("bad", "It is not known what became of the run: a file of it is damaged.")
 
 
 def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
     """Return the page of a run. `root` is the path under which the pages are served."""
-    audited = files.read("audit.json") if files.exists("audit.json") else {}
-    verdict = audited.get("verdict")
-    approval = approval_of(files) if verdict == "failed" else None
-    kind, sentence = _SENTENCES[APPROVED if approval else verdict]
-    match = RUN_ID.fullmatch(files.id)
-    assert match is not None
-    start, end = (ticks.to_text(ticks.from_compact_text(text)) for text in match.groups())
+    audit, approval, problem = None, None, None
+    try:
+        audit = audited(files)
+        approval = approval_of(files) if audit and audit.verdict == "failed" else None
+    except PermanentError as error:
+        problem = str(error)
+    verdict = audit.verdict if audit else None
+    kind, sentence = _UNREADABLE if problem else _SENTENCES[APPROVED if approval else verdict]
+    range_ = range_of_run(files.id)
+    assert range_ is not None
+    start, end = map(ticks.to_text, range_)
     return render(
         "recapture.coverage",
         "run.html",
@@ -34,8 +41,9 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         end=end,
         kind=kind,
         sentence=sentence,
-        reason=audited.get("reason"),
-        audit_text=audited.get("text"),
+        reason=audit and audit.reason,
+        audit_text=audit and audit.text,
+        problem=problem,
         approval=None if approval is None else approval.to_dict(),
         has_report=files.exists("report.html"),
         files=f"{root}/{pipeline}/runs/{files.id}",

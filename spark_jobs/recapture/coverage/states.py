@@ -9,9 +9,12 @@ from recapture.run.slice_state import Findings, State
 from recapture.time_model import ticks
 
 NO_ACTIVITY = Activity()
+MOST_UNPUBLISHED = 20_000
+"""Number of slices before now of which DAG runs and the schedule say something: two years of hours.
 
-
-CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.OUTDATED, State.MISSING)
+A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
+"""
+CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
 """States that a run may end. While one is active, its state is shown instead."""
 
 
@@ -60,10 +63,10 @@ def slice_states(
     the last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that
     Capture may not have written; all in ticks.
     """
-    first = _first(entries, findings.blocked, activity)
+    first = _first(entries, findings.blocked, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
-    newest = newest_runs(activity.runs, length)
+    newest = newest_runs(activity.runs, first, last_end, length)
     states = []
     for start in range(first, last_end, length):
         slice_start = ticks.to_text(start)
@@ -91,12 +94,15 @@ def slice_states(
     return states
 
 
-def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Activity) -> int | None:
-    """Return the start of the first slice of which something is known, in ticks; None if nothing is."""
+def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Activity, oldest: int) -> int | None:
+    """Return the start of the first slice of which something is known, in ticks; None if nothing is.
+
+    `oldest` is the start of the first slice of which DAG runs and the schedule say something.
+    """
     published_or_blocked = sorted((*entries, *blocked))[:1]
     known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
-    known += [run.start for run in activity.runs if run.state is not RunState.SUCCESS]
-    known += [] if activity.schedule_start is None else [activity.schedule_start]
+    known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
+    known += [] if activity.schedule_start is None else [max(activity.schedule_start, oldest)]
     return min(known, default=None)
 
 

@@ -11,7 +11,7 @@ from recapture.run.outdated import is_outdated
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
 
-SHOWN_INSTEAD = (State.BLOCKED, State.STALE, State.OUTDATED)
+SHOWN_INSTEAD = (State.BLOCKED, State.STALE, State.OUTDATED, State.UNCHECKED)
 """States that a report shows instead of the verdict of the audit."""
 
 

@@ -1,6 +1,7 @@
 """A person's decision to publish a run that its audit stopped, in the run files."""
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime
 
 from recapture.errors import RunError
@@ -12,6 +13,17 @@ APPROVED = "approved"
 """Quality of slices that were published by a person's decision."""
 
 
+@dataclass(frozen=True)
+class _Written:
+    """Content of the file."""
+
+    audit: str
+    """Digest of the audit that was approved."""
+    by: str
+    at: datetime
+    reason: str
+
+
 def approve(run: PlannedRun, approval: Approval) -> None:
     """Write the approval of a run's audit to `approval.json`. It does not cover another audit of the run."""
     run.files.write("approval.json", approval.to_dict() | {"audit": _audit_digest(run.files)})
@@ -21,10 +33,8 @@ def approval_of(files: RunFiles) -> Approval | None:
     """Return the approval of a run's audit; None if nobody approved it, or only an earlier audit of the run."""
     if not files.exists("approval.json"):
         return None
-    written = files.read("approval.json")
-    if written["audit"] != _audit_digest(files):
-        return None
-    return Approval(written["by"], datetime.fromisoformat(written["at"]), written["reason"])
+    written = files.read_as(_Written, "approval.json")
+    return Approval(written.by, written.at, written.reason) if written.audit == _audit_digest(files) else None
 
 
 def _audit_digest(files: RunFiles) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recapture.run.files import FOLDER, RUN_ID
+from recapture.run.files import FOLDER, range_of_run
 from recapture.run.planned import PlannedRun
 from recapture.run.tables import tables_of
 from recapture.storage import Container
@@ -36,9 +36,9 @@ def blocks_in(container: Container) -> list[Block]:
     """Return the runs that their audits stopped, oldest first; `container` is the first output's table."""
     blocks = []
     for blob in container.list(_FILES):
-        if match := RUN_ID.fullmatch(blob.name.removeprefix(_FILES)):
-            start, end = map(ticks.from_compact_text, match.groups())
-            blocks.append(Block(match[0], start, end, blob.last_modified))
+        run = blob.name.removeprefix(_FILES)
+        if range_ := range_of_run(run):
+            blocks.append(Block(run, *range_, blob.last_modified))
     return sorted(blocks, key=lambda block: block.at)
 
 

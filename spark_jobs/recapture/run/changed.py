@@ -1,10 +1,12 @@
 """Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive import pinning
 from recapture.archive.definitions import InputDefinition
@@ -12,15 +14,15 @@ from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedSlice
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import RunError
-from recapture.run.files import FOLDER
+from recapture.errors import PermanentError, RunError
+from recapture.run.files import FOLDER, DamagedFileError, content_of
 from recapture.run.planned import files_of
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
 from recapture.time_model import ticks
-from recapture.versions import FORMAT, require_format
+from recapture.versions import FORMAT
 
 _FILE = f"{FOLDER}/changed.json"
 
@@ -36,8 +38,14 @@ class Changes:
     start: str | None = None
     """Start of the range of the last check, ISO 8601."""
     end: str | None = None
-    unknown: Collection[str] = ()
+    unknown: tuple[str, ...] = ()
     """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
+    problem: str | None = None
+    """Why nothing is known of what the checks found; None if it is."""
+
+    def can_tell(self, start: str) -> bool:
+        """Return whether the slice would be known to be stale if the last check had found it so."""
+        return self.problem is None and start not in self.unknown
 
     def covers(self, start: str, end: str) -> bool:
         """Return whether the last check compared all slices of a range; the bounds are ISO 8601."""
@@ -47,13 +55,17 @@ class Changes:
 
 
 def read_changes(container: Container) -> Changes:
-    """Return what the checks found; `container` is the first output's table."""
+    """Return what the checks found; `container` is the first output's table. Raise PermanentError if it is damaged."""
     content = container.read_current(_FILE)
     if content is None:
         return Changes()
-    document = json.loads(content)
-    require_format(document.get("format"), FORMAT, _FILE)
-    return Changes(**document["content"])
+    try:
+        return TypeAdapter(Changes).validate_python(content_of(content, f"{container.url}/{_FILE}"))
+    except (DamagedFileError, ValidationError):
+        raise PermanentError(
+            f"{container.url}/{_FILE}, the record of the checks for changed blobs, is damaged: restore it, or delete "
+            "it and check all published slices again"
+        ) from None
 
 
 def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:

@@ -4,10 +4,11 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
@@ -19,8 +20,19 @@ from recapture.time_model.slices import Slice
 from recapture.versions import FORMAT, require_format
 
 FOLDER = "_recapture"
-RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}")
+RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}", re.ASCII)
 """Id of a run: start and end of its range, and the digest of what it reads and computes."""
+
+Value = TypeVar("Value")
+
+
+def range_of_run(run: str) -> tuple[int, int] | None:
+    """Return the start and the end of a run's range, in ticks; None if this is not the id of a run."""
+    match = RUN_ID.fullmatch(run)
+    try:
+        return match and (ticks.from_compact_text(match[1]), ticks.from_compact_text(match[2]))
+    except ValueError:  # such as the 99th of a month
+        return None
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,25 @@ class StagedSlice:
     rows: int
     unanchored: int
     """Number of rows that are sessions cut by the rule for sparse streams."""
+
+
+class DamagedFileError(Exception):
+    """A file that is not what Recapture wrote."""
+
+
+def content_of(document: bytes, what: str) -> Any:
+    """Return the content of a JSON file of Recapture; `what` names it.
+
+    Raise FormatError if another version wrote it, and DamagedFileError if none did.
+    """
+    try:
+        value = json.loads(document)
+    except (ValueError, RecursionError):
+        raise DamagedFileError from None
+    require_format(value.get("format") if isinstance(value, dict) else None, FORMAT, what)
+    if "content" not in value:
+        raise DamagedFileError
+    return value["content"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +109,13 @@ class RunFiles:
         """Return what a stage wrote with `write`. Raise RunError also if it has another format."""
         return self._document(file, self._content(self.name(file)))
 
+    def read_as(self, type_: type[Value], file: str) -> Value:
+        """Return what a stage wrote with `write`, as a type. Raise PermanentError also if it has another form."""
+        try:
+            return TypeAdapter(type_).validate_python(self.read(file))
+        except ValidationError:
+            raise self._damaged(file) from None
+
     def find(self, file: str) -> Any:
         """Return what a stage wrote with `write`; None if there is no such file. Raise FormatError as `read` does."""
         content = self.container.read_current(self.name(file))
@@ -113,10 +151,15 @@ class RunFiles:
         return None
 
     def _document(self, file: str, content: bytes) -> Any:
-        document = json.loads(content)
-        number = document.get("format") if isinstance(document, dict) else None
-        require_format(number, FORMAT, f"{file} of run {self.id}")
-        return document["content"]
+        try:
+            return content_of(content, f"{file} of run {self.id}")
+        except DamagedFileError:
+            raise self._damaged(file) from None
+
+    def _damaged(self, file: str) -> PermanentError:
+        return PermanentError(
+            f"{file} of run {self.id} under {self.container.url} is damaged: restore it, or plan the range again"
+        )
 
     def _content(self, name: str) -> bytes:
         content = self.container.read_current(name)

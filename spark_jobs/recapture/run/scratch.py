@@ -3,7 +3,9 @@
 If a run is killed, the next run of the same name removes its folder.
 """
 
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +27,7 @@ def temporary_folder() -> Path:
 
 @contextmanager
 def scratch_folder(name: str) -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it in the end."""
+    """Make a folder for temporary files that only this user can enter, and remove it in the end."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=temporary_folder()))
         with locked(folder) as ours:
@@ -39,11 +41,20 @@ def scratch_folder(name: str) -> Iterator[Path]:
 
 
 def remove_abandoned(name: str) -> list[Path]:
-    """Remove the folders of this name whose runs have ended without removing them; return their paths."""
+    """Remove the folders of this name whose runs have ended without removing them; return their paths.
+
+    Others may use the folder for temporary files: what another user owns, or what is not a folder, is left alone.
+    """
     removed = []
     for folder in sorted(temporary_folder().glob(f"{_PREFIX}{name}-*")):
         with locked(folder) as abandoned:
-            if abandoned and folder.is_dir():
+            if abandoned and _is_own_folder(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-                removed.append(folder)
+                if not folder.exists():
+                    removed.append(folder)
     return removed
+
+
+def _is_own_folder(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

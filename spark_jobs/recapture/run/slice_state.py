@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import SetupError
+from recapture.errors import PermanentError, SetupError
 from recapture.run.approval import APPROVED
 from recapture.run.blocks import blocked_slices, blocks_in
 from recapture.run.changed import Changes, read_changes
@@ -25,6 +25,7 @@ class State(StrEnum):
     FAILED = "failed"
     STALE = "stale"
     OUTDATED = "outdated"
+    UNCHECKED = "cannot be checked"
     MISSING = "missing"
     PAUSED = "paused"
     RUNNING = "running"
@@ -46,6 +47,8 @@ _MEANINGS = {
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input or suite than the pipeline has now.",
+    State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so nobody "
+    "can tell whether its blobs changed.",
     State.MISSING: "Capture is complete, nothing is published, and no run will compute the slice: backfill it.",
     State.PAUSED: "The DAG is paused: no run computes the slice before the DAG is unpaused.",
     State.RUNNING: "A run computes the slice now.",
@@ -80,6 +83,8 @@ class Findings:
             return State.STALE
         if is_outdated(self.outdated.get(start, ())):
             return State.OUTDATED
+        if not self.changes.can_tell(start):
+            return State.UNCHECKED
         return _BY_QUALITY.get(entry["quality"], State.WARNINGS)
 
 
@@ -120,9 +125,17 @@ def read_findings(publications: OpenTable, container: Container, parts: Mapping[
     """
     entries = publications.slices()
     try:
-        blocked, changes = blocked_slices(entries, blocks_in(container), length), read_changes(container)
+        blocked, changes = blocked_slices(entries, blocks_in(container), length), _changes(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
             raise
         blocked, changes = {}, Changes()
     return Findings(blocked, changes, outdated_slices(parts, entries))
+
+
+def _changes(container: Container) -> Changes:
+    """Return what the checks found. If their record cannot be read, say so instead: the rest can still be shown."""
+    try:
+        return read_changes(container)
+    except PermanentError as error:
+        return Changes(problem=str(error))

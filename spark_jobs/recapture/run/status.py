@@ -60,9 +60,15 @@ def status(
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "outputs": outputs,
         "problems": [
-            problem
-            for table, fault_by_slice in ((publications, in_publications), *zip(opened, faults.values(), strict=True))
-            for problem in _problems(table, fault_by_slice, of_publications=table is publications)
+            *_problems_of_checks(pipeline, changes.problem),
+            *(
+                problem
+                for table, fault_by_slice in (
+                    (publications, in_publications),
+                    *zip(opened, faults.values(), strict=True),
+                )
+                for problem in _problems(table, fault_by_slice, of_publications=table is publications)
+            ),
         ],
         **values_of_only(outputs, "table", "slices", "unpublished"),
     }
@@ -77,6 +83,12 @@ def _states(standing: Standing, start: datetime | None, end: datetime | None) ->
         if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
             states[slice_start] = state
     return states
+
+
+def _problems_of_checks(pipeline: Pipeline, problem: str | None) -> list[dict[str, Any]]:
+    """Return why the record of the checks for changed blobs cannot be read; nothing if it can."""
+    table = pipeline.outputs[0].table
+    return [] if problem is None else [{"table": table, "problem": problem, "slices": [], "remedy": None}]
 
 
 def _problems(
@@ -101,7 +113,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         **(dict.fromkeys(_PUBLISHED) if entry is None else _published(held, fault, entry)),
         "differing": list(standing.findings.outdated.get(start, ())),
         "blocked_run": standing.findings.blocked.get(start),
-        "checkable": start not in standing.findings.changes.unknown,
+        "checkable": standing.findings.changes.can_tell(start),
     }
 
 

@@ -6,8 +6,9 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection
@@ -16,10 +17,12 @@ from typing import Any
 
 from recapture.errors import RunError
 from recapture.run.heartbeats import Watch, beat, watched
-from recapture.run.scratch import temporary_folder
+from recapture.run.scratch import remove_abandoned, scratch_folder, temporary_folder
 
-_LONGEST_FOLDER = 75
+_LONGEST_FOLDER = 48
 """Longest path, in bytes, of a folder for temporary files in which the fork server can have its socket."""
+_SOCKET = "workers"
+"""Name of the folder of that socket: see `scratch_folder`."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Workers:
 def prepare() -> None:
     """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it."""
     forkserver.set_forkserver_preload(["recapture.run.preloaded"])
-    with _ignored_interrupts(), _short_temporary_folder():
+    with _ignored_interrupts(), _folder_of_socket():
         forkserver.ensure_running()
 
 
@@ -66,8 +69,14 @@ def stop() -> None:
 def workers(count: int) -> Iterator[Workers]:
     """Yield a pool whose processes have been started, and kill them in the end."""
     with processes(count, "a worker") as started:
-        for _ in range(count):
-            started.pool.submit(_be_ready)
+        try:
+            for _ in range(count):
+                started.pool.submit(_be_ready)
+        except BrokenProcessPool:
+            raise RunError(
+                "the workers could not be started, because the process that forks them ended suddenly: if the machine "
+                "had no memory left, free some; then run the same command again"
+            ) from None
         yield started
 
 
@@ -80,7 +89,7 @@ def processes(count: int, name: str) -> Iterator[Workers]:
     prepare()
     context = multiprocessing.get_context("forkserver")
     received, given = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(count, context, _begin, (dict(os.environ), given))
+    pool = _Pool(count, context, _begin, (dict(os.environ), given))
     with received, given, watched(received, name) as watch:
         started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
         try:
@@ -88,6 +97,16 @@ def processes(count: int, name: str) -> Iterator[Workers]:
         finally:
             started.kill()
             pool.shutdown(cancel_futures=True)
+
+
+class _Pool(ProcessPoolExecutor):
+    """A pool that raises BrokenProcessPool also if the fork server ends while a process is started for it."""
+
+    def submit(self, *call: Any, **named: Any) -> Future[Any]:
+        try:
+            return super().submit(*call, **named)
+        except (OSError, EOFError) as error:
+            raise BrokenProcessPool("the fork server ended") from error
 
 
 @contextmanager
@@ -101,12 +120,22 @@ def _ignored_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _short_temporary_folder() -> Iterator[None]:
-    """Use /tmp in this context if the folder for temporary files has a long path."""
+def _folder_of_socket() -> Iterator[None]:
+    """Let the fork server have its socket in a folder of ours, in this context.
+
+    The folder is removed when this process ends. If it is killed, the next call removes it. It is in /tmp if the folder
+    for temporary files has a long path.
+    """
     usual = str(temporary_folder())
-    if len(os.fsencode(usual)) > _LONGEST_FOLDER:
-        tempfile.tempdir = "/tmp"
+    server: Any = forkserver._forkserver
     try:
+        if len(os.fsencode(usual)) > _LONGEST_FOLDER:
+            tempfile.tempdir = "/tmp"
+        if server._forkserver_pid is None:
+            remove_abandoned(_SOCKET)
+            with ExitStack() as stack:
+                tempfile.tempdir = str(stack.enter_context(scratch_folder(_SOCKET)))
+                util.Finalize(None, stack.pop_all().close, exitpriority=-200)  # after what multiprocessing removes
         yield
     finally:
         tempfile.tempdir = usual

@@ -23,14 +23,14 @@ from azure.core.exceptions import (
     ResourceModifiedError,
     ResourceNotFoundError,
 )
-from azure.core.pipeline.policies import ContentDecodePolicy
-from azure.storage.blob import BlobPrefix, ContainerClient, ContentSettings
+from azure.storage.blob import ContainerClient, ContentSettings
 
 from recapture.errors import RunError
 from recapture.storage.address import AzureAddress
 from recapture.storage.container import Blob, changed, content_md5, deleted, verified
 from recapture.storage.credentials import Access
-from recapture.storage.refusals import CONTAINER_MISSING, garbled, refusal
+from recapture.storage.pages import EndlessListingError, ForeignAnswerError, date_of, pages, require_service
+from recapture.storage.refusals import CONTAINER_MISSING, endless, foreign, garbled, refusal
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
@@ -64,7 +64,8 @@ _REQUESTS.setLevel(logging.WARNING)
 @functools.lru_cache(maxsize=64)
 def _shared_client(endpoint: str, container: str, credential: Any, process: int) -> ContainerClient:
     """Return the client of a container: one per process and credential, because every client keeps sockets open."""
-    return ContainerClient(endpoint, container, credential=credential, logger=_REQUESTS, **_RETRIES)
+    options = _RETRIES | {"logger": _REQUESTS, "raw_response_hook": require_service}
+    return ContainerClient(endpoint, container, credential=credential, **options)
 
 
 class AzureContainer:
@@ -81,25 +82,16 @@ class AzureContainer:
         return self._address.url
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        answers: list[Any] = []
+        arguments = {"name_starts_with": self._base + prefix, "include": ["metadata"]}
         with self._failures_reported("list"):
-            pages = self._client.list_blob_names(
-                name_starts_with=self._base + prefix, include=["metadata"], raw_response_hook=answers.append
-            ).by_page()
-            for _ in pages:
-                page = answers[-1].context[ContentDecodePolicy.CONTEXT_NAME]
-                answers.clear()
-                try:
-                    blobs = list(self._blobs(page))
-                except ValueError:
-                    raise garbled(f"list {self.url}") from None
-                yield from blobs
+            for page in pages(self._client.list_blob_names, **arguments):
+                yield from list(self._blobs(page))
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         with self._failures_reported("list"):
-            for item in self._client.walk_blobs(name_starts_with=self._base + prefix, delimiter="/"):
-                if isinstance(item, BlobPrefix):
-                    yield item.name.removeprefix(self._base)
+            for page in pages(self._client.walk_blobs, name_starts_with=self._base + prefix, delimiter="/"):
+                for folder in page.iterfind("Blobs/BlobPrefix"):
+                    yield _name(folder).removeprefix(self._base)
 
     def read(self, blob: Blob) -> bytes:
         with self._failures_reported(f"read {blob.name} from"):
@@ -140,15 +132,8 @@ class AzureContainer:
             return True
 
     def clock(self) -> datetime:
-        answers: list[Any] = []
         with self._failures_reported("list"):
-            names = self._client.list_blob_names(results_per_page=1, raw_response_hook=answers.append).by_page()
-            next(iter(names), None)
-            date = answers[-1].http_response.headers.get("Date")
-            try:
-                return _instant(date or "").astimezone(UTC)
-            except (TypeError, ValueError):
-                raise garbled(f"list {self.url}") from None
+            return _instant(date_of(self._client.list_blob_names)).astimezone(UTC)
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Return nothing: the service shows a blob only after it was written whole."""
@@ -170,19 +155,14 @@ class AzureContainer:
         return changed(blob, _unquoted(etag))
 
     def _blobs(self, page: Element) -> Iterator[Blob]:
-        """Yield the blobs of a page of List Blobs.
-
-        They are read from its XML because the SDK takes forty times as long to make its own objects.
-        """
+        """Yield the blobs of a page of List Blobs."""
         for element in page.iterfind("Blobs/Blob"):
             properties = element.find("Properties")
-            name, size = _text(element, "Name"), int(_text(properties, "Content-Length") or 0)
+            size = int(_text(properties, "Content-Length") or 0)
             if size == 0 and _is_directory_marker(element):
                 continue
-            if element.find("Name[@Encoded='true']") is not None:
-                name = unquote(name)
             yield Blob(
-                name=name.removeprefix(self._base),
+                name=_name(element).removeprefix(self._base),
                 etag=_unquoted(_text(properties, "Etag")),
                 size=size,
                 last_modified=_instant(_text(properties, "Last-Modified")),
@@ -195,8 +175,12 @@ class AzureContainer:
         request = f"{action} {self.url}"
         try:
             yield
-        except (DecodeError, UnicodeDecodeError):
+        except (DecodeError, ValueError):
             raise garbled(request) from None
+        except ForeignAnswerError:
+            raise foreign(request) from None
+        except EndlessListingError:
+            raise endless(request) from None
         except AzureError as error:
             status = error.status_code if isinstance(error, HttpResponseError) else None
             if isinstance(error, ClientAuthenticationError):
@@ -209,6 +193,12 @@ def _is_directory_marker(element: Element) -> bool:
     metadata = element.find("Metadata")
     values = {entry.tag.lower(): entry.text for entry in (() if metadata is None else metadata)}
     return (values.get("hdi_isfolder") or "").lower() == "true"
+
+
+def _name(element: Element) -> str:
+    """Return the name of a blob or folder. The service encodes one that XML cannot hold."""
+    name = _text(element, "Name")
+    return name if element.find("Name[@Encoded='true']") is None else unquote(name)
 
 
 def _text(element: Element | None, tag: str) -> str:

@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 from recapture.errors import DefinitionError, RunError
 from recapture.storage.address import AzureAddress, parse
-from recapture.storage.refusals import garbled, refusal
+from recapture.storage.refusals import foreign, garbled, refusal
 
 _COLOURS = re.compile(r"\x1b\[\d*m")
 _UNREACHED = re.compile(r"HTTP error|error sending request|timed? ?out|dns error|\(os error \d+\)", re.IGNORECASE)
+_HEADERLESS = re.compile(r"\b(Last-Modified|ETag) Header missing from response", re.IGNORECASE)
+"""What delta-rs says of an answer without a header that every answer of the service has."""
 _PREFERRED = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
 """Environment variables that delta-rs reads itself and prefers to a signature that is passed to it."""
 
@@ -81,6 +83,8 @@ def refusal_of_delta(url: str, error: Exception, environment: Mapping[str, str] 
         return refusal(action, address, advice, int(status[1]) if status else None, code[1] if code else "")
     if "invalid list response" in text:
         return garbled(action)
+    if _HEADERLESS.search(text):
+        return foreign(action)
     if _UNREACHED.search(text):
         return refusal(action, address, "", None)
     return RunError(f"cannot {action}: {text.splitlines()[0]}")

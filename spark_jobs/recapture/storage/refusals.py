@@ -29,3 +29,19 @@ def garbled(action: str) -> RunError:
         f"cannot {action}: the response was truncated or corrupt; run the same command again, and if it recurs, check "
         "the network and any proxy on the way"
     )
+
+
+def foreign(action: str) -> RunError:
+    """Return the error for a success that did not come from the service."""
+    return RunError(
+        f"cannot {action}: something else answered in place of Azure Storage, such as the sign-in page of a network or "
+        "a proxy; sign in, or let requests to the storage account pass, then run the same command again"
+    )
+
+
+def endless(action: str) -> RunError:
+    """Return the error for a listing that repeats itself or has no end."""
+    return RunError(
+        f"cannot {action}: the list repeats itself, or page after page has nothing new; run the same command again, "
+        "and if it recurs, check the storage account and any proxy on the way"
+    )
