@@ -217,7 +217,7 @@ def expected(body: "list[Member]", of: InputColumn) -> tuple[str | None, object]
     return f"{of.name} is not {article} {of.type}" + (f" but {kind}" if is_named else ""), None
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @given(table=TABLES, bodies=st.lists(BODIES, min_size=1, max_size=12))
 def test_bodies_deviate_as_a_naive_reader_says(table: "list[InputColumn]", bodies: "list[list[Member]]") -> None:
     reasons, values = read([as_json(body) for body in bodies], *table)

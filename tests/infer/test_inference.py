@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 STAR = "SELECT * INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 LEFT_OUT = (
-    "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * lacks these fields, and a query that reads "
-    "one of them does not compile with it"
+    "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * lacks these fields, and a query that "
+    "reads one of them does not compile with it"
 )
 TIMES = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
@@ -293,6 +293,7 @@ def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World
     assert result["fields"][2] == {
         "name": "v",
         "type": "float",
+        "left_out": None,
         "events": 2,
         "values": {"bigint": 1, "float": 1},
         "spellings": {"v": 2},

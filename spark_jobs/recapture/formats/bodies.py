@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.formats import spellings
-from recapture.formats.declared import KINDS, NOTHING_DECLARED, Declared, kind_at
+from recapture.formats.declared import KINDS, NOTHING_DECLARED, Declared, kind_at, texts_in
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
 from recapture.formats.views import copied, copies, is_view, starts_with
@@ -28,6 +28,8 @@ _EXACT_FLOATS = 2**53
 """Every whole number up to this one is exactly a float."""
 _DIGITS_THAT_MAY_NOT_FIT = 19
 """Every whole number with fewer digits fits a bigint."""
+_READ_AS_JSON = (AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT)
+"""Types of strict columns that are read as JSON, because DuckDB converts to them."""
 _TRUE_FALSE = pa.array(["true", "false"])
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -116,6 +118,9 @@ def _parse(
     read = _read(text, tuple(index), strict)
     malformed = _first(malformed, _not_objects(text, one_array(read["valid"])))
     raw = {column: one_array(read[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
+    raw |= {
+        column: texts_in(raw[column]) for column in raw if column.type is AsaType.TEXT and declared.is_strict(column)
+    }
     converted: dict[InputColumn, pa.Array] = {}
     for column in reading.columns:
         if not column.path:
@@ -182,7 +187,7 @@ def _read(text: pa.Array, columns: tuple[InputColumn, ...], strict: frozenset[In
 def _reading(columns: tuple[InputColumn, ...], strict: frozenset[InputColumn], json_body: str) -> str:
     """Return the SQL that reads c0, c1, … and `valid` (whether `json_body` is not NULL) from `body`.
 
-    A number is read as a text if it is not strict, and as JSON if it is: "12" then keeps its quotation marks.
+    A number is read as a text if it is not strict. A strict number or text is read as JSON, with its quotation marks.
     """
     groups = list(_without_clashes(column for column in columns if not column.is_kind))
     transforms = "".join(
@@ -238,7 +243,7 @@ def _structure(columns: list[InputColumn], strict: Collection[InputColumn]) -> d
         record = root
         for step in column.path[:-1]:
             record = record.setdefault(step, {})
-        is_json = column in strict and column.type in (AsaType.BIGINT, AsaType.FLOAT)
+        is_json = column in strict and column.type in _READ_AS_JSON
         record[column.path[-1]] = "JSON" if is_json else TYPES[column.type].duckdb
     return root
 

@@ -26,8 +26,6 @@ KINDS = {
     "ARRAY": AsaType.ARRAY,
 }
 """ASA's type of each JSON type of DuckDB."""
-_NOT_A_TEXT = r"^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false)$|^[\[{]"
-"""What a value that is not a text looks like as text; a text may look like this, too."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +43,9 @@ class Declared:
     def reasons(self, text: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
         """Return why some bodies deviate from the declaration of a column (string), or NULL.
 
-        `values` are those of the column, which bodies spell as `path`; a value of another type is NULL, or its text in
-        a column of texts.
+        `values` are those of the column, which bodies spell as `path`; a value of another type is NULL.
         """
-        suspect = pc.is_null(values)
-        if column.type is AsaType.TEXT and not self.only_texts:
-            looks_other = pc.match_substring_regex(values, _NOT_A_TEXT)
-            suspect = pc.or_(suspect, pc.fill_null(looks_other, False))
-        rows = pc.indices_nonzero(pc.and_(suspect, pc.is_valid(text))).to_numpy()
+        rows = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(text))).to_numpy()
         reasons = pa.nulls(len(values), pa.string())
         if not len(rows):
             return reasons
@@ -65,7 +58,6 @@ class Declared:
         """Return the SQL that reads the reason of each body. A property of a record may be missing, as in ASA."""
         number = f"json_extract(body, {pointer(path)})::VARCHAR"
         missing = literal(f"{column.name} is missing") if len(column.path) == 1 else "NULL"
-        fitting = "kind = 'NULL'" + (" OR kind = 'VARCHAR'" if column.type is AsaType.TEXT else "")
         too_large = (
             f"WHEN regexp_full_match({number}, '-?[0-9]+') THEN {literal(f'{column.name} does not fit a bigint')}"
         )
@@ -78,7 +70,7 @@ class Declared:
         return f"""
             SELECT CASE
                 WHEN kind IS NULL THEN {missing}
-                WHEN {fitting} THEN NULL
+                WHEN kind = 'NULL' THEN NULL
                 {too_large if column.type is AsaType.BIGINT else ""}
                 ELSE CASE kind {others} ELSE {literal(wrong)} END
             END AS reason
@@ -88,6 +80,20 @@ class Declared:
 
 NOTHING_DECLARED = Declared()
 """Without CREATE TABLE."""
+
+
+def texts_in(values: pa.Array) -> pa.Array:
+    """Return the texts among JSON values, and NULL for all others: "a" => a, 12 => NULL"""
+    written = values.cast(pa.string())
+    is_text = pc.starts_with(written, '"')
+    texts = pc.binary_slice(written.cast(pa.binary()), 1, -1).cast(pa.string())
+    if pc.all(is_text).as_py() is False:
+        texts = pc.if_else(is_text, texts, None)
+    escaped = pc.fill_null(pc.match_substring(texts, "\\"), False)
+    if not pc.any(escaped).as_py():
+        return texts
+    unescaped = select({"value": written.filter(escaped)}, "SELECT value::JSON->>'$' AS value FROM bodies")["value"]
+    return pc.replace_with_mask(texts, escaped, one_array(unescaped))
 
 
 def kind_at(path: Sequence[str]) -> str:
