@@ -275,3 +275,17 @@ def test_a_declared_field_is_checked_even_if_no_output_reads_it(tmp_path: Path) 
             "name is missing",
             "eventTime is missing",
         ]
+
+
+def test_an_event_that_deviates_from_create_table_counts_once_and_for_its_key(tmp_path: Path) -> None:
+    table = "CREATE TABLE telemetry (eventTime datetime, id nvarchar(max), v bigint) "
+    query = compiled(table + "SELECT id, MAX(v) AS v INTO out FROM telemetry GROUP BY id, Tumbling(minute, 5)")
+    bodies = ['"id":"a","v":1', '"ID":"b","v":"1"', '"id":"b"', '"id":"a"', '"id":null,"v":2', '"v":2']
+    bodies.append('"id":"a","V":3.0')
+    written = [(n, f'{{"eventTime":"2024-03-01T10:05:00Z",{body}}}'.encode()) for n, body in enumerate(bodies)]
+    put(tmp_path, TEN + 10 * MINUTE, [*written, written[0]])
+    rows, counted = only(tmp_path, query)
+    assert (counted.events, counted.duplicates, verdicts(counted)) == (8, 1, {"on_time": 3, "malformed": 4})
+    assert sorted(rows["v"].to_pylist()) == [1, 2, 3]
+    of_keys = {of_key["key"]: (of_key["events"], of_key["malformed"]) for of_key in counted.keys.table().to_pylist()}
+    assert of_keys == {"a": (3, 1), "b": (2, 2), None: (2, 1)}
