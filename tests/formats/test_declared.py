@@ -13,6 +13,7 @@ from recapture.formats.bodies import parse
 from recapture.formats.declared import Declared
 from recapture.model import AsaType, InputColumn
 from tests.draws import examples
+from tests.paths import ROOT
 from tests.query.small_stream import START
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
@@ -104,10 +105,20 @@ def test_a_declared_property_of_a_record_has_its_type() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "written", "value"),
-    [(BIGINT, '"12"', 12), (FLOAT, '"1.5"', 1.5), (BIT, '"TRUE"', True), (DATETIME, TEN, START), (TEXT, '"12"', "12")],
+    [
+        (BIGINT, '"12"', 12),
+        (FLOAT, '"1.5"', 1.5),
+        (BIT, '"TRUE"', True),
+        (BIT, '"null"', None),
+        (DATETIME, TEN, START),
+        (TEXT, '"12"', "12"),
+    ],
 )
 def test_where_all_values_are_texts_they_are_converted(kind: AsaType, written: str, value: object) -> None:
-    assert read([f'{{"x":{written}}}', '{"x":null}'], column(kind), only_texts=True)[1] == {"x": [value, None]}
+    assert read([f'{{"x":{written}}}', '{"x":null}'], column(kind), only_texts=True) == (
+        [None] * 2,
+        {"x": [value, None]},
+    )
 
 
 def test_where_all_values_are_texts_a_declared_field_still_has_to_be_there_and_to_fit() -> None:
@@ -228,3 +239,13 @@ def test_bodies_deviate_as_a_naive_reader_says(table: "list[InputColumn]", bodie
             assert {of.name: values[of.name][row] for of in table} == {
                 of.name: value for of, (_, value) in zip(table, of_columns, strict=True)
             }
+
+
+def test_the_bodies_of_the_page_deviate_as_it_says() -> None:
+    page = (ROOT / "docs" / "query-language.md").read_text(encoding="utf-8")
+    examples_of_page = re.findall(r"^\| `(\{.*?\})` \| (.*?) \|$", page, re.MULTILINE)
+    assert len(examples_of_page) == 7
+    reasons, _ = read([body for body, _ in examples_of_page], column(TEXT, "id"), column(BIGINT, "v"))
+    assert [f"malformed: {reason}" if reason else None for reason in reasons] == [
+        text if text.startswith("malformed: ") else None for _, text in examples_of_page
+    ]

@@ -58,9 +58,12 @@ class Declared:
         """Return the SQL that reads the reason of each body. A property of a record may be missing, as in ASA."""
         number = f"json_extract(body, {pointer(path)})::VARCHAR"
         missing = literal(f"{column.name} is missing") if len(column.path) == 1 else "NULL"
+        fitting = "kind = 'NULL'"
         too_large = (
             f"WHEN regexp_full_match({number}, '-?[0-9]+') THEN {literal(f'{column.name} does not fit a bigint')}"
         )
+        if self.only_texts and column.type is AsaType.BIT:
+            fitting += f" OR lower(json_extract_string(body, {pointer(path)})) = 'null'"
         wrong = f"{column.name} is not {'an' if column.type in (AsaType.ARRAY, AsaType.TEXT) else 'a'} {column.type}"
         others = " ".join(
             f"WHEN '{name}' THEN {literal(f'{wrong} but {kind}')}"
@@ -70,7 +73,7 @@ class Declared:
         return f"""
             SELECT CASE
                 WHEN kind IS NULL THEN {missing}
-                WHEN kind = 'NULL' THEN NULL
+                WHEN {fitting} THEN NULL
                 {too_large if column.type is AsaType.BIGINT else ""}
                 ELSE CASE kind {others} ELSE {literal(wrong)} END
             END AS reason
