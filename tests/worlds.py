@@ -87,9 +87,10 @@ class World:
         bodies: Iterable[bytes | None] = (),
         first: int = 0,
         opened: datetime | None = None,
+        hub: str = "telemetry",
     ) -> Path:
         """Write one blob whose bodies have the sequence numbers from `first` on; without bodies, an empty one."""
-        return self.put_numbered(partition, arrival, enumerate(bodies, first), opened)
+        return self.put_numbered(partition, arrival, enumerate(bodies, first), opened, hub)
 
     def put_numbered(
         self,
@@ -97,11 +98,12 @@ class World:
         arrival: datetime,
         numbered: Iterable[tuple[int, bytes | None]],
         opened: datetime | None = None,
+        hub: str = "telemetry",
     ) -> Path:
         """Write one blob of (sequence number, body), in this order, last modified at `arrival`."""
         opened = opened or arrival - timedelta(minutes=5)
         events = [SampleEvent(number, str(number * 100), opened, content) for number, content in numbered]
-        path = self.capture / blob_name(partition, opened)
+        path = self.capture / blob_name(partition, opened, hub)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(capture_file(events))
         os.utime(path, (arrival.timestamp(),) * 2)

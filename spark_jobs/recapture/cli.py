@@ -613,10 +613,10 @@ def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> d
     if arguments.write:
         require_no_create_table(pipeline)
     inference = infer(pipeline, arguments.start, arguments.end)
-    if arguments.write:
-        write(pipeline, inference)
     if not arguments.json:
         print(printable(inference.statement), end="")
+    if arguments.write:
+        write(pipeline, inference)
     printing.print_warnings(stderr, inference.warnings)
     if arguments.write:
         for inferred in inference.inputs:

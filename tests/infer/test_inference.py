@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STAR = "SELECT * INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
+LEFT_OUT = (
+    "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * lacks these fields, and a query that "
+    "reads one of them does not compile with it"
+)
 TIMES = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
@@ -43,7 +47,12 @@ def infer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) ->
 
 def declared(out: str) -> list[str]:
     """Return the fields and types of a statement without its comments."""
-    return [line.partition("--")[0].strip(" ,") for line in out.splitlines()[1:-1]]
+    return [declaration for line in out.splitlines()[1:-1] if (declaration := line.partition("--")[0].strip(" ,"))]
+
+
+def read_fields(out: str) -> list[str]:
+    """Return the names in a statement, those of the fields that it leaves out included."""
+    return [line.replace("--", "").split()[0] for line in out.splitlines() if line.startswith("    ")]
 
 
 @pytest.fixture
@@ -61,11 +70,11 @@ def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.Cap
     """A field of one input is not a field of another, and one command declares all of them."""
     alarms = world.home / "files" / "alarms.json"
     alarms.parent.mkdir()
-    alarms.write_text('{"raised": "2024-03-02T10:00:00Z", "level": 1.5}\nnot JSON\n')
+    alarms.write_text('{"raised": "2024-03-02T10:00:00Z", "level": 1.5, "sender": "a"}\nnot JSON\n')
     os.utime(alarms, (at(24 * 60).timestamp(),) * 2)
     query = (
         "SELECT t.id, a.level INTO aggregates FROM telemetry t TIMESTAMP BY eventTime "
-        "JOIN alarms a TIMESTAMP BY raised ON t.id = a.id AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
+        "JOIN alarms a TIMESTAMP BY raised ON t.id = a.sender AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
     )
     file = define(world, query)
     values = json.loads(world.file.read_text())
@@ -81,7 +90,7 @@ def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.Cap
     assert [(entry["name"], entry["type"]) for entry in inferred["fields"]] == [
         ("raised", "datetime"),
         ("level", "float"),
-        ("id", "nvarchar(max)"),
+        ("sender", "nvarchar(max)"),
     ]
     assert "fields" not in result
     assert infer(capsys, file, "--write")[1].count("is written") == 2
@@ -98,13 +107,13 @@ def test_infer_prints_create_table_and_changes_no_file(capsys: pytest.CaptureFix
         "CREATE TABLE telemetry (\n"
         "    eventTime datetime,  -- in every event\n"
         "    id nvarchar(max),    -- in every event; also spelt ID\n"
-        "    v float,             -- in every event; 50.0% bigint, 50.0% float\n"
-        "    site record,         -- in 50.0% of the events\n"
-        "    tags array,          -- in 50.0% of the events\n"
-        "    up bit               -- in 50.0% of the events\n"
+        "    v float              -- in every event; 50.0% bigint, 50.0% float\n"
+        "    -- site is left out: in 50.0% of the events; CREATE TABLE would drop the others\n"
+        "    -- tags is left out: in 50.0% of the events; CREATE TABLE would drop the others\n"
+        "    -- up is left out: in 50.0% of the events; CREATE TABLE would drop the others\n"
         ");\n"
     )
-    assert captured.err == ""
+    assert captured.err == f"warning: {LEFT_OUT}\n"
     assert world.file.read_text() == before
 
 
@@ -115,10 +124,10 @@ def test_a_star_is_refused_with_the_command_that_makes_it_compile(
     assert cli.main(["plan", file, *TIMES]) == 2
     assert "run recapture infer PIPELINE --write" in capsys.readouterr().err
     _, err = infer(capsys, file, "--write")
-    assert err == f"{file}: CREATE TABLE telemetry is written\n"
+    assert err.endswith(f"\n{file}: CREATE TABLE telemetry is written\n")
     assert cli.main(["plan", file, *TIMES]) == 0
     columns = [column.name for column in load(world.file).query.outputs[0].columns]
-    assert columns[:6] == ["eventTime", "id", "v", "site", "tags", "up"]
+    assert columns == ["eventTime", "id", "v", "EventProcessedUtcTime", "PartitionId", "EventEnqueuedUtcTime"]
 
 
 def test_a_star_is_published_with_the_inferred_types(
@@ -128,15 +137,18 @@ def test_a_star_is_published_with_the_inferred_types(
     world.put("0", at(150))
     backfill(spark, load(world.file), TEN, at(60))
     first, second = published(world.table, "eventTime")
-    assert (first["id"], first["v"], json.loads(first["site"]), first["up"]) == ("a", 1.0, {"x": 1}, None)
-    assert (second["id"], second["v"], second["tags"], second["up"]) == ("b", 2.5, "[1]", True)
-    assert second["eventTime"] == at(6)
+    assert (first["id"], first["v"]) == ("a", 1.0)
+    assert (second["id"], second["v"], second["eventTime"]) == ("b", 2.5, at(6))
 
 
 def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_them(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
-    put(world, {"eventTime": "2024-03-01T10:07:00Z", "Site": {"x": 2.5, "at": "2024-03-01", "y": {"z": 1}}}, minute=12)
+    put(
+        world,
+        {"eventTime": "2024-03-01T10:07:00Z", "id": "c", "v": 3, "Site": {"x": 2.5, "at": "2024-03-01", "y": {"z": 1}}},
+        minute=12,
+    )
     query = (
         "WITH s AS (SELECT t.site.*, t.id FROM telemetry t TIMESTAMP BY eventTime) "
         "SELECT id, x * 2 AS twice, UPPER(at) AS at, y.z AS z INTO aggregates FROM s"
@@ -152,7 +164,7 @@ def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_
     rows = published(world.table, "twice")
     assert [(row["id"], row["twice"], row["at"], row["z"]) for row in rows if row["twice"]] == [
         ("a", 2.0, None, None),
-        (None, 5.0, "2024-03-01", "1"),
+        ("c", 5.0, "2024-03-01", "1"),
     ]
 
 
@@ -164,24 +176,40 @@ def test_a_create_table_is_never_overwritten(capsys: pytest.CaptureFixture[str],
     assert (out, world.file.read_text()) == ("", written)
     assert "the query has a CREATE TABLE, which is not overwritten: remove it" in err
     out, err = infer(capsys, file)
-    assert (declared(out)[0], err) == ("eventTime datetime", "")
+    assert declared(out)[0] == "eventTime datetime"
+    assert err == f"warning: {LEFT_OUT}\n"
 
 
-def test_a_query_that_compiles_without_create_table_compiles_with_it(
+def test_a_query_that_reads_what_every_event_has_compiles_with_its_create_table(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
-    """`id` is used as a text, `code` is used as a number, `missing` is in no event."""
-    put(world, {"eventTime": "2024-03-01", "code": 1, "id": "2024-03-01"}, {"code": "n/a"}, minute=12)
-    file = define(world, "SELECT UPPER(ID) AS id, code * 2 AS twice, missing, far.away INTO aggregates FROM telemetry")
+    """`id` is used as a text, although all of its values are times."""
+    world = World(world.home / "other")
+    put(world, {"at": "2024-03-01", "code": 1}, {"at": "2024-03-02", "code": 2.5}, minute=12)
+    file = define(world, "SELECT UPPER(AT) AS at, code * 2 AS twice INTO aggregates FROM telemetry")
+    out, err = infer(capsys, file, "--write")
+    assert declared(out) == ["at nvarchar(max)", "code float"]
+    assert err == f"{file}: CREATE TABLE telemetry is written\n"
     load(world.file)
-    out, _ = infer(capsys, file, "--write")
-    load(world.file)
-    assert {"id nvarchar(max)", "code float", "missing nvarchar(max)", "far record"} <= set(declared(out))
-    assert "50.0% nvarchar(max); an event whose value is not a float is quarantined" in out
-    assert "not seen, but the query reads it" in out
 
 
-def test_a_key_that_is_a_number_compiles_in_its_own_type(capsys: pytest.CaptureFixture[str], world: World) -> None:
+@pytest.mark.parametrize("name", ["site", "missing"])
+def test_a_query_that_reads_what_not_every_event_has_is_left_alone(
+    capsys: pytest.CaptureFixture[str], world: World, name: str
+) -> None:
+    """CREATE TABLE would drop the events without the field, so the user decides."""
+    file = define(world, f"SELECT id, {name} INTO aggregates FROM telemetry")
+    load(world.file)
+    before = world.file.read_text()
+    out, err = infer(capsys, file, "--write", code=2)
+    assert f"-- {name} is left out: " in out
+    assert "is unchanged, because with this CREATE TABLE the query does not compile" in err
+    assert f"`{name}` is missing in CREATE TABLE" in err
+    assert world.file.read_text() == before
+
+
+def test_a_key_that_is_a_number_compiles_in_its_own_type(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    world = World(tmp_path)
     put(world, {"floor": 1}, {"floor": 2}, minute=12)
     keys = "WHERE floor > 1 GROUP BY floor, TumblingWindow(minute, 1)"
     file = define(world, f"SELECT floor, COUNT(*) AS n INTO aggregates FROM telemetry {keys}")
@@ -209,10 +237,10 @@ def test_the_range_is_that_of_the_arrivals_or_the_newest_hour(capsys: pytest.Cap
     put(world, {"later": 1}, minute=75)
     put(world, {"last": 1}, minute=120)
     file = define(world)
-    assert declared(infer(capsys, file)[0])[:2] == ["later bigint", "last bigint"]
-    assert [name.split()[0] for name in declared(infer(capsys, file, *TIMES)[0])][-1] == "up"
+    assert read_fields(infer(capsys, file)[0]) == ["later", "last", "eventTime"]
+    assert read_fields(infer(capsys, file, *TIMES)[0])[:2] == ["eventTime", "id"]
     quarter = ("--from", "2024-03-01T11:10Z", "--to", "2024-03-01T11:20Z")
-    assert declared(infer(capsys, file, *quarter)[0]) == ["later bigint", "eventTime datetime"]
+    assert read_fields(infer(capsys, file, *quarter)[0]) == ["later", "eventTime"]
 
 
 @pytest.mark.parametrize(
@@ -261,10 +289,11 @@ def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World
     result = json.loads(capsys.readouterr().out)
     assert result["statement"].splitlines()[1] == "CREATE TABLE telemetry ("
     assert (result["from"], result["to"]) == ("2024-03-01T09:10:00Z", "2024-03-01T10:10:00Z")
-    assert (result["blobs"], result["events"], result["written"], result["warnings"]) == (1, 2, False, [])
+    assert (result["blobs"], result["events"], result["written"], result["warnings"]) == (1, 2, False, [LEFT_OUT])
     assert result["fields"][2] == {
         "name": "v",
         "type": "float",
+        "left_out": None,
         "events": 2,
         "values": {"bigint": 1, "float": 1},
         "spellings": {"v": 2},

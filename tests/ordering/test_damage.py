@@ -89,6 +89,7 @@ class Stumbling:
     error: Exception
     limits = DEFAULT
     numbered = True
+    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)

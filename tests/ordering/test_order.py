@@ -250,25 +250,42 @@ def test_empty_blobs_are_counted_as_sources(tmp_path: Path) -> None:
 def test_a_declared_field_is_checked_even_if_no_output_reads_it(tmp_path: Path) -> None:
     """Another output does not change which events count."""
     table = "CREATE TABLE telemetry (eventTime datetime, a bigint, site record, site.floor float, name nvarchar(max)) "
-    bodies: list[dict[str, Any]] = [
-        {"a": 1.0, "site": {"floor": 2}, "name": 5},
-        {"a": 1.5},
-        {"site": 7},
-        {"site": {"floor": "x"}},
-        {"a": None},
-    ]
     time = (TEN + 5 * MINUTE).isoformat()
-    put(
-        tmp_path,
-        TEN + 10 * MINUTE,
-        [(n, json.dumps({"eventTime": time, **body}).encode()) for n, body in enumerate(bodies)],
-    )
+    whole = {"eventTime": time, "a": 1.0, "site": {"floor": 2}, "name": "n"}
+    bodies: list[dict[str, Any]] = [
+        whole,
+        whole | {"a": 1.5},
+        whole | {"site": 7},
+        whole | {"site": {"floor": "2"}},
+        whole | {"a": None, "site": {}},
+        whole | {"name": 5},
+        {name: value for name, value in whole.items() if name != "name"},
+        {name: value for name, value in whole.items() if name != "eventTime"},
+    ]
+    put(tmp_path, TEN + 10 * MINUTE, [(n, json.dumps(body).encode()) for n, body in enumerate(bodies)])
     for select in ("COUNT(*) AS events", "COUNT(*) AS events, SUM(a) AS a, MAX(site.floor) AS b"):
         query = compiled(table + TUMBLING.format("").replace("COUNT(*) AS events", select))
         _, counted = only(tmp_path, query)
-        assert verdicts(counted) == {"on_time": 2, "malformed": 3}
+        assert verdicts(counted) == {"on_time": 2, "malformed": 6}
         assert [row["reason"] for row in quarantined(counted)] == [
-            "a is not a bigint",
-            "site is not a record",
-            "site.floor is not a float",
+            "a is not a bigint but float",
+            "site is not a record but bigint",
+            "site.floor is not a float but nvarchar(max)",
+            "name is not an nvarchar(max) but bigint",
+            "name is missing",
+            "eventTime is missing",
         ]
+
+
+def test_an_event_that_deviates_from_create_table_counts_once_and_for_its_key(tmp_path: Path) -> None:
+    table = "CREATE TABLE telemetry (eventTime datetime, id nvarchar(max), v bigint) "
+    query = compiled(table + "SELECT id, MAX(v) AS v INTO out FROM telemetry GROUP BY id, Tumbling(minute, 5)")
+    bodies = ['"id":"a","v":1', '"ID":"b","v":"1"', '"id":"b"', '"id":"a"', '"id":null,"v":2', '"v":2']
+    bodies.append('"id":"a","V":3.0')
+    written = [(n, f'{{"eventTime":"2024-03-01T10:05:00Z",{body}}}'.encode()) for n, body in enumerate(bodies)]
+    put(tmp_path, TEN + 10 * MINUTE, [*written, written[0]])
+    rows, counted = only(tmp_path, query)
+    assert (counted.events, counted.duplicates, verdicts(counted)) == (8, 1, {"on_time": 3, "malformed": 4})
+    assert sorted(rows["v"].to_pylist()) == [1, 2, 3]
+    of_keys = {of_key["key"]: (of_key["events"], of_key["malformed"]) for of_key in counted.keys.table().to_pylist()}
+    assert of_keys == {"a": (3, 1), "b": (2, 2), None: (2, 1)}

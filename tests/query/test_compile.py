@@ -303,16 +303,16 @@ def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
         compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
 
 
-def test_declared_fields_are_checked_unless_they_are_texts_or_input_columns() -> None:
+def test_declared_fields_are_checked_unless_they_are_input_columns() -> None:
     table = "CREATE TABLE telemetry (id nvarchar(max), n bigint, PartitionId bigint, iotHub record, at datetime) "
     text = table + "SELECT id INTO aggregates FROM telemetry TIMESTAMP BY at"
-    n, at, hub = (
+    name, n, at, hub = (
         InputColumn((name,), AsaType[kind])
-        for name, kind in (("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
+        for name, kind in (("id", "TEXT"), ("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
     )
-    assert compiled(text).inputs[0].columns_to_check == (n, hub, at)
+    assert compiled(text).inputs[0].columns_to_check == (name, n, hub, at)
     of_iot_hub = compile_query(text, inputs={"telemetry": IotHubInput.metadata}, output_aliases=["aggregates"])
-    assert of_iot_hub.inputs[0].columns_to_check == (n, at)
+    assert of_iot_hub.inputs[0].columns_to_check == (name, n, at)
     assert compiled(text.removeprefix(table)).inputs[0].columns_to_check == ()
 
 

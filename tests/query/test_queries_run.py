@@ -1,39 +1,150 @@
-"""A query that compiles also runs: every supported query of docs/query-language.md, and every everyday query."""
+"""A query that compiles also runs, from an archive to staged rows: every query of the pages, and every everyday query.
 
-from collections.abc import Mapping
+Refused queries are those of docs/query-language.md, which has their messages (`test_documented_language`).
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import InputMetadata
+from recapture.model import TYPES, published_schema
+from recapture.ordering import order, panes
 from recapture.query.compile import compile_query
+from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
-from tests.query import small_world
+from recapture.run import local, stage
+from recapture.run.files import StagedSlice
+from recapture.run.functions import register
+from recapture.run.plan import plan_run
+from recapture.run.planned import PlannedRun
+from recapture.run.stage import InputTasks
+from recapture.run.tasks import run_task, write_slices
+from recapture.run.workers import Workers, workers
+from recapture.storage import open_container
+from recapture.time_model import ticks
+from recapture.time_model.verdicts import PROCESSED
+from tests.paths import ROOT
+from tests.query import small_world, views
+from tests.query.small_world import Inputs
 from tests.query.test_common_queries import QUERIES
 from tests.query.test_documented_language import EXAMPLES, OTHER_INPUTS
+from tests.worlds import TEN, World, at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Inputs = Mapping[str, InputMetadata | None]
+Case = tuple[str, Inputs, list[str]]
+"""A query, its inputs and its outputs."""
 
-DOCUMENTED = [
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("dags/pipelines/*.yaml"))]
+
+
+def of_pages() -> Iterator[Case]:
+    """Yield the queries of the pipeline files that pages show. The walkthrough's is a file, which its own test runs."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        blocks = re.findall(r"^ *```yaml\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+        for block in blocks if page.suffix == ".md" else [text]:
+            for match in re.finditer(r"^( *)query: \|\n((?:\1 +.*\n|\n)+)", block, re.MULTILINE):
+                yield match[2], {"telemetry": CaptureInput.metadata}, re.findall(r"INTO (\w+)", match[2])
+
+
+DOCUMENTED: list[Case] = [
     (text, {"telemetry": CaptureInput.metadata, **OTHER_INPUTS.get(section, {})}, ["out"])
     for section, text, refusal in EXAMPLES
     if refusal is None
 ]
-EVERYDAY = [
+EVERYDAY: list[Case] = [
     (text, {"tolls": CaptureInput.metadata}, [name for name in ("alerts", "archive") if f"INTO {name}" in text])
     for text in QUERIES.values()
 ]
-ALL = [*DOCUMENTED, *EVERYDAY]
+ALL = [*DOCUMENTED, *EVERYDAY, *of_pages()]
 
 
 def compiled(text: str, inputs: Inputs, outputs: list[str]) -> CompiledQuery:
     return compile_query(text, inputs=inputs, output_aliases=outputs)
+
+
+def needs_spark(case: Case) -> bool:
+    return compiled(*case).needs_spark
+
+
+IN_SPARK = [case for case in ALL if needs_spark(case)]
+IN_PROCESSES = [case for case in ALL if not needs_spark(case)]
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Workers]:
+    with workers(1) as started:
+        yield started
+
+
+def planned(folder: Path, case: Case) -> PlannedRun:
+    return plan_run(small_world.define(World(folder), *case), TEN, at(120))
+
+
+def require_rows(run: PlannedRun) -> None:
+    """Raise AssertionError unless all events counted, and each output has rows, with its columns and types."""
+    metrics = run.files.read("metrics.json")
+    for of_input in run.pipeline.query.inputs:
+        counted = [row for row in metrics if row["input"] == of_input.alias]
+        assert sum(row[verdict.label] for row in counted for verdict in PROCESSED) == small_world.EVENTS
+    staged = run.files.read("staged.json")
+    for output in run.pipeline.outputs:
+        query = run.pipeline.compiled(output)
+        rows = [file for file in staged if file["output"] == output.alias]
+        assert sum(file["rows"] for file in rows), f"no rows in {output.alias}"
+        for file in rows:
+            schema = pq.read_schema(Path(output.table.removeprefix("file://")) / file["path"])
+            assert schema.equals(published_schema(query.columns))
+
+
+def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
+    """Do what a run does with Spark, but run its tasks and write its files in this process, which starts no workers."""
+    from recapture.run.references import create_view
+    from recapture.run.spark import create_views
+
+    query = run.pipeline.query
+    register(spark, query)
+    for reference in query.references:
+        section = run.pipeline.reference(reference.alias)
+        rows = run.manifest.reference(reference.alias), reference, section.reader(reference.body_columns)
+        create_view(spark, *rows, open_container(section.container))
+    for of_input in inputs:
+        compiled = of_input.context.input
+        schema = panes.schema(compiled.aggregations) if compiled.aggregations else order.schema(compiled)
+        batches = [batch for task in of_input.tasks for batch in run_task(of_input.context, task)]
+        events = pa.concat_tables([schema.empty_table(), pa.Table.from_batches(batches, schema)]).combine_chunks()
+        create_views(spark.createDataFrame(events).coalesce(1), compiled)
+    digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
+    for output in run.pipeline.outputs:
+        selected = run.pipeline.compiled(output)
+        result = spark.sql(selected.sql).toArrow().sort_by("slice_start").to_batches()
+        for file in write_slices(output.table, published_schema(selected.columns), digests, result):
+            (row,) = file.to_pylist()
+            yield StagedSlice(output.alias, ticks.to_text(row.pop("slice_start")), **row)
+
+
+@pytest.mark.parametrize("case", IN_SPARK, ids=lambda case: case[0])
+def test_a_query_that_compiles_runs(spark: "SparkSession", tmp_path: Path, case: Case) -> None:
+    run = planned(tmp_path, case)
+    stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    require_rows(run)
+
+
+@pytest.mark.parametrize("case", IN_PROCESSES, ids=lambda case: case[0])
+def test_a_query_that_needs_no_spark_runs_in_processes(processes: Workers, tmp_path: Path, case: Case) -> None:
+    run = planned(tmp_path, case)
+    local.compute(processes, run, tmp_path)
+    require_rows(run)
 
 
 def respelt(text: str) -> str:
@@ -47,21 +158,17 @@ def respelt(text: str) -> str:
     return "".join(letters)
 
 
-@pytest.mark.parametrize(("text", "inputs", "outputs"), ALL)
-def test_a_query_that_compiles_runs(spark: "SparkSession", text: str, inputs: Inputs, outputs: list[str]) -> None:
-    query = compiled(text, inputs, outputs)
-    tables = small_world.run(spark, query)
-    assert {
-        alias: [name for name in table.column_names if name != "_unanchored"] for alias, table in tables.items()
-    } == {output.alias: [*(column.name for column in output.columns), "slice_start"] for output in query.outputs}
-
-
-@pytest.mark.parametrize(("text", "inputs", "outputs"), ALL)
-def test_names_may_change_their_letter_case_within_a_query(
-    spark: "SparkSession", text: str, inputs: Inputs, outputs: list[str]
-) -> None:
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case[0])
+def test_names_may_change_their_letter_case_within_a_query(spark: "SparkSession", case: Case) -> None:
+    text, inputs, outputs = case
     query = compiled(respelt(text), inputs, outputs)
-    small_world.create_views(spark, query)
+    register(spark, query)
+    for of_input in query.inputs:
+        views.create(spark, of_input, [])
+    for reference in query.references:
+        fields = [(column.name, TYPES[column.type].view) for column in reference.columns]
+        rows = pa.schema([*((name, pa.int64()) for name in VALIDITY), *fields]).empty_table()
+        spark.createDataFrame(rows).createOrReplaceTempView(f"`{reference.view}`")
     for output in query.outputs:
         names = spark.sql(output.sql).columns
         assert len({name.lower() for name in names}) == len(names)

@@ -17,26 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.formats import spellings
+from recapture.formats.declared import KINDS, NOTHING_DECLARED, Declared, kind_at, texts_in
 from recapture.formats.duckdb_sql import literal, one_array, pointer, select, utf8
 from recapture.formats.spellings import Spelling
 from recapture.formats.views import copied, copies, is_view, starts_with
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model import timestamps
 
-KINDS = {
-    "UBIGINT": AsaType.BIGINT,
-    "BIGINT": AsaType.BIGINT,
-    "DOUBLE": AsaType.FLOAT,
-    "VARCHAR": AsaType.TEXT,
-    "BOOLEAN": AsaType.BIT,
-    "OBJECT": AsaType.RECORD,
-    "ARRAY": AsaType.ARRAY,
-}
-"""ASA's type of each JSON type of DuckDB."""
 _EXACT_FLOATS = 2**53
 """Every whole number up to this one is exactly a float."""
 _DIGITS_THAT_MAY_NOT_FIT = 19
 """Every whole number with fewer digits fits a bigint."""
+_READ_AS_JSON = (AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT)
+"""Types of strict columns that are read as JSON, because DuckDB converts to them."""
+_TRUE_FALSE = pa.array(["true", "false"])
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -57,19 +51,22 @@ def parse(
     columns: Collection[InputColumn],
     timestamp_fields: Collection[InputColumn] = (),
     unreadable: pa.Array | None = None,
+    declared: Declared = NOTHING_DECLARED,
 ) -> Bodies:
-    """Read `columns`, and the texts of `timestamp_fields`, from JSON bodies (binary, or views).
+    """Read `columns`, those that CREATE TABLE declares, and the texts of `timestamp_fields`, from JSON bodies.
 
-    A value in `timestamp_fields` does not make a body malformed: the policies decide about it. A name finds its field
-    in any letter case (see `spellings`). `unreadable` holds the reason why a reader could not read a body (string), or
-    NULL; it takes precedence over any other reason.
+    The bodies are binary, or views. A value in `timestamp_fields` does not make a body malformed: the policies decide
+    about it, unless it is declared. A name finds its field in any letter case (see `spellings`). `unreadable` holds the
+    reason why a reader could not read a body (string), or NULL; it takes precedence over any other reason.
     """
     text, malformed = as_text(bodies)
     if unreadable is not None:
         malformed = pc.coalesce(unreadable, malformed)
+    columns = tuple(dict.fromkeys([*columns, *declared.columns]))
     fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
     spelling = spellings.spelling_of(text, fields)
-    usual, raw = _parse(text, malformed, columns, timestamp_fields, spelling)
+    reading = _Reading(columns, tuple(timestamp_fields), declared)
+    usual, raw = _parse(text, malformed, reading, spelling)
     rows = spellings.differing(text, raw, spelling)
     parsed, order = [usual], np.arange(len(text))
     for other, chosen in spellings.by_spelling(copies(text, rows), fields) if len(rows) else ():
@@ -78,8 +75,17 @@ def parse(
             order[again] = sum(len(part.malformed) for part in parsed) + np.arange(len(again))
             reasons, whole = malformed.take(pa.array(again)), copies(text, again)
             again_text, again_spelling = (whole, other) if other is not None else spellings.respelt(whole, fields)
-            parsed.append(_parse(again_text, reasons, columns, timestamp_fields, again_spelling, whole)[0])
+            parsed.append(_parse(again_text, reasons, reading, again_spelling, whole)[0])
     return usual if len(parsed) == 1 else _interleaved(parsed, pa.array(order))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is read of bodies."""
+
+    columns: tuple[InputColumn, ...]
+    timestamp_fields: tuple[InputColumn, ...]
+    declared: Declared
 
 
 def _interleaved(parsed: Sequence[Bodies], order: pa.Array) -> Bodies:
@@ -98,8 +104,7 @@ def _interleaved(parsed: Sequence[Bodies], order: pa.Array) -> Bodies:
 def _parse(
     text: pa.Array,
     malformed: pa.Array,
-    columns: Collection[InputColumn],
-    timestamp_fields: Collection[InputColumn],
+    reading: _Reading,
     spelling: Spelling,
     whole: pa.Array | None = None,
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
@@ -107,24 +112,33 @@ def _parse(
 
     `whole` has the bodies as they were sent, if `text` has not.
     """
+    declared = reading.declared
     index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
-    read = _read(text, tuple(index))
+    strict = frozenset(spelt for column, spelt in spelling.items() if declared.is_strict(column))
+    read = _read(text, tuple(index), strict)
     malformed = _first(malformed, _not_objects(text, one_array(read["valid"])))
     raw = {column: one_array(read[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
+    raw |= {
+        column: texts_in(raw[column]) for column in raw if column.type is AsaType.TEXT and declared.is_strict(column)
+    }
     converted: dict[InputColumn, pa.Array] = {}
-    for column in columns:
+    for column in reading.columns:
         if not column.path:
             converted[column] = pc.if_else(pc.is_null(malformed), copied(text if whole is None else whole), None)
             continue
-        values = _convert(raw[column], column.type)
+        path = spelling[column].path
+        values = _convert(raw[column], column.type, declared.is_strict(column))
         if column.type is AsaType.BIGINT:
-            values = _with_whole_floats(values, raw[column], text, spelling[column].path)
+            values = _with_whole_floats(values, raw[column], text, path)
         converted[column] = values
-        if column.type is not AsaType.TEXT and column not in timestamp_fields:
-            malformed = _first(malformed, _unconverted(text, values, column, spelling[column].path))
-        if not column.declared and column not in timestamp_fields:
-            malformed = _first(malformed, _inexact(text, values, column, spelling[column].path))
-    return Bodies(converted, {column: raw[column] for column in timestamp_fields}, malformed), raw
+        if column in declared.columns:
+            malformed = _first(malformed, declared.reasons(text, values, column, path))
+        elif column not in reading.timestamp_fields:
+            if column.type is not AsaType.TEXT:
+                malformed = _first(malformed, _unconverted(text, values, column, path))
+            if not column.declared:
+                malformed = _first(malformed, _inexact(text, values, column, path))
+    return Bodies(converted, {column: raw[column] for column in reading.timestamp_fields}, malformed), raw
 
 
 def _not_objects(text: pa.Array, valid: pa.Array) -> pa.Array:
@@ -156,22 +170,28 @@ def as_text(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
     return text, _first(malformed, pc.if_else(pc.is_valid(text), None, "not UTF-8"))
 
 
-def _read(text: pa.Array, columns: tuple[InputColumn, ...]) -> pa.Table:
-    """Return c0, c1, … and `valid` (whether a body is JSON), all bodies at once if none of them is bad."""
+def _read(text: pa.Array, columns: tuple[InputColumn, ...], strict: frozenset[InputColumn]) -> pa.Table:
+    """Return c0, c1, … and `valid` (whether a body is JSON), all bodies at once if none of them is bad.
+
+    A text is not converted to the type of a `strict` column.
+    """
     import duckdb
 
     if any(not column.is_kind for column in columns):
         with contextlib.suppress(duckdb.InvalidInputException):
-            return select({"body": text}, _reading(columns, "body"))
-    return select({"body": text}, _reading(columns, "CASE WHEN json_valid(body) THEN body END"))
+            return select({"body": text}, _reading(columns, strict, "body"))
+    return select({"body": text}, _reading(columns, strict, "CASE WHEN json_valid(body) THEN body END"))
 
 
 @lru_cache(256)
-def _reading(columns: tuple[InputColumn, ...], json_body: str) -> str:
-    """Return the SQL that reads c0, c1, … and `valid` (whether `json_body` is not NULL) from `body`."""
+def _reading(columns: tuple[InputColumn, ...], strict: frozenset[InputColumn], json_body: str) -> str:
+    """Return the SQL that reads c0, c1, … and `valid` (whether `json_body` is not NULL) from `body`.
+
+    A number is read as a text if it is not strict. A strict number or text is read as JSON, with its quotation marks.
+    """
     groups = list(_without_clashes(column for column in columns if not column.is_kind))
     transforms = "".join(
-        f", json_transform(json, {literal(json.dumps(_structure(group)))}) AS g{index}"
+        f", json_transform(json, {literal(json.dumps(_structure(group, strict)))}) AS g{index}"
         for index, group in enumerate(groups)
     )
     fields = {
@@ -180,6 +200,11 @@ def _reading(columns: tuple[InputColumn, ...], json_body: str) -> str:
         + "".join(f", {literal(step)})" for step in column.path)
         for index, group in enumerate(groups)
         for column in group
+    }
+    fields |= {
+        column: f"try_cast({field}::VARCHAR AS DOUBLE)"
+        for column, field in fields.items()
+        if column in strict and column.type is AsaType.FLOAT
     }
     fields |= {column: _kind("json", column.path) for column in columns if column.is_kind}
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
@@ -212,20 +237,22 @@ def _clash(one: InputColumn, other: InputColumn) -> bool:
     return True
 
 
-def _structure(columns: list[InputColumn]) -> dict[str, Any]:
+def _structure(columns: list[InputColumn], strict: Collection[InputColumn]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for column in columns:
         record = root
         for step in column.path[:-1]:
             record = record.setdefault(step, {})
-        record[column.path[-1]] = TYPES[column.type].duckdb
+        is_json = column in strict and column.type in _READ_AS_JSON
+        record[column.path[-1]] = "JSON" if is_json else TYPES[column.type].duckdb
     return root
 
 
-def _convert(values: pa.Array, to: AsaType) -> pa.Array:
-    """Return the values in a type; NULL if a value is not of that type."""
+def _convert(values: pa.Array, to: AsaType, strict: bool) -> pa.Array:
+    """Return the values in a type; NULL if a value is not of that type. If `strict`, only true and false are bits."""
     match to:
         case AsaType.BIGINT:
+            values = values.cast(pa.string())
             whole = pc.if_else(pc.match_substring_regex(values, r"^-?\d{1,18}$"), values, None)
             exact = whole.cast(pa.int64())
             longer = pc.and_(pc.is_null(exact), pc.match_substring_regex(values, r"^-?\d{19}$"))
@@ -236,11 +263,19 @@ def _convert(values: pa.Array, to: AsaType) -> pa.Array:
             ticks, valid = timestamps.parse(values)
             return pa.array(ticks, mask=~valid)
         case AsaType.BIT:
-            return _bits(values)
+            return (
+                pc.equal(pc.if_else(pc.is_in(values, _TRUE_FALSE), values, None), "true") if strict else _bits(values)
+            )
         case AsaType.RECORD | AsaType.ARRAY:
             opening = "{" if to is AsaType.RECORD else "["
             return pc.if_else(pc.starts_with(values, opening), values, None).cast(pa.string())
     return values
+
+
+def _true_false(values: pa.Array) -> pa.Array:
+    """Return JSON as bits: true or false."""
+    written = values.cast(pa.string())
+    return pc.if_else(pc.is_in(written, value_set=_TRUE_FALSE), pc.equal(written, "true"), None)
 
 
 def _bits(values: pa.Array) -> pa.Array:
@@ -280,11 +315,8 @@ def _unconverted(text: pa.Array, values: pa.Array, column: InputColumn, path: Se
     reasons = pa.nulls(len(values), pa.string())
     if not len(suspects):
         return reasons
-    records = [path[:depth] for depth in range(1, len(path))]
-    steps = (f"json_type(body, {pointer(record)}) = 'OBJECT'" for record in records)
-    readable = " AND ".join(["json_valid(body)", *steps])
-    kind = f"CASE WHEN {readable} THEN json_type(body, {pointer(path)}) END"
-    kinds = select({"body": copies(text, suspects.to_numpy())}, f"SELECT {kind} AS kind FROM bodies")["kind"]
+    bodies = {"body": copies(text, suspects.to_numpy())}
+    kinds = select(bodies, f"SELECT {kind_at(path)} AS kind FROM bodies")["kind"]
     present = pc.fill_null(pc.not_equal(one_array(kinds), "NULL"), False)
     wrong = suspects.filter(present)
     if not len(wrong):

@@ -56,6 +56,7 @@ class CsvReader:
     """Fields that the query reads, sorted, in lower case; a header must name one of them."""
     limits: Limits = DEFAULT
     numbered = False
+    only_texts = True
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

@@ -126,6 +126,7 @@ class CaptureReader:
 
     limits: Limits = DEFAULT
     numbered = True
+    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])

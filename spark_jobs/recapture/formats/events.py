@@ -64,6 +64,10 @@ class Reader(Protocol):
     def numbered(self) -> bool:
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
+    @property
+    def only_texts(self) -> bool:
+        """Whether bodies have no other values than texts and null."""
+
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.bodies import KINDS, as_text
+from recapture.formats.bodies import as_text
+from recapture.formats.declared import KINDS
 from recapture.formats.duckdb_sql import literal, one_array, select
 from recapture.model import AsaType
 from recapture.time_model import timestamps

@@ -134,6 +134,7 @@ class IotHubReader:
 
     limits: Limits = DEFAULT
     numbered = False
+    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

@@ -38,6 +38,7 @@ class JsonReader:
 
     limits: Limits = DEFAULT
     numbered = False
+    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)

@@ -63,6 +63,7 @@ class ServiceBusReader:
     """FieldPath of the body."""
     limits: Limits = DEFAULT
     numbered = True
+    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))

@@ -15,101 +15,149 @@ _INDENT = "    "
 
 @dataclass(frozen=True)
 class TypedField:
-    """A field with its type."""
+    """A field with the type that CREATE TABLE declares."""
 
     field: Field
     """The field; it has no events if the query reads it and the sample does not have it."""
-    type: AsaType
+    type: AsaType | None
+    """Type that holds all values of the sample; None if the field is left out."""
+    left_out: str | None = None
+    """Why CREATE TABLE leaves the field out; None if it declares the field."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What a sample consists of."""
+
+    events: int
+    """Number of events, or of rows, that could be read."""
+    only_texts: bool = False
+    """Whether bodies have no other values than texts and null."""
+    is_reference: bool = False
+    """Whether it is of reference data."""
 
     @property
-    def misfits(self) -> dict[AsaType | None, int]:
-        """Number of events by the type of the value, for values that the field's type cannot hold."""
-        return {kind: events for kind, events in self.field.kinds.items() if not _fits(kind, self.type)}
+    def unit(self) -> str:
+        """What an event is called."""
+        return "row" if self.is_reference else "event"
 
 
-def typed(fields: Iterable[Field], used: Mapping[Path, AsaType | None]) -> list[TypedField]:
-    """Return the fields in the types that fit their values and the query.
+def typed(fields: Iterable[Field], used: Mapping[Path, AsaType | None], sampled: Sampled) -> list[TypedField]:
+    """Return the fields, those that every event has in one type with this type, and why the others are left out.
 
-    `used` has the fields that the query reads, with the types that their use decides; it may also contain fields that
-    the query does not read. A field that only the query has comes last: in the type of its use, or else as
-    nvarchar(max).
+    ASA drops an event that lacks a declared field, or has a value of another type in it. A property of a record may be
+    missing. `used` has the fields that the query reads, with the types that their use decides; it may also contain
+    fields that the query does not read. A field that only the query has comes last.
     """
     uses = {_lower(path): kind for path, kind in used.items()}
-    sampled = [TypedField(field, type_of(field.kinds, uses.get(_lower(field.path)))) for field in fields]
-    paths = {_lower(typed_field.field.path) for typed_field in sampled}
+    seen = list(fields)
+    paths = {_lower(field.path) for field in seen}
     unseen = [Field(path[-1], record=path[:-1]) for path in used if _lower(path) not in paths]
-    return [*sampled, *(TypedField(field, used[field.path] or AsaType.TEXT) for field in unseen)]
+    typed_fields = []
+    for field in [*seen, *unseen]:
+        kind = type_of(field.kinds, uses.get(_lower(field.path)), only_texts=sampled.only_texts)
+        reason = _left_out(field, kind, sampled)
+        typed_fields.append(TypedField(field, None if reason else kind, reason))
+    return typed_fields
 
 
-def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None) -> AsaType:
-    """Return the type of a field whose values have these types, and which the query uses as `use`, if it is not None.
+def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None, *, only_texts: bool = False) -> AsaType | None:
+    """Return the type that holds values of these types, and that the query asks for if there is a choice; or None.
 
-    bigint => bigint · bigint, float => float · bigint, nvarchar(max) => nvarchar(max), or float if it is used as float
+    bigint => bigint · bigint, float => float · datetime => datetime, or nvarchar(max) if it is used as text ·
+    bigint, nvarchar(max) => None, or nvarchar(max) if all values are texts
 
     A field whose values are all whole numbers stays a bigint, even if it is used as float.
     """
     known = {kind for kind in kinds if kind is not None}
-    best = AsaType.TEXT
-    if len(known) == 1:
-        [best] = known
-    elif known == {AsaType.BIGINT, AsaType.FLOAT}:
-        best = AsaType.FLOAT
-    only_widens = (best, use) == (AsaType.BIGINT, AsaType.FLOAT)
-    if use is None or only_widens or (known and not any(_fits(kind, use) for kind in known)):
-        return best
-    return use
+    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(one, kind, only_texts) for one in known)]
+    if only_texts and not known:
+        return AsaType.TEXT
+    if use in holding and not (known == {AsaType.BIGINT} and use is AsaType.FLOAT):
+        return use
+    return next(iter(holding), None)
 
 
-def statement(alias: str, fields: Sequence[TypedField], events: int, origin: str, *, is_reference: bool = False) -> str:
+def statement(alias: str, fields: Sequence[TypedField], sampled: Sampled, origin: str) -> str:
     """Return CREATE TABLE for an input, or for reference data, with a comment on each field.
 
-    `events` is the number of events, or rows, of the sample that could be read. `origin` is a line that says where the
-    sample comes from.
+    `origin` is a line that says where the sample comes from. If no field can be declared, return only comments.
     """
-    declared = [typed_field for typed_field in fields if can_name_field(typed_field.field.name)]
+    declared = [typed_field for typed_field in fields if typed_field.left_out is None]
     columns = [f"{'.'.join(map(_quoted, typed_field.field.path))} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
     width = max(map(len, columns), default=0)
     lines = [
-        f"{_INDENT}{column:{width}}  -- {comment(typed_field, events, is_reference=is_reference)}"
+        f"{_INDENT}{column:{width}}  -- {comment(typed_field, sampled)}"
         for column, typed_field in zip(columns, declared, strict=True)
     ]
     left_out = [
-        f"{_INDENT}-- {json.dumps(typed_field.field.dotted)} is left out: a query cannot read a field of this name"
+        f"{_INDENT}-- {_plain(typed_field.field)} is left out: {typed_field.left_out}"
         for typed_field in fields
-        if typed_field not in declared
+        if typed_field.left_out is not None
     ]
-    return "\n".join([f"-- {origin}", f"CREATE TABLE {_quoted(alias)} (", *lines, *left_out, ");"]) + "\n"
+    opening, closing = ([f"CREATE TABLE {_quoted(alias)} ("], [");"]) if declared else ([], [])
+    return "\n".join([f"-- {origin}", *opening, *lines, *left_out, *closing]) + "\n"
 
 
-def comment(typed_field: TypedField, events: int, *, is_reference: bool = False) -> str:
-    """Return what the sample says about a field: its share of these events or rows, its values and its spellings."""
+def comment(typed_field: TypedField, sampled: Sampled) -> str:
+    """Return what the sample says about a declared field: its share of the events, its values and its spellings."""
     field = typed_field.field
-    one = "row" if is_reference else "event"
-    if not field.events:
-        return "not seen, but the query reads it"
-    parts = [f"in every {one}" if field.events == events else f"in {_share(field.events, events)} of the {one}s"]
+    parts = [_presence(field, sampled)]
     if set(field.kinds) != {typed_field.type}:
-        parts.append(", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field)))
-    if typed_field.misfits:
-        subject, consequence = ("a row", "stops the run") if is_reference else ("an event", "is quarantined")
-        parts.append(f"{subject} whose value is not a {typed_field.type} {consequence}")
-    elif typed_field.type is AsaType.TEXT and set(field.kinds) - {AsaType.TEXT, None}:
-        parts.append("every value is read as text")
+        parts.append(_shares(field))
     others = [spelling for spelling in field.spellings if spelling != field.name]
     if others:
         parts.append(f"also spelt {', '.join(others)}")
     return "; ".join(parts)
 
 
-def _fits(kind: AsaType | None, into: AsaType) -> bool:
-    """Return whether a reader takes values of one type into a field of another."""
-    numbers = (AsaType.BIGINT, AsaType.FLOAT)
+def _left_out(field: Field, kind: AsaType | None, sampled: Sampled) -> str | None:
+    """Return why a field cannot be declared without a loss; None if it can."""
+    consequence = "would stop the run at the others" if sampled.is_reference else "would drop the others"
+    if not can_name_field(field.name):
+        return "a query cannot read a field of this name"
+    if not field.events:
+        return "not seen, but the query reads it"
+    if not field.record and field.events < sampled.events:
+        return f"{_presence(field, sampled)}; CREATE TABLE {consequence}"
+    if set(field.kinds) == {None} and kind is None:
+        return "always null, so its type is not known"
+    return None if kind else f"{_shares(field)}; CREATE TABLE takes one type and {consequence}"
+
+
+def _presence(field: Field, sampled: Sampled) -> str:
+    if field.events == sampled.events:
+        return f"in every {sampled.unit}"
+    return f"in {_share(field.events, sampled.events)} of the {sampled.unit}s"
+
+
+def _shares(field: Field) -> str:
+    """Return the types of a field's values with their shares: 75.0% bigint, 25.0% null"""
+    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field))
+
+
+def _plain(field: Field) -> str:
+    """Return a field's path, in quotation marks unless it is plain."""
+    return field.dotted if all(map(_PLAIN.fullmatch, field.path)) else json.dumps(field.dotted)
+
+
+_BY_PREFERENCE = (
+    *(AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT, AsaType.RECORD, AsaType.ARRAY, AsaType.TEXT),
+)
+"""Types from the narrowest on."""
+
+
+def _fits(kind: AsaType, into: AsaType, only_texts: bool) -> bool:
+    """Return whether CREATE TABLE takes values of one type into a field of another (see `formats.declared`)."""
     return (
-        kind is None
-        or into in (kind, AsaType.TEXT)
-        or (kind, into) == numbers
-        or (kind in numbers and into is AsaType.BIT)
+        kind is into
+        or (kind, into)
+        in (
+            (AsaType.BIGINT, AsaType.FLOAT),
+            (AsaType.DATETIME, AsaType.TEXT),
+        )
+        or (only_texts and into is AsaType.TEXT)
     )
 
 

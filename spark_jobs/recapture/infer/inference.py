@@ -16,7 +16,7 @@ from recapture.definition.query_text import write_in_front
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
-from recapture.infer.create_table import TypedField, statement, typed
+from recapture.infer.create_table import Sampled, TypedField, statement, typed
 from recapture.infer.sample import Sample, read_sample
 from recapture.model import AsaType
 from recapture.query.compile import fields_used, has_create_table, records_starred
@@ -39,6 +39,11 @@ class InputSample:
     """Number of blobs that arrived, including those that the sample leaves out."""
     range: tuple[datetime, datetime] | None
     """Start, exclusive, and end, inclusive; None for reference data."""
+
+    @property
+    def sampled(self) -> Sampled:
+        """What the sample consists of."""
+        return Sampled(self.content.objects, self.content.only_texts, self.range is None)
 
     @property
     def origin(self) -> str:
@@ -73,7 +78,8 @@ class InputInference:
             "fields": [
                 {
                     "name": typed_field.field.dotted,
-                    "type": str(typed_field.type),
+                    "type": typed_field.type and str(typed_field.type),
+                    "left_out": typed_field.left_out,
                     "events": typed_field.field.events,
                     "values": {str(kind or "null"): events for kind, events in typed_field.field.kinds.items()},
                     "spellings": typed_field.field.spellings,
@@ -96,6 +102,12 @@ class InputInference:
         elif sample.objects < sample.events:
             others = counted(sample.events - sample.objects, "event", "events")
             yield f"{others} of the sample{place} cannot be read: a run quarantines such events"
+        left_out = [typed_field.field.dotted for typed_field in self.fields if typed_field.left_out]
+        if left_out:
+            yield (
+                f"CREATE TABLE {self.alias} leaves out {', '.join(left_out)}: its comments say why; * lacks these "
+                "fields, and a query that reads one of them does not compile with it"
+            )
 
 
 @dataclass(frozen=True)
@@ -144,7 +156,9 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         else _sampled(pipeline, section, start, end, records.get(section.alias, []))
         for section in pipeline.all_inputs
     }
-    used = _used(pipeline, {alias: typed(sample.content.fields, {}) for alias, sample in samples.items()})
+    used = _used(
+        pipeline, {alias: typed(sample.content.fields, {}, sample.sampled) for alias, sample in samples.items()}
+    )
     inputs = tuple(_inferred(alias, sample, used.get(alias, {})) for alias, sample in samples.items())
     return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
@@ -185,8 +199,8 @@ def _sampled_reference(section: Reference, records: Sequence[Path]) -> InputSamp
 
 
 def _inferred(alias: str, sample: InputSample, used: Mapping[Path, AsaType | None]) -> InputInference:
-    fields = typed(sample.content.fields, used)
-    text = statement(alias, fields, sample.content.objects, sample.origin, is_reference=sample.range is None)
+    fields = typed(sample.content.fields, used, sample.sampled)
+    text = statement(alias, fields, sample.sampled, sample.origin)
     return InputInference(alias, text, tuple(fields), sample)
 
 

@@ -72,6 +72,8 @@ class Chunk:
     """Whether events are judged; otherwise only their sequence numbers count."""
     numbered: bool
     """Whether the events of this input have sequence numbers."""
+    only_texts: bool = False
+    """Whether bodies have no other values than texts and null."""
 
     def __len__(self) -> int:
         return self.events.num_rows
@@ -175,10 +177,10 @@ def chunks(
     with ThreadPoolExecutor(1) as pool:
         downloads = Downloads(pool, container, task.blobs)
         for batch in batched(_decoded(numbers_decoder, task.blobs[: task.first_judged_index], downloads)):
-            yield from _in_chunks(batch, (), numbers, is_judged=False, numbered=reader.numbered)
+            yield from _in_chunks(batch, (), numbers, reader, is_judged=False)
             del batch  # before the next blobs are decoded
         for batch in batched(_decoded(events_decoder, task.blobs[task.first_judged_index :], downloads)):
-            yield from _in_chunks(batch, metadata, numbers, is_judged=True, numbered=reader.numbered)
+            yield from _in_chunks(batch, metadata, numbers, reader, is_judged=True)
             del batch
 
 
@@ -241,9 +243,9 @@ def _in_chunks(
     blobs: list[DecodedBlob],
     metadata: Sequence[MetadataColumn],
     numbers: ContinuousNumbers,
+    reader: Reader,
     *,
     is_judged: bool,
-    numbered: bool,
 ) -> Iterator[Chunk]:
     """Yield the events of a batch of blobs in chunks that have about as many events as each other.
 
@@ -254,7 +256,7 @@ def _in_chunks(
     partitions = [blob.events.sequence_partition for blob in blobs if blob.events.sequence_partition is not None]
     partition = _together(partitions) if partitions else None
     continuous = number if partition is None else numbers.continued(number, partition)
-    order = _order_by_number(blobs, partition, continuous) if numbered else None
+    order = _order_by_number(blobs, partition, continuous) if reader.numbered else None
     ordered = None if order is None else _taken(_columns(blobs, continuous, metadata, 0, len(number)), order)
     size = sum(blob.events.size for blob in blobs)
     count = min(max(len(number) // CHUNK_EVENTS, size // CHUNK_BYTES, 1), max(len(number), 1))
@@ -269,7 +271,8 @@ def _in_chunks(
             without_block=tuple(blob.pinned for blob in blobs if blob.events.without_block),
             is_last=end == len(number),
             is_judged=is_judged,
-            numbered=numbered,
+            numbered=reader.numbered,
+            only_texts=reader.only_texts,
         )
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.formats import bodies
+from recapture.formats.declared import Declared
 from recapture.formats.events import Reader
 from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.application_time import times_of
@@ -229,8 +230,8 @@ def parse_bodies(chunk: Chunk, compiled: CompiledInput) -> bodies.Bodies:
     """Return the columns that a query reads of the bodies of a chunk, and the texts of TIMESTAMP BY."""
     time = compiled.timestamp_by
     timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-    columns = tuple(dict.fromkeys([*compiled.body_columns, *compiled.columns_to_check]))
-    return bodies.parse(chunk.body, columns, timestamp_fields, chunk.unreadable)
+    declared = Declared(compiled.columns_to_check, chunk.only_texts)
+    return bodies.parse(chunk.body, compiled.body_columns, timestamp_fields, chunk.unreadable, declared)
 
 
 def scope_columns(chunk: Chunk, keys: dict[str, pa.Array]) -> dict[str, pa.Array]:

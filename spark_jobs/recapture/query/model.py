@@ -76,7 +76,7 @@ class CompiledInput:
     columns: tuple[InputColumn, ...]
     """Fields of the body that the rows need."""
     columns_to_check: tuple[InputColumn, ...]
-    """Fields that CREATE TABLE declares: a value of another type makes an event malformed, even if no row needs it."""
+    """Fields that CREATE TABLE declares: an event without one, or with a value of another type, is malformed."""
     metadata: tuple[MetadataColumn, ...]
     """Metadata that the rows need."""
     timestamp_by: TimeExpression | None
@@ -122,7 +122,7 @@ class CompiledReference:
     columns: tuple[InputColumn, ...]
     """Fields that the rows need."""
     columns_to_check: tuple[InputColumn, ...]
-    """Fields that CREATE TABLE declares: a value of another type stops the run, even if no row needs it."""
+    """Fields that CREATE TABLE declares: a row without one, or with a value of another type, stops the run."""
 
     @property
     def body_columns(self) -> tuple[InputColumn, ...]:

@@ -10,6 +10,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import bodies
+from recapture.formats.declared import Declared
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Reader
 from recapture.model import TYPES
@@ -73,7 +74,8 @@ def _version(
         raise RunError(
             f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
         ) from error
-    parsed = bodies.parse(one_array(events.body), compiled.body_columns, unreadable=events.unreadable)
+    declared = Declared(compiled.columns_to_check, reader.only_texts)
+    parsed = bodies.parse(one_array(events.body), compiled.columns, unreadable=events.unreadable, declared=declared)
     malformed = parsed.malformed
     bad = pc.indices_nonzero(pc.is_valid(malformed))
     if len(bad):

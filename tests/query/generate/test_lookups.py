@@ -264,10 +264,18 @@ def test_a_damaged_version_stops_the_run(tmp_path: Path) -> None:
         reference_rows(reference, query.references[0], JsonReader(), open_container(reference.container))
 
 
-def test_a_malformed_row_stops_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"id": "1", "site": "y"}, r"id is not a bigint but nvarchar\(max\)"),
+        ({"ID": 1, "Site": 5}, r"site is not an nvarchar\(max\) but bigint"),
+        ({"id": 1}, "site is missing"),
+    ],
+)
+def test_a_malformed_row_stops_the_run(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
     query = compiled(f"CREATE TABLE devices (id bigint, site nvarchar(max)) {SELECT} JOIN devices d ON t.id = d.id")
-    reference = pinned(tmp_path, {0: [{"id": 1, "site": "x"}, {"id": "one", "site": "y"}]})
-    message = r"reference data devices: 1 row of 0.json cannot be used; the first is row 2: id is not a bigint; correct"
+    reference = pinned(tmp_path, {0: [{"id": 1, "site": "x"}, row]})
+    message = rf"reference data devices: 1 row of 0.json cannot be used; the first is row 2: {reason}; correct"
     with pytest.raises(RunError, match=message):
         reference_rows(reference, query.references[0], JsonReader(), open_container(reference.container))
 

@@ -130,11 +130,11 @@ class InputRelation:
         return MetadataColumn(metadata) if hides else None
 
     def columns_to_check(self) -> tuple[InputColumn, ...]:
-        """Return the declared fields of the body that can have a value of another type; a text is never of another."""
+        """Return the fields of the body that CREATE TABLE declares."""
         return tuple(
             InputColumn(path, kind)
             for path, kind in (self.declared or {}).items()
-            if kind not in (None, AsaType.TEXT) and self._added(path) is None and not self._is_of_iot_hub(path)
+            if kind is not None and self._added(path) is None and not self._is_of_iot_hub(path)
         )
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
