@@ -1,0 +1,282 @@
+"""What is missing from an archive, by section 5.3 of the time model alone: slow, and plain enough to be checked by eye.
+
+Times are minutes. The archive is read by LastModified, and each partition numbers its own events.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+HOUR = 60
+EARLY = 5
+CLOCK_SKEW = 5
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event that a hub numbered."""
+
+    number: int
+    enqueued: float
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A blob that Capture wrote for one interval of one partition."""
+
+    partition: str
+    opened: float
+    """Start of its interval: the time in its name."""
+    arrival: float
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The blobs of an input, and what is promised about them."""
+
+    interval: float
+    empty_blobs: bool
+    late: float
+    """Late tolerance."""
+    blobs: tuple[Blob, ...]
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Events of a partition that arrived in one slice, as the archive or a publication has them."""
+
+    slice: tuple[float, float]
+    events: tuple[Event, ...]
+    arrivals: tuple[float, ...]
+    opened: tuple[float, ...]
+    """Names of the blobs that hold the events: one for each event."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hole that has to be named."""
+
+    kind: str
+    partition: str
+    first: int | None = None
+    """First missing number; or the first number of a new hub or of a partition that begins."""
+    last: int | None = None
+    blobs: int = 0
+    severities: frozenset[str] = frozenset({"critical"})
+    """Severities that the section allows: several if nothing tells in which slice the missing events would be."""
+    may_be_a_gap: bool = False
+    """Whether SequenceGaps may count it instead: the events around it are an hour apart, to the minute."""
+
+
+def arrived(blobs: Iterable[Blob], partition: str, slices: Iterable[tuple[float, float]]) -> list[Arrived]:
+    """Return what arrived of a partition in each slice."""
+    return [
+        Arrived(
+            (start, end),
+            tuple(event for blob in inside for event in blob.events),
+            tuple(blob.arrival for blob in inside for _ in blob.events),
+            tuple(blob.opened for blob in inside for _ in blob.events),
+        )
+        for start, end in slices
+        for inside in [[blob for blob in blobs if blob.partition == partition and start < blob.arrival <= end]]
+    ]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    number: int
+    enqueued: float
+    arrival: float
+    opened: float
+
+
+def holes(
+    archive: Archive,
+    partitions: Sequence[str],
+    run: tuple[float, float],
+    published: Mapping[str, Sequence[Arrived]],
+) -> list[Found]:
+    """Return the holes that a run of the slices of an hour in `run` has to name, in no order.
+
+    `published` has what the published slices that follow the run without a break, or that it follows, have read of
+    each partition.
+    """
+    return [
+        hole
+        for partition in partitions
+        for hole in _Partition(archive, partitions, run, partition, published.get(partition, ())).holes()
+    ]
+
+
+@dataclass(frozen=True)
+class _Partition:
+    archive: Archive
+    partitions: Sequence[str]
+    run: tuple[float, float]
+    name: str
+    published: Sequence[Arrived]
+
+    @property
+    def first_needed(self) -> float:
+        """Earliest arrival on which the rows depend: windows of five minutes look back less than lateness does."""
+        return self.run[0] - EARLY - max(self.archive.late, 5)
+
+    @property
+    def last_needed(self) -> float:
+        return self.run[1] + self.archive.late
+
+    def holes(self) -> list[Found]:
+        missing = [pause for pause in self.pauses() if pause]
+        numbered = self.number_holes()
+        found: list[Found] = []
+        for before, after in numbered:
+            inside = [pause for pause in missing if before.opened < pause[0] < after.opened]
+            missing = [pause for pause in missing if pause not in inside]
+            intervals = [opened for pause in inside for opened in pause]
+            hole = self.numbers_missing(before, after, intervals)
+            if hole is not None:
+                found.append(hole)
+        seen = [event for generation in self.generations() for event in generation]
+        for pause in missing:
+            if not (
+                any(event.opened < pause[0] for event in seen) and any(event.opened > pause[-1] for event in seen)
+            ):
+                found.append(self.open_pause(pause, seen))
+        if not self.archive.empty_blobs:
+            found += self.silences(seen)
+        return found
+
+    # Names
+
+    def times(self, partition: str) -> list[float]:
+        return sorted(blob.opened for blob in self.archive.blobs if blob.partition == partition)
+
+    def pauses(self) -> list[list[float]]:
+        """Return the intervals without a blob that must have one, as one list for each pause."""
+        if not self.archive.empty_blobs:
+            return []
+        interval, times = self.archive.interval, self.times(self.name)
+        first, last = self.first_needed - interval, self.last_needed - interval
+        bounds = [first - 1e-3, *times, last + 1e-3]
+        pauses: list[list[float]] = []
+        grid = [interval * n for n in range(int(first // interval) - 1, int(last // interval) + 2)]
+        for lower, upper in pairwise(sorted(bounds)):
+            pauses.append(
+                [
+                    opened
+                    for opened in grid
+                    if lower < opened < upper
+                    and first <= opened <= last
+                    and all(abs(opened - time) >= interval / 2 for time in times)
+                ]
+            )
+        return pauses
+
+    def open_pause(self, pause: list[float], seen: list[_Seen]) -> Found:
+        """Return the hole of missing blobs of which a side has no known number."""
+        severities = self.severity_of_intervals(pause)
+        times = self.times(self.name)
+        earlier = [time for time in times if time < pause[0]]
+        later = sorted((event for event in seen if event.opened > pause[-1]), key=lambda event: event.opened)
+        known_before = [event for event in seen if event.opened < pause[0]]
+        if times and not earlier and not known_before and later:
+            first = later[0].number
+            if first == 0:
+                return Found("begins", self.name, 0, None, len(pause), frozenset({"info"}))
+            others = [time for other in self.partitions if other != self.name for time in self.times(other)]
+            if not any(time < pause[0] for time in others):
+                return Found("begins", self.name, first, None, len(pause), frozenset({"warning"}))
+            return Found("unknown", self.name, 0, first - 1, len(pause), severities)
+        return Found("unknown", self.name, None, None, len(pause), severities)
+
+    def severity_of_intervals(self, pause: Iterable[float]) -> frozenset[str]:
+        """Return critical if a missing blob would have arrived in the run, and warning if all are next to it."""
+        ends = [opened + self.archive.interval for opened in pause]
+        start, end = self.run
+        if any(start < time < end for time in ends):
+            return frozenset({"critical"})
+        if any(time in (start, end) for time in ends):
+            return frozenset({"critical", "warning"})
+        return frozenset({"warning"})
+
+    # Sequence numbers
+
+    def chain(self) -> list[_Seen]:
+        """Return all events that are known, in the order in which they were enqueued."""
+        slices = [(self.run[0] + HOUR * n, self.run[0] + HOUR * (n + 1)) for n in range(self.hours)]
+        everything = [*self.published, *arrived(self.archive.blobs, self.name, slices)]
+        return sorted(
+            (
+                _Seen(event.number, event.enqueued, arrival, opened)
+                for of_slice in everything
+                for event, arrival, opened in zip(of_slice.events, of_slice.arrivals, of_slice.opened, strict=True)
+            ),
+            key=lambda event: (event.enqueued, event.number),
+        )
+
+    @property
+    def hours(self) -> int:
+        return round((self.run[1] - self.run[0]) / HOUR)
+
+    def generations(self) -> list[list[_Seen]]:
+        """Return the events of each hub: numbers that are not higher, and later by more than the clocks, are new."""
+        generations: list[list[_Seen]] = []
+        for event in self.chain():
+            if not generations or (event.number <= generations[-1][-1].number):
+                generations.append([])
+            generations[-1].append(event)
+        return generations
+
+    def number_holes(self) -> list[tuple[_Seen, _Seen]]:
+        """Return the two events around each range of missing numbers, and around each change of the hub."""
+        generations = self.generations()
+        within = [
+            (before, after)
+            for generation in generations
+            for before, after in pairwise(generation)
+            if after.number > before.number + 1
+        ]
+        return within + [(old[-1], new[0]) for old, new in pairwise(generations)]
+
+    def numbers_missing(self, before: _Seen, after: _Seen, intervals: Sequence[float]) -> Found | None:
+        start, end = self.run
+        if after.arrival <= start or before.arrival > end:
+            return None  # inside the neighbours
+        possible = self.severity_of_numbers(before, after, intervals)
+        if after.number <= before.number:
+            return Found("recreated", self.name, after.number, None, len(intervals), frozenset({"warning"}))
+        distance = after.arrival - before.arrival
+        counted = start < after.arrival <= end and not intervals
+        if counted and distance < HOUR - 1:
+            return None
+        return Found(
+            "lost",
+            self.name,
+            before.number + 1,
+            after.number - 1,
+            len(intervals),
+            possible,
+            may_be_a_gap=counted and distance < HOUR + 1,
+        )
+
+    def severity_of_numbers(self, before: _Seen, after: _Seen, intervals: Sequence[float]) -> frozenset[str]:
+        """Return the severities of missing events that arrived after one event and before another."""
+        if intervals:
+            return self.severity_of_intervals(intervals)
+        start, end = self.run
+        if before.arrival > start and after.arrival <= end:
+            return frozenset({"critical"})
+        return frozenset({"critical", "warning"})
+
+    def silences(self, seen: list[_Seen]) -> list[Found]:
+        """Return the slices in which no blob of the input arrived and over which no numbers of the partition go."""
+        found = []
+        for n in range(self.hours):
+            start, end = self.run[0] + HOUR * n, self.run[0] + HOUR * (n + 1)
+            if any(start < blob.arrival <= end for blob in self.archive.blobs):
+                continue
+            if any(event.arrival <= start for event in seen) and any(event.arrival > end for event in seen):
+                continue
+            found.append(Found("silent", self.name, severities=frozenset({"warning"})))
+        return found
