@@ -4,12 +4,11 @@ Times are minutes. The archive is read by LastModified, and each partition numbe
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 HOUR = 60
 EARLY = 5
-CLOCK_SKEW = 5
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class Archive:
     empty_blobs: bool
     late: float
     """Late tolerance."""
+    look_back: float
+    """How far the query's windows look back."""
     blobs: tuple[Blob, ...]
 
 
@@ -62,7 +63,8 @@ class Found:
     first: int | None = None
     """First missing number; or the first number of a new hub or of a partition that begins."""
     last: int | None = None
-    blobs: int = 0
+    blobs: tuple[int, int] = (0, 0)
+    """Least and largest number of missing blobs that may be named."""
     severities: frozenset[str] = frozenset({"critical"})
     """Severities that the section allows: several if nothing tells in which slice the missing events would be."""
     may_be_a_gap: bool = False
@@ -119,8 +121,8 @@ class _Partition:
 
     @property
     def first_needed(self) -> float:
-        """Earliest arrival on which the rows depend: windows of five minutes look back less than lateness does."""
-        return self.run[0] - EARLY - max(self.archive.late, 5)
+        """Earliest arrival on which the rows depend (section 3)."""
+        return self.run[0] - EARLY - self.archive.look_back
 
     @property
     def last_needed(self) -> float:
@@ -139,9 +141,7 @@ class _Partition:
                 found.append(hole)
         seen = [event for generation in self.generations() for event in generation]
         for pause in missing:
-            if not (
-                any(event.opened < pause[0] for event in seen) and any(event.opened > pause[-1] for event in seen)
-            ):
+            if not (any(event.opened < pause[0] for event in seen) and any(event.opened > pause[-1] for event in seen)):
                 found.append(self.open_pause(pause, seen))
         if not self.archive.empty_blobs:
             found += self.silences(seen)
@@ -175,20 +175,27 @@ class _Partition:
 
     def open_pause(self, pause: list[float], seen: list[_Seen]) -> Found:
         """Return the hole of missing blobs of which a side has no known number."""
-        severities = self.severity_of_intervals(pause)
-        times = self.times(self.name)
-        earlier = [time for time in times if time < pause[0]]
-        later = sorted((event for event in seen if event.opened > pause[-1]), key=lambda event: event.opened)
-        known_before = [event for event in seen if event.opened < pause[0]]
-        if times and not earlier and not known_before and later:
-            first = later[0].number
-            if first == 0:
-                return Found("begins", self.name, 0, None, len(pause), frozenset({"info"}))
-            others = [time for other in self.partitions if other != self.name for time in self.times(other)]
-            if not any(time < pause[0] for time in others):
-                return Found("begins", self.name, first, None, len(pause), frozenset({"warning"}))
-            return Found("unknown", self.name, 0, first - 1, len(pause), severities)
-        return Found("unknown", self.name, None, None, len(pause), severities)
+        unknown = Found("unknown", self.name, None, None, self.count(pause), self.severity_of_intervals(pause))
+        earlier = any(time < pause[0] for time in self.times(self.name)) or any(
+            event.opened < pause[0] for event in seen
+        )
+        if earlier:
+            return unknown
+        following = [event for event in seen if event.opened > pause[-1]]
+        first = min(following, key=lambda event: event.opened).number if following else None
+        if first == 0:
+            return replace(unknown, kind="begins", first=0, severities=frozenset({"info"}))
+        others = [time for other in self.partitions if other != self.name for time in self.times(other)]
+        begins_last = not any(time < pause[-1] + self.archive.interval / 2 for time in others)
+        begins_here = any(blob.partition == self.name and blob.arrival <= self.run[1] for blob in self.archive.blobs)
+        if begins_last and begins_here:
+            return replace(unknown, kind="begins", first=first, severities=frozenset({"warning"}))
+        return unknown if first is None else replace(unknown, last=first - 1)
+
+    def count(self, pause: Iterable[float]) -> tuple[int, int]:
+        """Return how many blobs are missing in the run, and in all that its rows depend on."""
+        ends = [opened + self.archive.interval for opened in pause]
+        return sum(self.run[0] < end < self.run[1] for end in ends), len(ends)
 
     def severity_of_intervals(self, pause: Iterable[float]) -> frozenset[str]:
         """Return critical if a missing blob would have arrived in the run, and warning if all are next to it."""
@@ -245,7 +252,7 @@ class _Partition:
             return None  # inside the neighbours
         possible = self.severity_of_numbers(before, after, intervals)
         if after.number <= before.number:
-            return Found("recreated", self.name, after.number, None, len(intervals), frozenset({"warning"}))
+            return Found("recreated", self.name, after.number, None, (len(intervals),) * 2, frozenset({"warning"}))
         distance = after.arrival - before.arrival
         counted = start < after.arrival <= end and not intervals
         if counted and distance < HOUR - 1:
@@ -255,7 +262,7 @@ class _Partition:
             self.name,
             before.number + 1,
             after.number - 1,
-            len(intervals),
+            (len(intervals),) * 2,
             possible,
             may_be_a_gap=counted and distance < HOUR + 1,
         )

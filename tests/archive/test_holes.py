@@ -169,12 +169,38 @@ def test_a_partition_that_was_published_before_does_not_begin() -> None:
     assert (hole.kind, hole.events) == (Kind.LOST, 50)
 
 
+def test_a_partition_that_begins_after_another_one_of_the_range_lacks_events() -> None:
+    first = Partition("0", [hour(0, (0, 99, 11, 59))], pauses=[pause(-10, 10, before=None, after=10)])
+    later = Partition("1", [hour(0, (7, 99, 31, 59))], pauses=[pause(-10, 30, before=None, after=30)])
+    holes = find_holes(CAPTURE, [first, later])
+    assert [(hole.partition, hole.kind, hole.last, hole.severity) for hole in holes] == [
+        ("0", Kind.BEGINS, None, "info"),
+        ("1", Kind.UNKNOWN, 6, "critical"),
+    ]
+
+
+def test_partitions_that_begin_within_an_interval_begin_together() -> None:
+    first = Partition("0", [hour(0, (5, 99, 31, 59))], pauses=[pause(-10, 28, before=None, after=28)])
+    later = Partition("1", [hour(0, (7, 99, 33, 59))], pauses=[pause(-10, 32, before=None, after=32)])
+    assert [hole.kind for hole in find_holes(CAPTURE, [first, later])] == [Kind.BEGINS, Kind.BEGINS]
+
+
 def test_a_partition_without_any_blob_is_never_passed_over() -> None:
     empty = Partition("0", [hour(0)], pauses=[pause(0, 60, before=None, after=None)])
-    (hole,) = find_holes(CAPTURE, [empty, Partition("1", [hour(0, (0, 99, 0, 59))])])
-    assert (hole.kind, hole.severity) == (Kind.BEGINS, "warning")
-    (hole,) = find_holes(CAPTURE, [empty])
-    assert (hole.kind, hole.severity) == (Kind.UNKNOWN, "critical")
+    for partitions in [empty], [empty, Partition("1", [hour(0, (0, 99, 0, 59))])]:
+        (hole,) = find_holes(CAPTURE, partitions)
+        assert (hole.kind, hole.severity) == (Kind.UNKNOWN, "critical")
+
+
+def test_a_partition_without_a_blob_up_to_the_end_of_the_run_does_not_begin_in_it() -> None:
+    hole = only(hour(0), pauses=(pause(0, 70, before=None, after=70),))
+    assert (hole.kind, hole.blobs, hole.severity) == (Kind.UNKNOWN, 14, "critical")
+
+
+def test_a_partition_that_begins_after_the_run_with_number_0_lacks_nothing() -> None:
+    begins = pause(0, 70, before=None, after=70)
+    hole = only(hour(0), pauses=(begins,), after=[hour(1, (0, 99, 71, 119))])
+    assert (hole.kind, hole.blobs, hole.events, hole.severity) == (Kind.BEGINS, 14, 0, "info")
 
 
 def test_a_range_before_the_first_blob_says_nothing() -> None:
