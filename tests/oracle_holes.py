@@ -3,6 +3,7 @@
 Times are minutes. The archive is read by LastModified, and each partition numbers its own events.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -67,8 +68,9 @@ class Found:
     """Least and largest number of missing blobs that may be named."""
     severities: frozenset[str] = frozenset({"critical"})
     """Severities that the section allows: several if nothing tells in which slice the missing events would be."""
-    may_be_a_gap: bool = False
-    """Whether SequenceGaps may count it instead: the events around it are an hour apart, to the minute."""
+    need_not_be_named: bool = False
+    """Whether SequenceGaps may count it instead, because the events around it are an hour apart, to the minute; or
+    whether it is before the run, where an archive may begin."""
 
 
 def arrived(blobs: Iterable[Blob], partition: str, slices: Iterable[tuple[float, float]]) -> list[Arrived]:
@@ -91,6 +93,13 @@ class _Seen:
     enqueued: float
     arrival: float
     opened: float
+
+    def is_in(self, archive: Archive, partition: str) -> bool:
+        """Return whether the archive still has the event."""
+        return any(
+            (blob.partition, blob.opened) == (partition, self.opened) and blob.arrival == self.arrival
+            for blob in archive.blobs
+        )
 
 
 def holes(
@@ -129,19 +138,18 @@ class _Partition:
         return self.run[1] + self.archive.late
 
     def holes(self) -> list[Found]:
-        missing = [pause for pause in self.pauses() if pause]
-        numbered = self.number_holes()
+        missing = self.missing_intervals()
         found: list[Found] = []
-        for before, after in numbered:
-            inside = [pause for pause in missing if before.opened < pause[0] < after.opened]
-            missing = [pause for pause in missing if pause not in inside]
-            intervals = [opened for pause in inside for opened in pause]
-            hole = self.numbers_missing(before, after, intervals)
+        for before, after in self.number_holes():
+            inside = [opened for opened in missing if before.opened < opened < after.opened]
+            missing = [opened for opened in missing if opened not in inside]
+            hole = self.numbers_missing(before, after, inside)
             if hole is not None:
                 found.append(hole)
-        seen = [event for generation in self.generations() for event in generation]
-        for pause in missing:
-            if not (any(event.opened < pause[0] for event in seen) and any(event.opened > pause[-1] for event in seen)):
+        seen = self.chain()
+        for pause in self.pauses(missing):
+            has_before = any(event.opened < pause[0] for event in seen)
+            if not (has_before and any(event.opened > pause[-1] for event in seen)):
                 found.append(self.open_pause(pause, seen))
         if not self.archive.empty_blobs:
             found += self.silences(seen)
@@ -152,25 +160,26 @@ class _Partition:
     def times(self, partition: str) -> list[float]:
         return sorted(blob.opened for blob in self.archive.blobs if blob.partition == partition)
 
-    def pauses(self) -> list[list[float]]:
-        """Return the intervals without a blob that must have one, as one list for each pause."""
+    def missing_intervals(self) -> list[float]:
+        """Return the starts of the intervals that must have a blob on which the rows depend, and have none."""
         if not self.archive.empty_blobs:
             return []
         interval, times = self.archive.interval, self.times(self.name)
         first, last = self.first_needed - interval, self.last_needed - interval
-        bounds = [first - 1e-3, *times, last + 1e-3]
+        return [
+            interval * n
+            for n in range(math.ceil(first / interval), math.floor(last / interval) + 1)
+            if all(abs(interval * n - time) >= interval / 2 for time in times)
+        ]
+
+    def pauses(self, intervals: Sequence[float]) -> list[list[float]]:
+        """Return the intervals that follow each other, together."""
         pauses: list[list[float]] = []
-        grid = [interval * n for n in range(int(first // interval) - 1, int(last // interval) + 2)]
-        for lower, upper in pairwise(sorted(bounds)):
-            pauses.append(
-                [
-                    opened
-                    for opened in grid
-                    if lower < opened < upper
-                    and first <= opened <= last
-                    and all(abs(opened - time) >= interval / 2 for time in times)
-                ]
-            )
+        for opened in intervals:
+            if pauses and opened == pauses[-1][-1] + self.archive.interval:
+                pauses[-1].append(opened)
+            else:
+                pauses.append([opened])
         return pauses
 
     def open_pause(self, pause: list[float], seen: list[_Seen]) -> Found:
@@ -181,15 +190,17 @@ class _Partition:
         )
         if earlier:
             return unknown
+        outside = unknown.blobs[0] == 0
         following = [event for event in seen if event.opened > pause[-1]]
         first = min(following, key=lambda event: event.opened).number if following else None
         if first == 0:
-            return replace(unknown, kind="begins", first=0, severities=frozenset({"info"}))
+            return replace(unknown, kind="begins", first=0, severities=frozenset({"info"}), need_not_be_named=outside)
         others = [time for other in self.partitions if other != self.name for time in self.times(other)]
         begins_last = not any(time < pause[-1] + self.archive.interval / 2 for time in others)
         begins_here = any(blob.partition == self.name and blob.arrival <= self.run[1] for blob in self.archive.blobs)
         if begins_last and begins_here:
-            return replace(unknown, kind="begins", first=first, severities=frozenset({"warning"}))
+            severities = frozenset({"warning"})
+            return replace(unknown, kind="begins", first=first, severities=severities, need_not_be_named=outside)
         return unknown if first is None else replace(unknown, last=first - 1)
 
     def count(self, pause: Iterable[float]) -> tuple[int, int]:
@@ -254,7 +265,8 @@ class _Partition:
         if after.number <= before.number:
             return Found("recreated", self.name, after.number, None, (len(intervals),) * 2, frozenset({"warning"}))
         distance = after.arrival - before.arrival
-        counted = start < after.arrival <= end and not intervals
+        is_read = before.is_in(self.archive, self.name)
+        counted = is_read and start < after.arrival <= end and not intervals
         if counted and distance < HOUR - 1:
             return None
         return Found(
@@ -264,7 +276,7 @@ class _Partition:
             after.number - 1,
             (len(intervals),) * 2,
             possible,
-            may_be_a_gap=counted and distance < HOUR + 1,
+            need_not_be_named=counted and distance < HOUR + 1,
         )
 
     def severity_of_numbers(self, before: _Seen, after: _Seen, intervals: Sequence[float]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole, Kind, Numbers, Partition, SliceNumbers, find_holes
 from recapture.archive.pauses import Pause
 from recapture.formats.event_hubs import CaptureNames
+from recapture.formats.path_names import InputPath
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime, from_seconds, parse_utc
 
@@ -214,6 +215,15 @@ def test_a_slice_without_any_blob_is_named_unless_the_numbers_continue() -> None
     assert holes(hour(0, (0, 99, 0, 59)), hour(1), hour(2, (100, 199, 120, 179)), silent=silent) == []
 
 
+def test_no_hub_is_said_to_hold_the_events_of_an_archive_that_no_hub_wrote() -> None:
+    silent = Partition("0", [hour(0)], silent=[Slice(at(0), at(60))])
+    (hole,) = find_holes(replace(CAPTURE, empty_blobs=False), [silent])
+    assert "the hub itself may hold the events" in remedy(hole)
+    names = InputPath("{date}/{time}", "YYYY/MM/DD", "HH")
+    (hole,) = find_holes(replace(CAPTURE, empty_blobs=False, names=names), [silent])
+    assert remedy(hole) == "restore the blobs if they were moved or deleted"
+
+
 def test_a_gap_that_is_counted_as_such_is_not_reported_again() -> None:
     slices = hour(0, (0, 49, 0, 29), (60, 99, 36, 59))
     assert holes(slices, gaps={(50, 59)}) == []
@@ -240,3 +250,12 @@ def test_numbers_that_roll_over_continue() -> None:
     after = hour(1, (0, 9, 60, 119))
     assert holes(before, after, sequence_partition=3, modulus=2**48) == []
     assert only(before, hour(1, (5, 9, 60, 119)), sequence_partition=3, modulus=2**48).events == 5
+
+
+def test_blobs_of_one_partition_that_are_missing_before_the_run_are_named() -> None:
+    """With LastModified, the last blob before the run arrives in it."""
+    other = Partition("1", [hour(0, (50, 99, 0, 59))])
+    for minutes, severity in (0, "critical"), (-5, "warning"):
+        begins = pause(-10, minutes, before=None, after=minutes)
+        (hole,) = find_holes(CAPTURE, [Partition("0", [hour(0, (7, 99, 1, 59))], pauses=[begins]), other])
+        assert (hole.kind, hole.last, hole.severity) == (Kind.UNKNOWN, 6, severity)

@@ -185,7 +185,7 @@ def disagreements(real: Sequence[Hole], found: Sequence[Found]) -> list[str]:
         same = next((named for named in unmatched if agrees(named, hole)), None)
         if same is not None:
             unmatched.remove(same)
-        elif not hole.may_be_a_gap:
+        elif not hole.need_not_be_named:
             missed.append(f"only the oracle names {hole}")
     return [*missed, *(f"only the run names {hole}" for hole in unmatched)]
 

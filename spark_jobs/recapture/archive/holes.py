@@ -115,6 +115,8 @@ class Hole:
     """Time at which the first of the displaced blobs was written, in ticks."""
     is_whole: bool = False
     """Whether the partition has no other blob in the slice than displaced ones."""
+    from_hub: bool = True
+    """Whether a hub gave the events to the archive, so that it may still hold them."""
 
     @property
     def severity(self) -> Literal["critical", "warning", "info"]:
@@ -357,13 +359,10 @@ class _Finder:
             return replace(hole, kind=of_jump.kind, events=of_jump.events, first=of_jump.first, last=of_jump.last)
         if before is not None or pause.before is not None:
             return hole
-        if pause.end <= self._own.start:
-            return None
         first = None if after is None else after.numbers.first
-        if first == 0:
-            return replace(hole, kind=Kind.BEGINS, events=0, first=0)
-        if pause.after is not None and self._begins_with_input(pause.after):
-            return replace(hole, kind=Kind.BEGINS, first=first)
+        begins = replace(hole, kind=Kind.BEGINS, first=first, events=0 if first == 0 else None)
+        if first == 0 or (pause.after is not None and self._begins_with_input(pause.after)):
+            return begins if pause.end > self._own.start else None
         return replace(hole, last=None if first is None else first - 1)
 
     def _begins_with_input(self, begin: int) -> bool:
@@ -374,7 +373,8 @@ class _Finder:
     def _hole(self, kind: Kind, slice_start: int, *, start: int | None, end: int | None, blobs: int = 0) -> Hole:
         giver = self.partition.sequence_partition
         alias, name = self.definition.alias, self.partition.name
-        return Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+        hole = Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+        return replace(hole, from_hub=self.definition.names.on_schedule)
 
     def _of_jump(self, jump: _Jump) -> Hole:
         before, after = jump.before.numbers, jump.after.numbers

@@ -46,11 +46,13 @@ def holes_result(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
     )
     harmless = [hole for hole in holes if hole.severity == "info"]
-    worst = failed[0].severity if failed else "critical"
+    severity = _severity(severity or (failed[0].severity if failed else "critical"), accepted)
     if failed:
         named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
         more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
-        said = f"the archive has holes: {'; '.join([*named, *more])}; {remedy(failed[0])}; {_accepted(accepted)}"
+        said = (
+            f"the archive has holes: {'; '.join([*named, *more])}; {remedy(failed[0])}{_accepted(accepted, severity)}"
+        )
     elif not can_be_judged:
         said = (
             f"{_TITLES['archive_has_no_holes']} (not judged: no blob has to exist for each interval, and the events "
@@ -62,7 +64,7 @@ def holes_result(
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(
         "archive_has_no_holes",
-        _severity(severity or worst, accepted),
+        severity,
         not failed,
         observed,
         said,
@@ -78,7 +80,9 @@ def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted
     named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
     starts = list(dict.fromkeys(loss.slice_start for loss in losses))
     more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
-    said = f"the archive has fewer events than are published: {named}{more}; restore them; {_accepted(accepted)}"
+    said = (
+        f"the archive has fewer events than are published: {named}{more}; restore them{_accepted(accepted, severity)}"
+    )
     return _result("no_published_event_is_lost", severity, False, starts[:_SHOWN], said)
 
 
@@ -86,10 +90,13 @@ def _severity(severity: Severity, accepted: bool) -> Severity:
     return "warning" if accepted and severity == "critical" else severity
 
 
-def _accepted(accepted: bool) -> str:
+def _accepted(accepted: bool, severity: Severity) -> str:
+    """Return what a sentence says last of `--accept-loss`: nothing if the run is published without it."""
     if accepted:
-        return "accepted for this run"
-    return "to publish what is left, add --accept-loss (accept_loss in Airflow's form)"
+        return "; accepted for this run"
+    if severity != "critical":
+        return ""
+    return "; to publish what is left, add --accept-loss (accept_loss in Airflow's form)"
 
 
 def _sentence(loss: Loss, name_input: bool) -> str:
