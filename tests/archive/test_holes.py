@@ -9,6 +9,7 @@ from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole, Kind, Numbers, Partition, SliceNumbers, find_holes
 from recapture.archive.pauses import Pause
 from recapture.formats.event_hubs import CaptureNames
+from recapture.formats.path_names import InputPath
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime, from_seconds, parse_utc
 
@@ -174,12 +175,38 @@ def test_a_partition_that_was_published_before_does_not_begin() -> None:
     assert (hole.kind, hole.events) == (Kind.LOST, 50)
 
 
+def test_a_partition_that_begins_after_another_one_of_the_range_lacks_events() -> None:
+    first = Partition("0", [hour(0, (0, 99, 11, 59))], pauses=[pause(-10, 10, before=None, after=10)])
+    later = Partition("1", [hour(0, (7, 99, 31, 59))], pauses=[pause(-10, 30, before=None, after=30)])
+    holes = find_holes(CAPTURE, [first, later])
+    assert [(hole.partition, hole.kind, hole.last, hole.severity) for hole in holes] == [
+        ("0", Kind.BEGINS, None, "info"),
+        ("1", Kind.UNKNOWN, 6, "critical"),
+    ]
+
+
+def test_partitions_that_begin_within_an_interval_begin_together() -> None:
+    first = Partition("0", [hour(0, (5, 99, 31, 59))], pauses=[pause(-10, 28, before=None, after=28)])
+    later = Partition("1", [hour(0, (7, 99, 33, 59))], pauses=[pause(-10, 32, before=None, after=32)])
+    assert [hole.kind for hole in find_holes(CAPTURE, [first, later])] == [Kind.BEGINS, Kind.BEGINS]
+
+
 def test_a_partition_without_any_blob_is_never_passed_over() -> None:
     empty = Partition("0", [hour(0)], pauses=[pause(0, 60, before=None, after=None)])
-    (hole,) = find_holes(CAPTURE, [empty, Partition("1", [hour(0, (0, 99, 0, 59))])])
-    assert (hole.kind, hole.severity) == (Kind.BEGINS, "warning")
-    (hole,) = find_holes(CAPTURE, [empty])
-    assert (hole.kind, hole.severity) == (Kind.UNKNOWN, "critical")
+    for partitions in [empty], [empty, Partition("1", [hour(0, (0, 99, 0, 59))])]:
+        (hole,) = find_holes(CAPTURE, partitions)
+        assert (hole.kind, hole.severity) == (Kind.UNKNOWN, "critical")
+
+
+def test_a_partition_without_a_blob_up_to_the_end_of_the_run_does_not_begin_in_it() -> None:
+    hole = only(hour(0), pauses=(pause(0, 70, before=None, after=70),))
+    assert (hole.kind, hole.blobs, hole.severity) == (Kind.UNKNOWN, 14, "critical")
+
+
+def test_a_partition_that_begins_after_the_run_with_number_0_lacks_nothing() -> None:
+    begins = pause(0, 70, before=None, after=70)
+    hole = only(hour(0), pauses=(begins,), after=[hour(1, (0, 99, 71, 119))])
+    assert (hole.kind, hole.blobs, hole.events, hole.severity) == (Kind.BEGINS, 14, 0, "info")
 
 
 def test_a_range_before_the_first_blob_says_nothing() -> None:
@@ -191,6 +218,15 @@ def test_a_slice_without_any_blob_is_named_unless_the_numbers_continue() -> None
     hole = only(hour(0, (0, 99, 0, 59)), hour(1), silent=silent)
     assert (hole.kind, hole.severity, hole.start) == (Kind.SILENT, "warning", at(60))
     assert holes(hour(0, (0, 99, 0, 59)), hour(1), hour(2, (100, 199, 120, 179)), silent=silent) == []
+
+
+def test_no_hub_is_said_to_hold_the_events_of_an_archive_that_no_hub_wrote() -> None:
+    silent = Partition("0", [hour(0)], silent=[Slice(at(0), at(60))])
+    (hole,) = find_holes(replace(CAPTURE, empty_blobs=False), [silent])
+    assert "the hub itself may hold the events" in remedy(hole)
+    names = InputPath("{date}/{time}", "YYYY/MM/DD", "HH")
+    (hole,) = find_holes(replace(CAPTURE, empty_blobs=False, names=names), [silent])
+    assert remedy(hole) == "restore the blobs if they were moved or deleted"
 
 
 def test_a_gap_that_is_counted_as_such_is_not_reported_again() -> None:
@@ -219,3 +255,12 @@ def test_numbers_that_roll_over_continue() -> None:
     after = hour(1, (0, 9, 60, 119))
     assert holes(before, after, sequence_partition=3, modulus=2**48) == []
     assert only(before, hour(1, (5, 9, 60, 119)), sequence_partition=3, modulus=2**48).events == 5
+
+
+def test_blobs_of_one_partition_that_are_missing_before_the_run_are_named() -> None:
+    """With LastModified, the last blob before the run arrives in it."""
+    other = Partition("1", [hour(0, (50, 99, 0, 59))])
+    for minutes, severity in (0, "critical"), (-5, "warning"):
+        begins = pause(-10, minutes, before=None, after=minutes)
+        (hole,) = find_holes(CAPTURE, [Partition("0", [hour(0, (7, 99, 1, 59))], pauses=[begins]), other])
+        assert (hole.kind, hole.last, hole.severity) == (Kind.UNKNOWN, 6, severity)

@@ -56,6 +56,7 @@ def test_the_user_sets_the_severity_or_accepts_the_loss() -> None:
     assert judged(LOST, severity="info", accepted=True).severity == "info"
     assert judged(LOST).sentence.endswith("to publish what is left, add --accept-loss (accept_loss in Airflow's form)")
     assert judged(LOST, accepted=True).sentence.endswith("accepted for this run")
+    assert "--accept-loss" not in judged(ANEW).sentence, "the run is published without it"
 
 
 def test_only_what_stops_a_run_has_to_be_accepted() -> None:

@@ -12,6 +12,7 @@ def row(start: str, *unreached: dict[str, Any], count: int | None = None) -> dic
     keys = [dict.fromkeys(TROUBLES, 0) | of_key for of_key in unreached]
     return {
         "slice_start": start,
+        "InputEvents": 300,
         "keys": {"columns": ["deviceId"], "unreached": keys, "unreached_count": len(keys) if count is None else count},
     }
 
@@ -37,8 +38,11 @@ def test_the_keys_with_the_most_events_come_first_and_all_are_counted() -> None:
 
 
 def test_without_a_key_nothing_is_judged() -> None:
-    result = unreached_result([{"slice_start": TEN, "keys": None}, {"slice_start": NINE}], None)
+    rows = [{"slice_start": TEN, "InputEvents": 3, "keys": None}, {"slice_start": NINE, "InputEvents": 0}]
+    result = unreached_result(rows, None)
     assert (result.success, result.proved) == (True, False)
+    assert result.sentence.endswith("(not judged: the query has no key of OVER or GROUP BY that is a column)")
+    assert unreached_result(rows[1:], None).sentence.endswith("(not judged: no event arrived)")
     assert unreached_result([row(TEN)], None).proved
 
 

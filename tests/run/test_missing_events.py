@@ -224,3 +224,29 @@ def test_a_device_that_disappears_from_the_rows_is_named(world: World, publish_h
         "warning: keys have no rows, but had some in each of the three slices before: device-1 in slice "
         "2024-03-01T13:00:00Z"
     )
+
+
+def test_a_partition_below_another_one_exists_even_if_no_blob_of_it_is_left(
+    world: World, publish_hours: Publish
+) -> None:
+    """A hub numbers its partitions from 0."""
+    shutil.rmtree(world.capture / "contoso/telemetry/0")
+    failed = publish_hours(0, HOURS)
+    assert failed["archive_has_no_holes"].startswith("critical: the archive has holes: partition 0: 50 blobs")
+    assert hours(world) == {}
+
+
+@pytest.mark.parametrize(
+    ("empty_blobs", "sentence"),
+    [
+        (True, "critical: the archive has holes: partition 1: 26 blobs that Capture must have written are missing"),
+        (False, "warning: the archive has holes: partition 1: no blob arrived from 2024-03-01T11:00:00Z"),
+    ],
+)
+def test_a_published_partition_of_which_no_blob_is_left_is_named(
+    world: World, publish_hours: Publish, empty_blobs: bool, sentence: str
+) -> None:
+    assert publish_hours(0, 1) == {}
+    shutil.rmtree(world.capture / "contoso/telemetry/1")
+    failed = publish_hours(1, 3, input={"empty_blobs": empty_blobs})
+    assert failed["archive_has_no_holes"].startswith(sentence)

@@ -59,7 +59,7 @@ def remedy(hole: Hole) -> str:
     if hole.kind is Kind.DISPLACED:
         return "if the blobs were copied, or Capture was late, set arrival_time to EventEnqueuedUtcTime"
     restore = "restore the blobs if they were moved or deleted"
-    if hole.end is None:
+    if hole.end is None or not hole.from_hub:
         return restore
     week, quarter = (_text(hole.end + days * _DAY) for days in _RETENTIONS)
     return (

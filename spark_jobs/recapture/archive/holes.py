@@ -115,6 +115,8 @@ class Hole:
     """Time at which the first of the displaced blobs was written, in ticks."""
     is_whole: bool = False
     """Whether the partition has no other blob in the slice than displaced ones."""
+    from_hub: bool = True
+    """Whether a hub gave the events to the archive, so that it may still hold them."""
 
     @property
     def severity(self) -> Literal["critical", "warning", "info"]:
@@ -271,18 +273,25 @@ class Partition:
     modulus: int | None = None
     """Number of numbers after which they start again at 0; None if they never do."""
 
+    @property
+    def begins_at(self) -> int:
+        """Time in the name of the first blob, in ticks; 0 if blobs were there before, and LARGEST if there is none."""
+        first = next((pause for pause in self.pauses if pause.before is None), None)
+        return 0 if first is None else _or(first.after, LARGEST)
+
 
 def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> list[Hole]:
     """Return what is missing from the partitions of an input, or may be, by partition and time."""
-    begins_everywhere = all(any(pause.before is None for pause in partition.pauses) for partition in partitions)
-    return [hole for partition in partitions for hole in _Finder(definition, partition, begins_everywhere).holes()]
+    begins = [partition.begins_at for partition in partitions]
+    return [hole for partition in partitions for hole in _Finder(definition, partition, min(begins, default=0)).holes()]
 
 
 def _continues(hole: Hole, following: Hole) -> bool:
-    """Return whether two holes without numbers are one."""
-    if hole.end is None or following.start is None or hole.kind is not following.kind:
+    """Return whether two holes around no missing numbers are one."""
+    if hole.end is None or following.start is None:
         return False
-    return following.start - hole.end < TICKS_PER_SECOND and hole.first is hole.last is None
+    is_next = following.start - hole.end < TICKS_PER_SECOND
+    return is_next and (hole.kind, hole.first, hole.last) == (following.kind, following.first, following.last)
 
 
 def _with_next(hole: Hole, following: Hole) -> Hole:
@@ -296,8 +305,8 @@ class _Finder:
 
     definition: InputDefinition
     partition: Partition
-    begins_everywhere: bool
-    """Whether no partition of the input has a blob before its first pause."""
+    input_begins_at: int
+    """Time in the name of the first blob of any partition, in ticks; see `Partition.begins_at`."""
 
     def holes(self) -> list[Hole]:
         chain = Chain.of(
@@ -350,19 +359,22 @@ class _Finder:
             return replace(hole, kind=of_jump.kind, events=of_jump.events, first=of_jump.first, last=of_jump.last)
         if before is not None or pause.before is not None:
             return hole
-        if pause.end <= self._own.start:
-            return None
-        if after is None:
-            return replace(hole, kind=Kind.BEGINS) if pause.after is not None or not self.begins_everywhere else hole
-        first = after.numbers.first
-        if first == 0:
-            return replace(hole, kind=Kind.BEGINS, events=0, first=0)
-        return replace(hole, kind=Kind.BEGINS, first=first) if self.begins_everywhere else replace(hole, last=first - 1)
+        first = None if after is None else after.numbers.first
+        begins = replace(hole, kind=Kind.BEGINS, first=first, events=0 if first == 0 else None)
+        if first == 0 or (pause.after is not None and self._begins_with_input(pause.after)):
+            return begins if pause.end > self._own.start else None
+        return replace(hole, last=None if first is None else first - 1)
+
+    def _begins_with_input(self, begin: int) -> bool:
+        """Return whether a partition begins in the run, and no other one begins an interval before it."""
+        is_read = self.definition.last_arrival(begin) <= self._own.end
+        return is_read and begin - self.input_begins_at < self.definition.interval
 
     def _hole(self, kind: Kind, slice_start: int, *, start: int | None, end: int | None, blobs: int = 0) -> Hole:
         giver = self.partition.sequence_partition
         alias, name = self.definition.alias, self.partition.name
-        return Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+        hole = Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+        return replace(hole, from_hub=self.definition.names.on_schedule)
 
     def _of_jump(self, jump: _Jump) -> Hole:
         before, after = jump.before.numbers, jump.after.numbers

@@ -219,7 +219,17 @@ def survey(
     if with_folder and not listing.newest:
         _require_matching_name(definition.names, container)
     present = with_folder | set(listing.newest)
-    return listing, tuple(sorted(present | configured, key=by_number)) if present else ()
+    promised = _below(present, definition.names.most_partitions) if definition.has_blob_in_each_interval else set()
+    return listing, tuple(sorted(present | configured | promised, key=by_number)) if present else ()
+
+
+def _below(partitions: Iterable[str], most: int) -> set[str]:
+    """Return the partitions below the highest one: a hub numbers its partitions from 0, and leaves none out.
+
+    Numbers that no hub has, from `most` on, say nothing.
+    """
+    numbers = (int(partition) for partition in partitions if partition.isdecimal())
+    return {str(number) for number in range(max((number for number in numbers if number < most), default=0))}
 
 
 def _require_matching_name(names: BlobNames, container: Container) -> None:

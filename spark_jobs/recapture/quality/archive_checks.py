@@ -46,7 +46,7 @@ def holes_result(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
     )
     harmless = [hole for hole in holes if hole.severity == "info"]
-    worst = failed[0].severity if failed else "critical"
+    severity = _severity(severity or (failed[0].severity if failed else "critical"), accepted)
     if failed:
         named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
         more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
@@ -63,7 +63,7 @@ def holes_result(
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(
         "archive_has_no_holes",
-        _severity(severity or worst, accepted),
+        severity,
         not failed,
         observed,
         said,

@@ -46,7 +46,9 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
     check: Check = "events_of_every_key_reach_the_query"
     of_keys: dict[str, Counter[str]] = {}
     columns, count, judged, starts = "", 0, False, set()
+    arrived = 0
     for row in rows:
+        arrived += row["InputEvents"]
         keys = row.get("keys")
         judged |= keys is not None
         if keys is None or not keys["unreached"]:
@@ -57,8 +59,8 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
             counts = of_keys.setdefault(unreached["key"], Counter())
             counts.update({name: unreached[name] for name in ("events", *TROUBLES)})
     if not of_keys:
-        said = _TITLES[check]
-        said += "" if judged else " (not judged: the query has no key of OVER or GROUP BY that is a column)"
+        why = "the query has no key of OVER or GROUP BY that is a column" if arrived else "no event arrived"
+        said = _TITLES[check] if judged else f"{_TITLES[check]} (not judged: {why})"
         return _result("slices", check, severity, True, [], said, proved=judged)
     largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
     named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])

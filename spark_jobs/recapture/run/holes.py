@@ -12,7 +12,7 @@ from recapture.archive.definitions import InputDefinition
 from recapture.archive.holes import ArrivedNumbers, Hole, Kind, Partition, SliceNumbers, find_holes
 from recapture.archive.listing import FAR
 from recapture.archive.manifest import Manifest
-from recapture.archive.pauses import Pause, missing_blobs
+from recapture.archive.pauses import Pause, missing_blobs, pauses
 from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -161,6 +161,19 @@ def _partitions(
                 sequence_partition=giver,
                 modulus=None if giver is None else ROUND,
             )
+    for name in neighbours.partitions(definition.alias, source) - set(planned.partitions):
+        yield _gone(definition, name, list(slices.values()))
+
+
+def _gone(definition: InputDefinition, name: str, slices: Sequence[Slice]) -> Partition:
+    """Return a partition of the published slices next to the run that has no blob left."""
+    first, last = definition.first_needed(slices[0]), definition.last_needed(slices[-1])
+    return Partition(
+        name,
+        [SliceNumbers(slice_, ()) for slice_ in slices],
+        pauses=list(pauses(definition, [name], {}, first, last)),
+        silent=() if definition.has_blob_in_each_interval else slices,
+    )
 
 
 def _of_giver(giver: int | None, slice_: Slice, arrived: Iterable[ArrivedNumbers]) -> SliceNumbers:
@@ -194,6 +207,15 @@ class _Neighbours:
         self._edges = {-1: first, 1: last}
         self._published = {start for start, entry in publications.table.slices().items() if entry["run"] is not None}
         self._read: dict[str, Publication | None] = {}
+
+    def partitions(self, alias: str, source: str) -> set[str]:
+        """Return the partitions of an input in the published slices right before and right after the run."""
+        near = (
+            self._publication(edge.start + step * (edge.end - edge.start), step * (edge.end - edge.start))
+            for step, edge in self._edges.items()
+        )
+        reads = [(publication.inputs or {}).get(alias) for publication in near if publication is not None]
+        return {name for read in reads if read is not None and read.source == source for name in read.numbers}
 
     def nearest(self, place: _Place) -> list[tuple[ArrivedNumbers, ...]]:
         """Return the numbers of the published slices right before and right after the run."""
