@@ -46,11 +46,12 @@ def holes_result(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)
     )
     harmless = [hole for hole in holes if hole.severity == "info"]
-    severity = _severity(severity or (failed[0].severity if failed else "critical"), accepted)
+    own = severity or (failed[0].severity if failed else "critical")
+    severity = _severity(own, accepted)
     if failed:
         named = [sentence(hole, name_input=name_input) for hole in failed[:_SHOWN]]
         more = [f"and {counted(len(failed) - _SHOWN, 'more hole')}"] if len(failed) > _SHOWN else []
-        what_next = _what_next(severity or worst, accepted)
+        what_next = _what_next(own, accepted)
         said = f"the archive has holes: {'; '.join([*named, *more, remedy(failed[0])])}{what_next}"
     elif not can_be_judged:
         said = (
