@@ -209,7 +209,7 @@ def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
 def print_status(out: Console, result: dict[str, Any]) -> None:
     """Print the slices of each output with their states, and the unpublished ranges between them."""
     for output in result["outputs"]:
-        title = f"{output['alias']}: published"
+        title = f"{output['alias']}: slices"
         table = Table("slice", "rows", "state", "late", "published", "run", title=title)
         for slice_ in output["slices"]:
             late = "" if slice_["late_share"] is None else f"{slice_['late_share']:.1%}"

@@ -148,5 +148,5 @@ def test_rows_that_may_fail_are_counted_all_the_same() -> None:
         "it is so (120 of 12,000 rows (1 %), such as null; a 1, b x)"
     )
     assert sentences.success(expectation, {"element_count": 1, "unexpected_count": 0}, []) == (
-        "it is so (true for all 1 row)"
+        "it is so (true for 1 row)"
     )

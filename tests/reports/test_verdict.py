@@ -222,10 +222,12 @@ def test_advice_names_the_cause_first_and_what_may_follow_from_it_after_it() -> 
 def test_advice_on_tolerances_has_counts_and_the_command_that_compares_both_together() -> None:
     counts = {"late_adjusted": 60, "out_of_order_adjusted": 40, "LateInputEvents": 60}
     assert verdict(report(totals=counts))["advice"] == [
-        "60 events arrived late (the latest by 1 h 24 min), and 40 out of order; to count how many would be on time "
-        "with other tolerances, or with another key after OVER, run recapture advise fleet.yaml --from "
+        "of the events, 60 were late (the latest by 1 h 24 min) and 40 were out of order: to count how many would be "
+        "on time with other tolerances, or with another key after OVER, run recapture advise fleet.yaml --from "
         "2026-03-01T10:00:00Z --to 2026-03-01T11:00:00Z"
     ]
+    (only_disorder,) = verdict(report(totals={"out_of_order_adjusted": 40}))["advice"]
+    assert only_disorder.startswith("of the events, 40 were out of order: ")
     assert verdict(report(totals={"on_time": 10_000, "late_adjusted": 5}))["advice"] == []
 
 

@@ -178,7 +178,7 @@ def test_rollback_and_status_cover_all_outputs(
     ]
     assert cli.main(["status", str(world.file)]) == 0
     text = capsys.readouterr().out
-    assert "counts: published" in text
+    assert "counts: slices" in text
     assert "peaks: published" in text
 
 

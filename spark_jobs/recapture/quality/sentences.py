@@ -72,7 +72,7 @@ def finding(expectation: Expectation, evaluation: Mapping[str, Any], examples: S
     items = counted(total, *((details["item"],) if "item" in details else ITEMS[expectation.asset]))
     unjudged = f"; {details['unjudged']:,} not judged: {details['why_unjudged']}" if "unjudged" in details else ""
     if not unexpected:
-        return f"true for all {items}{unjudged}"
+        return f"true for {'all ' * (total > 1)}{items}{unjudged}"
     such_as = f", such as {'; '.join(map(example_text, examples[:_EXAMPLES]))}" if examples else ""
     return f"{unexpected:,} of {items} ({share(unexpected, total)}){such_as}{unjudged}"
 

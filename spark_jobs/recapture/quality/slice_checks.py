@@ -200,7 +200,8 @@ def _result(
     if failed:
         sentence = f"{fails}: {len(failed):,} of {of} ({share(len(failed), len(slices))}): {why}"
     else:
-        sentence = f"{holds} ({f'true for all {of}' if slices else f'no {events}'})"
+        true_for = f"true for {'all ' * (len(slices) > 1)}{of}"
+        sentence = f"{holds} ({true_for if slices else f'no {events}'})"
     observed = [slice_.start for slice_ in failed[:3]]
     return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence, holds)
 

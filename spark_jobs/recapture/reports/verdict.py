@@ -237,10 +237,12 @@ def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
             continue
         place = f" of {of_input['alias']}" if len(document["timing"]) > 1 else ""
         latest = of_input["latest_seconds"]
-        by = f" (the latest by {duration(latest)})" if late and latest is not None else ""
+        by = f" (the latest by {duration(latest)})" if latest is not None else ""
+        counts = ((late, f"late{by}"), (behind, "out of order"))
+        were = " and ".join(f"{counted(count, 'was', 'were')} {what}" for count, what in counts if count)
         file = PurePath(document["definition"]["file"]).name
         yield (
-            f"{counted(late, 'event')}{place} arrived late{by}, and {behind:,} out of order; to count how many would "
-            "be on time with other tolerances, or with another key after OVER, run recapture advise "
-            f"{file} --from {document['from']} --to {document['to']}"
+            f"of the events{place}, {were}: to count how many would be on time with other tolerances, "
+            f"or with another key after OVER, run recapture advise {file} --from {document['from']} --to "
+            f"{document['to']}"
         )
