@@ -47,7 +47,7 @@ def sentence(hole: Hole, *, name_input: bool) -> str:
                 f"{place}: {every}{between} was written at another time (the first at {_text(hole.written)}), so that "
                 "its events count in other slices"
             )
-        case Kind.SILENT:
+        case Kind.SILENT | Kind.QUIET:
             return f"{place}: no blob arrived{between}; nothing tells whether events are missing"
         case Kind.PAUSED:
             return f"{place}: {blobs} missing{between}, but its sequence numbers continue: no event is missing"
