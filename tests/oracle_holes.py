@@ -3,6 +3,7 @@
 Times are minutes. The archive is read by LastModified, and each partition numbers its own events.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -289,13 +290,14 @@ class _Partition:
         return frozenset({"critical", "warning"})
 
     def silences(self, seen: list[_Seen]) -> list[Found]:
-        """Return the slices in which no blob of the input arrived and over which no numbers of the partition go."""
-        found = []
+        """Return the slices in which no blob arrived, of the input or of the partition, and no numbers go across."""
+        kinds = []
         for n in range(self.hours):
             start, end = self.run[0] + HOUR * n, self.run[0] + HOUR * (n + 1)
-            if any(start < blob.arrival <= end for blob in self.archive.blobs):
-                continue
-            if any(event.arrival <= start for event in seen) and any(event.arrival > end for event in seen):
-                continue
-            found.append(Found("silent", self.name, severities=frozenset({"warning"})))
-        return found
+            blobs = [blob.partition for blob in self.archive.blobs if start < blob.arrival <= end]
+            goes_across = any(event.arrival <= start for event in seen) and any(event.arrival > end for event in seen)
+            is_named = self.name not in blobs and not goes_across
+            kinds.append(("quiet" if blobs else "silent") if is_named else None)
+        runs = [kind for kind, _ in itertools.groupby(kinds)]
+        severities = {"quiet": frozenset({"info"}), "silent": frozenset({"warning"})}
+        return [Found(kind, self.name, severities=severities[kind]) for kind in runs if kind is not None]

@@ -220,6 +220,14 @@ def test_a_slice_without_any_blob_is_named_unless_the_numbers_continue() -> None
     assert holes(hour(0, (0, 99, 0, 59)), hour(1), hour(2, (100, 199, 120, 179)), silent=silent) == []
 
 
+def test_slices_in_which_only_one_partition_has_no_blob_are_noted_as_one() -> None:
+    quiet = [Slice(at(60), at(120)), Slice(at(120), at(180))]
+    slices = hour(0, (0, 99, 0, 59)), hour(1), hour(2)
+    hole = only(*slices, quiet=quiet)
+    assert (hole.kind, hole.severity, hole.start, hole.end) == (Kind.QUIET, "info", at(60), at(180))
+    assert holes(*slices, hour(3, (100, 199, 181, 239)), quiet=quiet) == []
+
+
 def test_no_hub_is_said_to_hold_the_events_of_an_archive_that_no_hub_wrote() -> None:
     silent = Partition("0", [hour(0)], silent=[Slice(at(0), at(60))])
     (hole,) = find_holes(replace(CAPTURE, empty_blobs=False), [silent])

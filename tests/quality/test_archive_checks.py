@@ -45,6 +45,15 @@ def test_a_pause_without_a_lost_event_is_mentioned_and_passes() -> None:
     assert "the sequence numbers continue: no event is missing" in result.sentence
 
 
+def test_a_partition_of_which_nothing_is_known_is_not_called_whole() -> None:
+    result = judged(Hole(Kind.QUIET, "telemetry", "2", TEN, start=TEN, end=TEN + 36_000_000_000))
+    assert (result.success, result.sentence) == (
+        True,
+        "nothing is known to be missing from the archive (partition 2: no blob arrived from 2026-03-01T10:00:00Z to "
+        "2026-03-01T11:00:00Z; nothing tells whether events are missing)",
+    )
+
+
 def test_many_holes_are_counted() -> None:
     assert "; and 2 more holes; restore the blobs" in judged(*[LOST] * 5).sentence
 

@@ -46,7 +46,7 @@ def sentence(hole: Hole, *, name_input: bool) -> str:
                 f"{place}: {were} written in another slice (the first at {_text(hole.written)}), so the events count "
                 "there"
             )
-        case Kind.SILENT:
+        case Kind.SILENT | Kind.QUIET:
             return f"{place}: no blob arrived{between}; it is not known whether events are missing"
         case Kind.PAUSED:
             return f"{place}: {blobs}{between}, but the sequence numbers continue: no event is missing"

@@ -41,6 +41,8 @@ class Kind(StrEnum):
     """Blobs exist, but were written in another slice, so their events count there."""
     SILENT = "silent"
     """No blob of the input arrived in a slice, none had to, and it is not known whether events are missing."""
+    QUIET = "quiet"
+    """The same for one partition, while blobs of others arrived."""
     PAUSED = "paused"
     """Blobs are missing, but the sequence numbers continue: no event is missing."""
 
@@ -122,13 +124,14 @@ class Hole:
     def severity(self) -> Literal["critical", "warning", "info"]:
         """How much the hole matters.
 
-        It is critical if the run lacks events or, for an unknown reason, blobs; info if no event is missing.
+        It is critical if the run lacks events or, for an unknown reason, blobs; info if no event is missing, or if it
+        is usual that a partition is quiet.
         """
         if self.kind in (Kind.LOST, Kind.UNKNOWN):
             return "critical" if self.in_run else "warning"
         if self.kind is Kind.DISPLACED:
             return "critical" if self.is_whole else "warning"
-        return "info" if self.events == 0 else "warning"
+        return "info" if self.events == 0 or self.kind is Kind.QUIET else "warning"
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,8 @@ class Partition:
     pauses: Sequence[Pause] = ()
     silent: Sequence[Slice] = ()
     """Slices of the run in which no blob of the input arrived, although none had to."""
+    quiet: Sequence[Slice] = ()
+    """Slices of the run in which blobs of the input arrived, but none of this partition, although none had to."""
     gaps: Collection[tuple[int, int]] = ()
     """First and last missing numbers of gaps that SequenceGaps counts; these are not reported again."""
     more_gaps_in: Collection[Slice] = ()
@@ -328,13 +333,25 @@ class _Finder:
             else:
                 holes.append(hole)
                 by_jump |= {} if number is None else {number: len(holes) - 1}
-        for slice_ in self.partition.silent:
-            before, after, _ = chain.at((slice_.start + slice_.end) // 2)
-            if before is None or after is None:
-                holes.append(self._hole(Kind.SILENT, slice_.start, start=slice_.start, end=slice_.end))
+        holes += self._blobless(chain, Kind.SILENT, self.partition.silent)
+        holes += self._blobless(chain, Kind.QUIET, self.partition.quiet)
         others = (jump for number, jump in enumerate(chain.jumps) if number not in by_jump)
         holes += [self._of_jump(jump) for jump in others if self._is_reported(jump)]
         return sorted(holes, key=lambda hole: (_or(hole.start, hole.slice_start), hole.kind))
+
+    def _blobless(self, chain: Chain, kind: Kind, slices: Sequence[Slice]) -> list[Hole]:
+        """Return the slices without a blob across which no numbers continue; successive ones are one hole."""
+        holes: list[Hole] = []
+        for slice_ in slices:
+            before, after, _ = chain.at((slice_.start + slice_.end) // 2)
+            if before is not None and after is not None:
+                continue
+            hole = self._hole(kind, slice_.start, start=slice_.start, end=slice_.end)
+            if holes and _continues(holes[-1], hole):
+                holes[-1] = _with_next(holes[-1], hole)
+            else:
+                holes.append(hole)
+        return holes
 
     @property
     def _own(self) -> Slice:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture.archive.hole_sentences import remedy, sentence
-from recapture.archive.holes import Hole
+from recapture.archive.holes import Hole, Kind
 from recapture.quality.audit import Result
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import ticks
@@ -60,7 +60,10 @@ def holes_result(
         )
     else:
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
-        said = f"{_TITLES['archive_has_no_holes']}{f' ({notes})' if notes else ''}"
+        others = f"; and {len(harmless) - _SHOWN:,} more" if len(harmless) > _SHOWN else ""
+        is_known = all(hole.kind is not Kind.QUIET for hole in harmless)
+        title = _TITLES["archive_has_no_holes"] if is_known else "nothing is known to be missing from the archive"
+        said = f"{title} ({notes}{others})" if notes else title
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(
         "archive_has_no_holes",

@@ -152,6 +152,14 @@ def _partitions(
                 after=neighbours.numbers(place, giver, step=1),
                 pauses=[pause for pause in planned.pauses if pause.partition == name],
                 silent=silent,
+                quiet=[
+                    slices[row["slice_start"]]
+                    for row in of_partition
+                    if row["slice_start"] in with_blobs
+                    and not definition.has_blob_in_each_interval
+                    and not row["InputEventsSourcesTotal"]
+                    and not row["InputEvents"]
+                ],
                 gaps={(first, last) for of_slice in gaps for first, last in of_slice["ranges"]},
                 more_gaps_in=[
                     slices[row["slice_start"]]
