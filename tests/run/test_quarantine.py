@@ -22,10 +22,10 @@ from tests.worlds import TEN, World, at, backfill, blob_name, body, files, publi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TYPED = """\
-CREATE TABLE telemetry (deviceId nvarchar(max), temperature {}, eventTime datetime);
+RIGHT = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, MAX(TRY_CAST(temperature AS float)) AS warmest
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, TumblingWindow(minute, 5)"""
+WRONG = f"CREATE TABLE telemetry (deviceId nvarchar(max), temperature float, eventTime datetime);\n{RIGHT}"
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ def lawful(report: dict[str, Any]) -> bool:
 def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
     spark: "SparkSession", world: World
 ) -> None:
-    report = backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
+    report = backfill(spark, world.define(WRONG), TEN, at(120))
     quarantine = world.home / "table_quarantine"
     assert report["quarantine"] == {
         "table": quarantine.as_uri(),
         "version": 1,
         "rows": 2,
-        "reasons": [{"verdict": "malformed", "reason": "temperature is not a float", "rows": 2}],
+        "reasons": [{"verdict": "malformed", "reason": "temperature is not a float but nvarchar(max)", "rows": 2}],
     }
     rows = quarantined(world)
     assert [row.pop("body") for row in rows] == [body("a", at(18), "6 C"), body("a", at(68), "16 C")]  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
             "place": None,
             "blob": blob_name("0", at(-15 + 5 * number)),
             "verdict": "malformed",
-            "reason": "temperature is not a float",
+            "reason": "temperature is not a float but nvarchar(max)",
             "slice_start": at(60 * hour),
         }
         for hour, number in enumerate((6, 16))
@@ -82,14 +82,14 @@ def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
 def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_clean_run(
     spark: "SparkSession", world: World
 ) -> None:
-    backfill(spark, world.define(TYPED.format("float")), TEN, at(120))
+    backfill(spark, world.define(WRONG), TEN, at(120))
     assert [row["sequence_number"] for row in quarantined(world)] == [6, 16]
-    report = backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(60))
+    report = backfill(spark, world.define(RIGHT), TEN, at(60))
     assert (report["metrics"]["malformed"], report["metrics"]["on_time"]) == (0, 12)
     assert [row["sequence_number"] for row in quarantined(world)] == [16], "the other hour was not run again"
-    backfill(spark, world.define(TYPED.format("nvarchar(max)")), TEN, at(120))
+    backfill(spark, world.define(RIGHT), TEN, at(120))
     assert quarantined(world) == []
-    backfill(spark, world.define(TYPED.format("nvarchar(max)"), table="clean"), TEN, at(120))
+    backfill(spark, world.define(RIGHT, table="clean"), TEN, at(120))
     assert published(world.table) == published(world.home / "clean")
     assert files(world.table) == files(world.home / "clean")
     assert version(world.home / "clean_quarantine") is None, "where nothing was quarantined there is no such table"
@@ -98,7 +98,7 @@ def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_cl
 def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
     spark: "SparkSession", world: World
 ) -> None:
-    wrong, right = TYPED.format("float"), TYPED.format("nvarchar(max)")
+    wrong, right = WRONG, RIGHT
     first = backfill(spark, world.define(wrong), TEN, at(120))
     before = quarantined(world)
     backfill(spark, world.define(wrong), TEN, at(120))
@@ -209,7 +209,7 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
     path = world.capture / blob_name("0", at(15))
     sound = path.read_bytes()
     put_damaged(world, sound[:-1])
-    pipeline = world.define(TYPED.format("nvarchar(max)"), on_damaged_blob="quarantine")
+    pipeline = world.define(RIGHT, on_damaged_blob="quarantine")
     report = backfill(spark, pipeline, TEN, at(60))
     assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
@@ -249,7 +249,7 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
 
 
 def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world: World) -> None:
-    pipeline = world.define(TYPED.format("nvarchar(max)"))
+    pipeline = world.define(RIGHT)
     backfill(spark, pipeline, TEN, at(120))
     before = published(world.table)
     for number in (6, 7, 14):
