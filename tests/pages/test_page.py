@@ -1,10 +1,9 @@
 """Pages: escaping, self-containment, and the words for numbers."""
 
-import os
 import re
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -79,15 +78,46 @@ def test_a_value_that_the_template_lacks_is_an_error(package: str) -> None:
         page.render(package, "page.html", text="x")
 
 
-@pytest.mark.parametrize("folder", ["absent", "taken"])
-def test_a_page_needs_no_folder_for_compiled_templates(
-    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / f"_jinja2-cache-{os.getuid()}").touch()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+@pytest.fixture
+def caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's folder of caches, of which no page knows yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     page._environment.cache_clear()
-    assert b"<p title=" in page.render(package, "page.html", text="x", picture="")
+    yield tmp_path / "caches"
+    page._environment.cache_clear()
+
+
+def rendered_anew(package: str) -> bytes:
+    """Return a page of a new environment, as a new process has it."""
+    page._environment.cache_clear()
+    return page.render(package, "page.html", text="x", picture="")
+
+
+def test_a_page_needs_no_folder_for_compiled_templates(package: str, caches: Path) -> None:
+    caches.touch()
+    assert b"<p title=" in rendered_anew(package)
+
+
+@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"x" + content])
+def test_a_damaged_compiled_template_is_made_anew(package: str, caches: Path, damage: Callable[[bytes], bytes]) -> None:
+    whole = rendered_anew(package)
+    files = {path: path.read_bytes() for path in (caches / "recapture" / "pages").iterdir()}
+    assert files
+    for path, content in files.items():
+        path.write_bytes(damage(content))
+    assert rendered_anew(package) == whole
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_compiled_templates_are_kept_where_nobody_else_can_write(package: str, caches: Path) -> None:
+    folder = caches / "recapture" / "pages"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    rendered_anew(package)
+    assert list(folder.iterdir()) == []
+    folder.chmod(0o700)
+    rendered_anew(package)
+    assert list(folder.iterdir()) != []
 
 
 def test_a_picture_has_a_label_and_the_colours_of_the_page(package: str) -> None:

@@ -164,7 +164,7 @@ ADDRESSES = [
     *(f"/{name}/" for name in ("%00", "%2e%2e%2f", "%2F", "a%0db", "‮", LONG)),
     *(
         f"/telemetry/runs/{run}/{file}"
-        for run in (RUN, "99999999T999999Z-99999999T999999Z-0123456789ab", "x", "..", "%00", LONG, RUN + "%0a")
+        for run in (RUN, "99999999T999999Z-99999999T999999Z-0123456789ab", "x", "..", "%00", LONG, RUN + "%0d")
         for file in (
             "",
             "dag-run",

@@ -97,12 +97,15 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
     assert coverage(run) == ["missing", "missing"]
 
 
-def test_an_approval_covers_no_other_audit_of_the_run(spark: "SparkSession", world: World) -> None:
+def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: "SparkSession", world: World) -> None:
     run = blocked(spark, world)
     assert approval_of(run.files) is None
     approve(run, APPROVAL)
     assert approval_of(run.files) == APPROVAL
     assert b"Ada approved the run" in run_page(run.files, run.pipeline.name, "")
+    with pytest.raises(AuditError):
+        audit(run)
+    assert approval_of(run.files) == APPROVAL
     suite(world, 18)
     with pytest.raises(AuditError):
         audit(run)

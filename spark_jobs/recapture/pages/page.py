@@ -7,10 +7,13 @@ unless the template says otherwise in the block `policy`.
 
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recapture.caches import user_folder
 from recapture.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 NONE = "\N{EN DASH}"
 """Text in place of a missing value."""
+_DIGEST = sha256().digest_size
 _PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
@@ -37,23 +41,32 @@ def render(package: str, template: str, **values: Any) -> bytes:
 def _environment(package: str) -> "Environment":
     require_installed()
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-    from jinja2.bccache import Bucket, FileSystemBytecodeCache
+    from jinja2.bccache import Bucket, BytecodeCache
     from markupsafe import Markup
 
-    class Compiled(FileSystemBytecodeCache):
-        """Compiled templates, in a folder of this user for temporary files."""
+    folder = user_folder("pages")
+
+    class Compiled(BytecodeCache):
+        """Compiled templates, each in a file with a digest. A damaged one is written again; no page needs any."""
+
+        def load_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):
+                content = self._file(bucket).read_bytes()
+                if content[:_DIGEST] == sha256(content[_DIGEST:]).digest():
+                    bucket.bytecode_from_string(content[_DIGEST:])
 
         def dump_bytecode(self, bucket: Bucket) -> None:
-            with suppress(OSError):  # a page does not need it
-                super().dump_bytecode(bucket)
+            content = bucket.bytecode_to_string()
+            with suppress(OSError):
+                self._file(bucket).write_bytes(sha256(content).digest() + content)
 
-    try:
-        compiled = Compiled()
-    except (RuntimeError, OSError):  # the folder belongs to somebody else, or cannot be made
-        compiled = None
+        def _file(self, bucket: Bucket) -> Path:
+            assert folder is not None
+            return folder / bucket.key
+
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package, "."), PackageLoader("recapture.pages", ".")]),
-        bytecode_cache=compiled,
+        bytecode_cache=None if folder is None else Compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -25,12 +25,12 @@ class _Written:
 
 
 def approve(run: PlannedRun, approval: Approval) -> None:
-    """Write the approval of a run's audit to `approval.json`. It does not cover another audit of the run."""
+    """Write the approval of a run's audit to `approval.json`. It covers audits of the run with the same result."""
     run.files.write("approval.json", approval.to_dict() | {"audit": _audit_digest(run.files)})
 
 
 def approval_of(files: RunFiles) -> Approval | None:
-    """Return the approval of a run's audit; None if nobody approved it, or only an earlier audit of the run."""
+    """Return the approval of a run's audit; None if nobody approved it, or only one with another result."""
     if not files.exists("approval.json"):
         return None
     written = files.read_as(_Written, "approval.json")
