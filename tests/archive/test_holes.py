@@ -231,7 +231,7 @@ def test_slices_in_which_only_one_partition_has_no_blob_are_noted_as_one() -> No
 def test_no_hub_is_said_to_hold_the_events_of_an_archive_that_no_hub_wrote() -> None:
     silent = Partition("0", [hour(0)], silent=[Slice(at(0), at(60))])
     (hole,) = find_holes(replace(CAPTURE, empty_blobs=False), [silent])
-    assert "the hub itself may hold the events" in remedy(hole)
+    assert "the hub may still have the events" in remedy(hole)
     names = InputPath("{date}/{time}", "YYYY/MM/DD", "HH")
     (hole,) = find_holes(replace(CAPTURE, empty_blobs=False, names=names), [silent])
     assert remedy(hole) == "restore the blobs if they were moved or deleted"

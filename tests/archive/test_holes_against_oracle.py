@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -143,6 +144,7 @@ def computed(world: World, case: Case, hours: tuple[int, int], scratch: Path) ->
     )
     run = plan_run(pipeline, TEN + hours[0] * HOUR, TEN + hours[1] * HOUR)
     compute(Here(), run, scratch)  # type: ignore[arg-type]
+    tempfile.tempdir = None  # the tasks set it, as they have a process of their own elsewhere
     return run
 
 

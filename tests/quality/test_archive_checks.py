@@ -50,7 +50,7 @@ def test_a_partition_of_which_nothing_is_known_is_not_called_whole() -> None:
     assert (result.success, result.sentence) == (
         True,
         "nothing is known to be missing from the archive (partition 2: no blob arrived from 2026-03-01T10:00:00Z to "
-        "2026-03-01T11:00:00Z; nothing tells whether events are missing)",
+        "2026-03-01T11:00:00Z; it is not known whether events are missing)",
     )
 
 

@@ -239,7 +239,7 @@ def test_a_partition_below_another_one_exists_even_if_no_blob_of_it_is_left(
 @pytest.mark.parametrize(
     ("empty_blobs", "sentence"),
     [
-        (True, "critical: the archive has holes: partition 1: 27 blobs that Capture must have written are missing"),
+        (True, "critical: the archive has holes: partition 1: 27 blobs are missing"),
         (False, "warning: the archive has holes: partition 1: no blob arrived from 2024-03-01T11:00:00Z"),
     ],
 )

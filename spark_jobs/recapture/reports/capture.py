@@ -7,7 +7,7 @@ from typing import Any
 from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import far_blobs
 from recapture.reports.sources import Source
-from recapture.run.progress import capture_progress
+from recapture.run.progress import capture_progress, storage_time
 from recapture.time_model import ticks
 from recapture.time_model.metrics import total
 
@@ -20,7 +20,8 @@ def capture(source: Source) -> dict[str, Any]:
     manifest = next((run.manifest for run in source.runs.values() if run.manifest is not None), None)
     inputs = []
     if manifest is not None:
-        progress = capture_progress(source.pipeline, manifest, datetime.now(UTC))
+        now = storage_time(source.pipeline, datetime.now(UTC))
+        progress = capture_progress(source.pipeline, manifest, now)
         for planned in manifest.inputs:
             reached = {of_partition.partition: of_partition.to_dict() for of_partition in progress[planned.alias]}
             inputs.append(
