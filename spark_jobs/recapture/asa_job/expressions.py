@@ -41,8 +41,8 @@ class Expansion:
         self.size += size
         if self.size > MAX_SIZE:
             raise DefinitionError(
-                f"{self.file}: the expressions make values of more than {MAX_SIZE:,} characters: simplify the variables "
-                "and parameters that contain each other"
+                f"{self.file}: the expressions make values of more than {MAX_SIZE:,} characters: simplify the "
+                "variables and parameters that contain each other"
             )
 
 
@@ -258,4 +258,4 @@ def _member(scope: TemplateScope, value: Any, step: Any) -> Any:
 
 def _in_lower_case(values: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
     """Return the values with their keys, by key in lower case; of keys that differ in case only, the first."""
-    return {key.lower(): (key, value) for key, value in reversed(values.items())}
+    return {key.lower(): (key, value) for key, value in reversed(list(values.items()))}
