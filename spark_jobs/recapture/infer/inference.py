@@ -93,7 +93,7 @@ class InputInference:
             )
             yield f"{count} left out, for example {sample.damaged[0]}"
         if sample.wide:
-            yield f"{_left_out(sample, place)}: they are not looked at"
+            yield _left_out(sample, place)
         if sample.rare is not None:
             yield (
                 f"only the {MAX_FIELDS:,} most frequent fields{place} are declared: others, such as "
