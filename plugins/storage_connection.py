@@ -11,6 +11,8 @@ from recapture.errors import DefinitionError
 
 STORAGE = "recapture_storage"
 """Id of the connection."""
+TYPES = ("wasb", "generic")
+"""Types of the connection. Without the provider microsoft-azure, `airflow connections add` stores wasb as generic."""
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
@@ -49,10 +51,10 @@ async def environment() -> Mapping[str, str]:
 def variables(connection: Connection) -> dict[str, str | None]:
     """Return the Azure variables with the credentials that Airflow's WasbHook takes from a connection; None unsets one.
 
-    Raise DefinitionError if the connection is not of type wasb, lacks a value, or has a setting that the variables
-    cannot express. No message shows a credential.
+    Raise DefinitionError if the connection is of another type than TYPES, lacks a value, or has a setting that the
+    variables cannot express. No message shows a credential.
     """
-    if connection.conn_type != "wasb":
+    if connection.conn_type not in TYPES:
         raise DefinitionError(f"the connection {STORAGE} has the type {connection.conn_type}: change it to wasb")
     extra = connection.extra_dejson
 

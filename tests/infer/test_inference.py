@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
+from recapture.infer import sample
 from tests.worlds import TELEMETRY, TEN, World, at, backfill, published
 
 if TYPE_CHECKING:
@@ -282,6 +284,48 @@ def test_what_cannot_be_read_is_left_out_with_a_warning(capsys: pytest.CaptureFi
     assert "in 50.0% of the events" in out
     assert "warning: 1 blob is damaged and was left out, for example contoso/telemetry/1/" in err
     assert "warning: 2 events of the sample cannot be read: a run quarantines such events" in err
+
+
+def test_an_event_of_too_many_fields_is_left_out_with_a_warning(
+    capsys: pytest.CaptureFixture[str], world: World
+) -> None:
+    many = {f"k{number}": number for number in range(10_000)}
+    put(world, many, {"site": {"x": 1}, "id": "b"}, minute=12)
+    put(world, {"site": many, "id": "c"}, minute=13)
+    query = "SELECT site.* INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
+    out, err = infer(capsys, define(world, query))
+    assert "warning: 2 events with more than 2,000 fields were left out" in err
+    assert "k1" not in out
+    assert "site record,         -- in 66.7% of the events" in out
+
+
+def test_an_archive_of_events_of_too_many_fields_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world = World(tmp_path)
+    put(world, {f"k{number}": number for number in range(10_000)})
+    message = "1 event with more than 2,000 fields was left out, and no other has fields: choose another range"
+    assert message in infer(capsys, define(world), code=1)[1]
+
+
+def test_only_the_most_frequent_fields_are_declared(
+    capsys: pytest.CaptureFixture[str], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample, "MAX_FIELDS", 5)
+    put(world, *({"id": "d", "tags": [number], f"rare{number}": number} for number in range(20)), minute=12)
+    out, err = infer(capsys, define(world))
+    assert declared(out) == ["eventTime datetime", "id nvarchar(max)", "v float", "site record", "tags array"]
+    assert "most frequent fields are declared: others, such as" in err
+
+
+def test_events_are_counted_up_to_a_limit_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "MAX_VALUES", 70)
+    content = sample.Sample(only_texts=False)
+    content.bodies = [pa.array([b'{"a": 1, "b": 2}', b"[]"] * 50)]
+    content.events = 100
+    content.count_pending()
+    assert (content.values, content.objects, content.is_full) == (70, 35, True)
+    assert content.events == 70
 
 
 def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World) -> None:

@@ -124,6 +124,15 @@ def test_any_other_connection_is_refused_and_its_secret_is_not_repeated(
     assert KEY not in str(error.value)
 
 
+def test_a_connection_that_airflow_stored_as_generic_is_one_of_type_wasb(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk import BaseHook
+
+    connect(monkeypatch, "recapture_storage", conn_type="generic", extra={"connection_string": "AccountName=a"})
+    assert plugin.variables(BaseHook.get_connection("recapture_storage")) == {STRING: "AccountName=a"}
+
+
 def test_without_the_connection_the_environment_is_used(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STRING, "as it is")
     plugin.take_credentials({})

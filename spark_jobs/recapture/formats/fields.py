@@ -78,6 +78,32 @@ class Field:
         return sum(self.kinds.values())
 
 
+def count_keys(bodies: pa.Array) -> pa.Array:
+    """Return how many keys each body (binary) has; 0 for one that is not a JSON object."""
+    text, _ = as_text(bodies)
+    query = f"SELECT coalesce(len(json_keys({_JSON})), 0)::BIGINT AS keys FROM bodies"
+    return one_array(select({"body": text}, query)["keys"])
+
+
+def most_frequent(counts: pa.Table, number: int) -> tuple[pa.Table, str | None]:
+    """Return the rows of `count_values` for the most frequent names in any letter case, and a name that is left out.
+
+    Of names that are equally frequent, the first remain. The second value is None if no name is left out.
+    """
+    if len(counts) <= number:
+        return counts, None
+    named = counts.append_column("lower", pc.utf8_lower(counts["name"]))
+    names = named.group_by("lower", use_threads=False).aggregate([("events", "sum")])
+    frequent = pc.select_k_unstable(
+        names.append_column("place", pa.array(range(len(names)))),
+        number + 1,
+        [("events_sum", "descending"), ("place", "ascending")],
+    )
+    chosen = names["lower"].take(frequent)
+    is_kept = pc.is_in(named["lower"], chosen.slice(0, number).combine_chunks())
+    return counts.filter(is_kept), chosen[number].as_py() if len(chosen) > number else None
+
+
 def count_objects(bodies: pa.Array) -> int:
     """Return how many bodies (binary) are JSON objects."""
     text, _ = as_text(bodies)

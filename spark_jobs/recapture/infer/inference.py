@@ -1,5 +1,6 @@
 """Infer the CREATE TABLE of each input, reference data included, and write them in front of the query."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from recapture.errors import DefinitionError, RunError
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
 from recapture.infer.create_table import Sampled, TypedField, statement, typed
-from recapture.infer.sample import Sample, read_sample
+from recapture.infer.sample import MAX_FIELDS, Sample, read_sample
 from recapture.model import AsaType
 from recapture.query.compile import fields_used, has_create_table, records_starred
 from recapture.query.parse.names import Path
@@ -27,6 +28,7 @@ from recapture.time_model.slices import Arrivals
 from recapture.wording import counted, of_input, values_of_only
 
 _LOG = logging.getLogger(__name__)
+_OTHER_RANGE = "choose another range with --from and --to"
 _HOUR = timedelta(hours=1)
 
 
@@ -96,6 +98,13 @@ class InputInference:
                 len(sample.damaged), f"blob{place} is damaged and was", f"blobs{place} are damaged and were"
             )
             yield f"{count} left out, for example {sample.damaged[0]}"
+        if sample.wide:
+            yield _left_out(sample, place)
+        if sample.rare is not None:
+            yield (
+                f"only the {MAX_FIELDS:,} most frequent fields{place} are declared: others, such as "
+                f"{json.dumps(sample.rare)}, are left out"
+            )
         if sample.objects < sample.events and self.sample.range is None:
             rows = counted(sample.events - sample.objects, "row")
             yield f"{rows} of reference data {self.alias} cannot be read: such a row stops a run"
@@ -175,10 +184,12 @@ def _sampled(
     place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
     blobs = _arrived(definition, container, start, end, place)
     sample = read_sample(container, section.reader(()), blobs, section.only_texts, records)
+    if not sample.fields and sample.wide:
+        raise RunError(f"{_left_out(sample, place)}, and no other has fields: {_OTHER_RANGE}")
     if not sample.fields:
         raise RunError(
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')}{place} from "
-            f"{_text(start)} to {_text(end)} has fields: choose another range with --from and --to"
+            f"{_text(start)} to {_text(end)} has fields: {_OTHER_RANGE}"
         )
     _LOG.info(
         "infer %s, input %s: read %s (%d bytes) of %s",
@@ -193,9 +204,17 @@ def _sampled_reference(section: Reference, records: Sequence[Path]) -> InputSamp
     newest = versions(section.alias, section.names, container)[-1].blob
     pinned = PinnedBlob(section.alias, "", newest)
     sample = read_sample(container, section.reader(()), [pinned], section.only_texts, records)
+    if not sample.fields and sample.wide:
+        raise RunError(f"{_left_out(sample, f' of reference data {section.alias}')}: declare its fields yourself")
     if not sample.fields:
         raise RunError(f"reference data {section.alias}: {newest.name} has no rows, so it has no fields to declare")
     return InputSample(sample, 1, None)
+
+
+def _left_out(sample: Sample, place: str) -> str:
+    """Return how many events were left out as they have too many fields. `place` names the input."""
+    fields = f"with more than {MAX_FIELDS:,} fields"
+    return counted(sample.wide, f"event{place} {fields} was left out", f"events{place} {fields} were left out")
 
 
 def _inferred(alias: str, sample: InputSample, used: Mapping[Path, AsaType | None]) -> InputInference:

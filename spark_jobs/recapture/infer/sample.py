@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Events, Reader
-from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
+from recapture.formats.fields import (
+    Field,
+    count_keys,
+    count_objects,
+    count_values,
+    fields_of,
+    most_frequent,
+    records_in,
+)
 from recapture.formats.views import copies
 from recapture.ordering.chunks import Downloads
 from recapture.ordering.decoding import Decoder
@@ -29,6 +37,10 @@ BATCH_BYTES = 64 * 1024 * 1024
 """Size of the bodies that are counted together, in bytes."""
 MAX_BYTES = 256 * 1024 * 1024
 """Size of the blobs that were read, in bytes, after which no more are."""
+MAX_FIELDS = 2000
+"""Largest number of fields: of an event that is looked at, and of those that are declared."""
+MAX_VALUES = 2_000_000
+"""Number of values of fields after which no more events are counted."""
 
 
 @dataclass
@@ -41,10 +53,8 @@ class Sample:
     """Paths of the records whose properties are counted, too."""
     bodies: list[pa.Array] = field(default_factory=list)
     """Bodies that are not counted yet."""
-    counts: list[pa.Table] = field(default_factory=list)
-    """Tables of `count_values`."""
-    counts_of_records: dict[tuple[str, ...], list[pa.Table]] = field(default_factory=dict)
-    """Tables of `count_values` of the properties of each record."""
+    counts: dict[tuple[str, ...], pa.Table] = field(default_factory=dict)
+    """Rows of `count_values` by the path of the record whose properties are counted; () for the fields of bodies."""
     blobs: int = 0
     """Number of blobs that were read, damaged ones included."""
     size: int = 0
@@ -53,13 +63,20 @@ class Sample:
     """Number of events that were read."""
     objects: int = 0
     """Number of these events whose body is a JSON object."""
+    values: int = 0
+    """Number of values in these events, of fields and of properties of the records."""
+    wide: int = 0
+    """Number of events that are left out, as they have more than MAX_FIELDS fields."""
+    rare: str | None = None
+    """Name of a field that is left out, as MAX_FIELDS others are more frequent; None if there is none."""
     damaged: list[str] = field(default_factory=list)
     """Names of the damaged blobs."""
 
     @property
     def is_full(self) -> bool:
         """Whether a limit is reached."""
-        return self.events >= MAX_EVENTS or self.blobs >= MAX_BLOBS or self.size >= MAX_BYTES
+        is_full = self.events >= MAX_EVENTS or self.blobs >= MAX_BLOBS or self.size >= MAX_BYTES
+        return is_full or self.values >= MAX_VALUES
 
     def add(self, events: Events, max_events: int) -> None:
         """Add at most `max_events` events of a blob, evenly spaced."""
@@ -76,20 +93,37 @@ class Sample:
     def count_pending(self) -> None:
         """Count the fields of the bodies that have not been counted yet, and drop these bodies."""
         if self.bodies:
-            bodies = pa.concat_arrays(self.bodies)
+            bodies = self._bounded(pa.concat_arrays(self.bodies))
             self.objects += count_objects(bodies)
-            self.counts.append(count_values(bodies, self.only_texts))
+            self._count(bodies, ())
             for record in self.records:
-                properties = count_values(records_in(bodies, record), self.only_texts)
-                self.counts_of_records.setdefault(record, []).append(properties)
+                self._count(records_in(bodies, record), record)
             self.bodies.clear()
+
+    def _count(self, bodies: pa.Array, record: tuple[str, ...]) -> None:
+        """Add the fields of bodies, or of records that were taken out of them, to those that are counted."""
+        counts = count_values(bodies, self.only_texts)
+        if record in self.counts:
+            counts = pa.concat_tables([self.counts[record], counts])
+        self.counts[record], rare = most_frequent(counts, MAX_FIELDS)
+        self.rare = self.rare or rare
+
+    def _bounded(self, bodies: pa.Array) -> pa.Array:
+        """Return the bodies without those that have too many fields, and at most MAX_VALUES values in all."""
+        parts = [bodies, *(records_in(bodies, record) for record in self.records)]
+        keys = [count_keys(part).to_numpy() for part in parts]
+        is_wide = np.max(keys, axis=0) > MAX_FIELDS
+        values = np.where(is_wide, 0, np.sum(keys, axis=0))
+        is_counted = ~is_wide & (self.values + np.cumsum(values) <= MAX_VALUES)
+        self.wide += int(is_wide.sum())
+        self.values += int(values[is_counted].sum()) if is_counted.any() else 0
+        self.events -= len(bodies) - int(is_counted.sum())
+        return bodies.filter(pa.array(is_counted))
 
     @property
     def fields(self) -> list[Field]:
         """Fields of the bodies, in order of first appearance; then the properties of the records."""
-        fields = fields_of(self.counts) if self.counts else []
-        properties = (fields_of(counts, record) for record, counts in self.counts_of_records.items())
-        return [*fields, *itertools.chain.from_iterable(properties)]
+        return [field for record, counts in self.counts.items() for field in fields_of([counts], record)]
 
 
 def read_sample(

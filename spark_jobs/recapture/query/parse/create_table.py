@@ -45,6 +45,8 @@ def inputs_text(inputs: Collection[str]) -> str:
 def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
     """Return the types of the fields in a CREATE TABLE."""
     types: dict[Path, AsaType] = {}
+    declared: set[str] = set()
+    """Names in lower case."""
     for column in _columns(tokens[4:-1]):
         if not column:
             raise source.error(tokens[-1], "a field and its type are missing in CREATE TABLE")
@@ -52,8 +54,10 @@ def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
         kind = _TYPES.get("".join(token.text for token in rest).lower())
         if kind is None:
             raise source.error(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
-        if ".".join(path).lower() in (".".join(known).lower() for known in types):
-            raise source.error(column[0], f"`{'.'.join(path)}` is declared twice")
+        name = ".".join(path)
+        if name.lower() in declared:
+            raise source.error(column[0], f"`{name}` is declared twice")
+        declared.add(name.lower())
         types[path] = kind
     return types
 
@@ -71,13 +75,12 @@ def _columns(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _path(source: Source, tokens: list[Token]) -> tuple[Path, list[Token]]:
-    names = [tokens[0]]
-    rest = tokens[1:]
-    while len(rest) > 1 and rest[0].token_type == TokenType.DOT:
-        names.append(rest[1])
-        rest = rest[2:]
+    names, end = [tokens[0]], 1
+    while end + 1 < len(tokens) and tokens[end].token_type == TokenType.DOT:
+        names.append(tokens[end + 1])
+        end += 2
     for name in names:
         if source.text[name.start] not in '["' and not name.text.isidentifier():
             raise source.error(name, f"`{name.text}` is not a field's name: write it in brackets, [{name.text}]")
         source.case_sensitive.add(name.start)
-    return tuple(name.text for name in names), rest
+    return tuple(name.text for name in names), tokens[end:]
