@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from capture_complete import range_of_dag_run
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError
+from recapture.printable import one_line
 from recapture.wording import named_slices
 from run_notifications import notifiers_of, notify
 from storage_connection import take_credentials
@@ -108,7 +109,9 @@ def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = N
     run = plan_run(pipeline, start, end, parameters_of(params))
     run.files.write(DAG_RUN, asdict(PlannedBy(dag_run.dag_id, dag_run.run_id)))
     for leftover in remove_leftovers(pipeline, run.id):
-        logging.getLogger(__name__).info("removed a leftover of an interrupted run of these slices: %s", leftover)
+        logging.getLogger(__name__).info(
+            "removed a leftover of an interrupted run of these slices: %s", one_line(leftover)
+        )
     return run.id
 
 

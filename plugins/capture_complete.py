@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 import storage_connection
 from recapture.errors import DefinitionError, RecaptureError, RunError, SetupError
+from recapture.printable import one_line
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -86,11 +87,11 @@ def _completeness(
 def _is_complete(completeness: "Completeness", log: Logger) -> bool:
     """Return whether nothing is missing. Log what is missing, or else how far each partition is written."""
     for line in completeness.waiting:
-        log.info("waiting for the archive: %s", line)
+        log.info("waiting for the archive: %s", one_line(line))
     if completeness.waiting:
         return False
     for partition in completeness.partitions:
-        log.info("%s", partition)
+        log.info("%s", one_line(str(partition)))
     return True
 
 

@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture import cli, log, printing
+from recapture.errors import AuditError, DamagedBlobError, RunError
+from recapture.infer.inference import infer
 from recapture.printable import message, one_line, printable
+from recapture.run.audit import audit
+from recapture.run.local import compute
+from recapture.run.plan import plan_run
+from recapture.run.workers import workers
 from tests.advise.runs import fleet
-from tests.worlds import World, at
+from tests.worlds import World, at, lenient
 
 RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 NAMES = (
@@ -39,6 +45,7 @@ def test_nothing_but_line_feeds_and_tabs_is_left_of_control_characters(text: str
     [
         ("温度　계, ок", "温度　계, ок"),
         ("a\r\nb\tc", "a\\r\\nb\\tc"),
+        ("\x7f\u200b\U000e0001", "\\u007f\\u200b\\udb40\\udc01"),
         ("\x1b[2J \x9b \u202e \u2028 \ud800", "\\u001b[2J \\u009b \\u202e \\u2028 \\ud800"),
     ],
 )
@@ -110,3 +117,64 @@ def test_an_audit_shows_names_as_printable_characters(world: World, capfd: pytes
     world.define(quality="strict.json")
     printed = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]", code=1)
     assert "\\u001b]0;owned" in printed
+
+
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+@pytest.fixture
+def hostile(world: World) -> World:
+    """The same hour, with such names also of fields, blobs, folders and values, and with bodies of no use."""
+    bodies = [json.dumps({"eventTime": at(20).isoformat(), "deviceId": name, name: name}).encode() for name in NAMES]
+    bodies += [name.encode("utf-8", "replace") for name in NAMES]
+    bodies += [json.dumps({"eventTime": name, "deviceId": name}).encode() for name in NAMES]
+    world.put("0", at(42), bodies, 100_000)
+    for name in NAMES:
+        if "\0" not in name and "/" not in name:
+            stray = world.capture / "contoso" / "telemetry" / "0" / "2024/03/01/10" / f"{name}.avro"
+            stray.parent.mkdir(parents=True, exist_ok=True)
+            stray.write_bytes(b"not Avro")
+            (world.capture / "contoso" / "telemetry" / name).mkdir()
+    return world
+
+
+def test_no_command_and_no_log_shows_what_a_device_wrote_as_it_is(
+    hostile: World, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log.LOGGER, "handlers", [])
+    file = hostile.file
+    run(capfd, "plan", file, *HOUR)
+    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "--json", code=1)
+    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "-v", code=1)
+    lenient(hostile)
+    hostile.define(quality="lenient.json")
+    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "-v", "--accept-loss")
+    run(capfd, "status", file)
+    run(capfd, "check", file, *HOUR)
+    run(capfd, "infer", file, *HOUR)
+    run(capfd, "infer", file, *HOUR, "--json")
+    run(capfd, "advise", file, *HOUR)
+    run(capfd, "report", file, *HOUR, "--out", hostile.home / "range.html")
+    run(capfd, "suite", "init", file, *HOUR)
+    run(capfd, "rollback", file, *HOUR)
+
+
+def test_no_stage_logs_what_a_device_wrote_as_it_is(hostile: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Airflow formats the messages in its own way."""
+    caplog.set_level(logging.DEBUG, "recapture")
+    pipeline = hostile.define()
+    planned = plan_run(pipeline, at(0), at(60))
+    with workers(1) as processes:
+        compute(processes, planned, hostile.home)
+    with pytest.raises(AuditError) as raised:
+        audit(planned)
+    infer(pipeline, at(0), at(60))
+    assert str(raised.value).isprintable()
+    assert len(caplog.messages) == 5
+    assert [text for text in caplog.messages if not text.isprintable()] == []
+
+
+def test_an_error_is_printable_wherever_it_is_shown() -> None:
+    for name in NAMES:
+        assert str(DamagedBlobError(name, name)) == printable(str(DamagedBlobError(name, name)))
+        assert "\x1b" not in f"{RunError(name)}"

@@ -220,7 +220,7 @@ def main(argv: list[str] | None = None) -> int:
             printing.print_warnings(stderr, pipeline.warnings)
         result: dict[str, Any] = command(pipeline, arguments, stderr)
         if arguments.json:
-            print(json.dumps(result, allow_nan=False))
+            print(printable(json.dumps(result, allow_nan=False)))
         sys.stdout.flush()
     except RecaptureError as error:
         is_closed = isinstance(error, ClosedOutputError)
@@ -365,7 +365,7 @@ def _import(arguments: _ImportArguments) -> int:
         scripts = [str(path) for path in texts if path != file]
         summary = {"job": job.name, "pipeline": str(file), "scripts": scripts, "ready": not draft.missing}
         findings = {kind: [asdict(finding) for finding in getattr(draft, kind)] for kind in printing.FINDINGS}
-        print(json.dumps(summary | findings))
+        print(printable(json.dumps(summary | findings)))
     else:
         printing.print_import(printing.console(), job.name, file, draft)
     return 1 if draft.missing else 0

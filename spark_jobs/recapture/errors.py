@@ -1,10 +1,18 @@
 """Errors that a user can act on. Each message says what is wrong, where, and what to do."""
 
+from recapture.printable import printable
+
 
 class RecaptureError(Exception):
-    """A failure that its message explains fully: the command prints the message, without a traceback."""
+    """A failure that its message explains fully: the command prints the message, without a traceback.
+
+    The message may name devices, fields and blobs: as a string, it shows their control characters escaped.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class DefinitionError(RecaptureError):

@@ -31,8 +31,11 @@ def _escaped(text: str, spared: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        json.dumps(character)[1:-1]
-        if unicodedata.category(character) in _INVISIBLE and character not in spared
-        else character
+        _escape(character) if unicodedata.category(character) in _INVISIBLE and character not in spared else character
         for character in text
     )
+
+
+def _escape(character: str) -> str:
+    """Return a character as JSON escapes it. JSON may leave the delete character as it is."""
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
