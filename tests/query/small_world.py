@@ -65,7 +65,7 @@ _TEXTS |= {"plate": "A9", "low": "0", "high": "9"}
 
 def _value(name: str, kind: AsaType, number: int) -> object:
     """Return a value for a field: of its type, and as a text one that its name promises, such as a time."""
-    instant = at(number // 4 + 1) + timedelta(seconds=number % 4 // 2)
+    instant = at(number // 4 + 1) + timedelta(seconds=1 + number % 4 // 2)
     match kind:
         case AsaType.BIGINT:
             since_epoch = (from_datetime(instant) - UNIX_EPOCH) // (1000 * TICKS_PER_MICROSECOND)
