@@ -35,6 +35,7 @@ LONG = (
     "ordering/test_slices_alone.py",
     "reports/test_size.py",
     "run/test_same_run.py",
+    "archive/test_holes_against_oracle.py",
     "table/test_publish.py",
     "table/test_publish_interleavings.py",
 )

@@ -33,7 +33,7 @@ FIRST, LAST = -2, 7
 
 
 class Pool:
-    """The part of a pool that computing needs, in this process: a test of small archives has no time for others."""
+    """The part of a pool that computing needs, in this process: starting others takes longer than these archives."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -143,8 +143,11 @@ def computed(world: World, case: Case, hours: tuple[int, int], scratch: Path) ->
         quality=lenient(world),
     )
     run = plan_run(pipeline, TEN + hours[0] * HOUR, TEN + hours[1] * HOUR)
-    compute(Here(), run, scratch)  # type: ignore[arg-type]
-    tempfile.tempdir = None  # the tasks set it, as they have a process of their own elsewhere
+    usual = tempfile.tempdir
+    try:
+        compute(Here(), run, scratch)  # type: ignore[arg-type]
+    finally:
+        tempfile.tempdir = usual  # a task sets that of its process
     return run
 
 
