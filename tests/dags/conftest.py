@@ -1,18 +1,23 @@
 """Airflow in a process of its own: the dags folder as the DAG processor reads it."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.dialogue import dialogue
 from tests.paths import ROOT
 
 Parse = Callable[[Path], dict[str, Any]]
+
+REPOSITORY = {
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+    "PYTHONPATH": str(ROOT),
+    "RECAPTURE_CONTAINER": "https://account.blob.core.windows.net/capture",
+    "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
+}
+"""Environment of an Airflow that loads the plugins and the DAGs of the repository."""
 
 PARSE = """
 import json, os, sys
@@ -38,7 +43,7 @@ def answer(folder):
 for line in sys.stdin:
     child = os.fork()
     if not child:
-        answer(Path(line.strip()))
+        answer(Path(json.loads(line)))
         os._exit(0)
     if os.waitpid(child, 0)[1]:
         sys.exit("a folder was not parsed")
@@ -48,38 +53,5 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="session")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parse]:
-    home = tmp_path_factory.mktemp("airflow")
-    env = os.environ | {
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "PYTHONPATH": str(ROOT),
-        "RECAPTURE_CONTAINER": "https://account.blob.core.windows.net/capture",
-        "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
-    }
-    log = home / "log"
-    with (
-        log.open("wb") as standard_error,
-        subprocess.Popen(
-            [sys.executable, "-c", PARSE],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=standard_error,
-            text=True,
-        ) as parser,
-    ):
-        assert parser.stdin is not None
-        assert parser.stdout is not None
-        folders, answers = parser.stdin, parser.stdout
-
-        def run(folder: Path) -> dict[str, Any]:
-            folders.write(f"{folder}\n")
-            folders.flush()
-            answer = answers.readline()
-            assert answer, log.read_text()
-            parsed: dict[str, Any] = json.loads(answer)
-            return parsed
-
-        yield run
-        folders.close()
+    with dialogue(["-c", PARSE], tmp_path_factory.mktemp("airflow"), **REPOSITORY) as ask:
+        yield lambda folder: dict(ask(str(folder)))

@@ -1,10 +1,6 @@
 """Which slices the schedule computes, and in which order: Airflow's own scheduler, on a simulated clock."""
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.dags.conftest import REPOSITORY
+from tests.dialogue import Ask, dialogue
 from tests.paths import ROOT
 
 Simulate = Callable[..., Any]
@@ -24,45 +22,13 @@ BEGIN = 10.5
 
 
 @pytest.fixture(scope="module")
-def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[dict[str, Any]], Any]]:
-    home = tmp_path_factory.mktemp("airflow")
-    env = os.environ | {
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "PYTHONPATH": str(ROOT),
-        "RECAPTURE_CONTAINER": "https://account.blob.core.windows.net/capture",
-        "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
-    }
-    log = home / "log"
-    with (
-        log.open("wb") as standard_error,
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT)],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=standard_error,
-            text=True,
-        ) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        scenarios, answers = process.stdin, process.stdout
-
-        def answer(scenario: dict[str, Any]) -> Any:
-            scenarios.write(f"{json.dumps(scenario)}\n")
-            scenarios.flush()
-            line = answers.readline()
-            assert line, log.read_text()[-5000:]
-            return json.loads(line)
-
-        yield answer
-        scenarios.close()
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    with dialogue([str(SCRIPT)], tmp_path_factory.mktemp("airflow"), **REPOSITORY) as ask:
+        yield ask
 
 
 @pytest.fixture
-def simulate(simulator: Callable[[dict[str, Any]], Any], tmp_path: Path) -> Simulate:
+def simulate(simulator: Ask, tmp_path: Path) -> Simulate:
     """Simulate a scenario of a pipeline with a late tolerance in seconds."""
 
     def run(tolerance: int = 0, begin: float = BEGIN, pipeline: dict[str, Any] | None = None, **scenario: Any) -> Any:
@@ -159,7 +125,7 @@ def test_a_backfill_of_a_day_does_not_delay_the_live_slice(simulate: Simulate) -
 
 
 def test_the_slot_of_spark_goes_to_the_newest_slice_and_last_to_backfills(
-    simulator: Callable[[dict[str, Any]], Any],
+    simulator: Ask,
 ) -> None:
     runs = [["backfill", 3], ["manual", 50], ["scheduled", 97], ["backfill", 99], ["scheduled", 98]]
     order = simulator({"folder": str(ROOT / "dags"), "slots": runs})

@@ -1,9 +1,6 @@
 """The pages that Airflow serves: what a damaged file or a wrong address leads to, and the headers of every response."""
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from recapture import cli
+from tests.dialogue import dialogue
 from tests.paths import ROOT
 from tests.worlds import World, at, steady
 
@@ -82,38 +80,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def get(world: World) -> Iterator[Get]:
     folder = world.home.parent
-    env = os.environ | {
-        "AIRFLOW_HOME": str(folder.parent),
+    variables = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder.parent}/airflow.db",
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "plugins", ROOT / "spark_jobs"))),
     }
-    log = folder.parent / "log"
-    with (
-        log.open("wb") as standard_error,
-        subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=standard_error,
-            text=True,
-        ) as server,
-    ):
-        assert server.stdin is not None
-        assert server.stdout is not None
-        questions, answers = server.stdin, server.stdout
-
-        def ask(address: str) -> Page:
-            questions.write(json.dumps(f"/recapture{address}") + "\n")
-            questions.flush()
-            answer = answers.readline()
-            assert answer, log.read_text()
-            return Page(*json.loads(answer))
-
-        yield ask
-        questions.close()
+    with dialogue(["-c", SERVER], folder.parent, **variables) as ask:
+        yield lambda address: Page(*ask(f"/recapture{address}"))
 
 
 @pytest.fixture
