@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from recapture.run.heartbeats import Silence
 from recapture.run.local import compute
 from recapture.run.plan import plan_run
 from recapture.run.workers import workers
+from tests.paths import ROOT
 from tests.worlds import TEN, at, steady
 
 ABSENT = 2**30
@@ -78,3 +81,37 @@ def test_a_worker_with_a_long_task_and_one_that_has_nothing_to_do_are_not_killed
         assert started.pool.submit(time.sleep, 12).result() is None
         pids.add(started.pool.submit(os.getpid).result())
         assert not [record for record in caplog.records if "no sign of life" in record.getMessage()]
+
+
+SUSPENDED = """
+import time
+from recapture.run import heartbeats
+from recapture.run.workers import workers
+
+if __name__ == "__main__":
+    heartbeats.NAMED_AFTER = heartbeats.ENDED_AFTER = 8.0
+    with workers(1) as started:
+        started.pool.submit(abs, 1).result()
+        print("started", flush=True)
+        started.pool.submit(time.sleep, 15).result()
+"""
+
+
+def test_a_run_that_was_suspended_as_a_whole_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "suspended.py"
+    script.write_text(SUSPENDED)
+    running = subprocess.Popen(
+        [sys.executable, script],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "started\n"
+    os.killpg(running.pid, signal.SIGSTOP)
+    time.sleep(12)
+    os.killpg(running.pid, signal.SIGCONT)
+    assert running.communicate(timeout=60) == ("", "")
+    assert running.returncode == 0
