@@ -63,7 +63,10 @@ HEADERS = {
 }
 """Headers of every response. Airflow shows the pages in frames; other sites may not. A page's own policy adds to it."""
 SANDBOX = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Content-Security-Policy of a run file: it runs no script, and does not count as a page of Airflow."""
+"""Content-Security-Policy of a run file: it runs no script, and does not count as a page of Airflow.
+
+Any page may frame it: that of a run does, and in Airflow's tab it has no origin that `frame-ancestors` could name.
+"""
 
 Environment = Annotated[Mapping[str, str], Depends(storage_connection.environment)]
 MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
