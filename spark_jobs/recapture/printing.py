@@ -230,7 +230,7 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
     """Yield what else is to be said about a slice."""
     yield from _differing(slice_)
     if not slice_["checkable"]:
-        yield "cannot be checked for changed blobs, because the manifest of its run cannot be read"
+        yield "the manifest of its run cannot be read"
     if slice_["blocked_run"]:
         yield f"the audit stopped run {slice_['blocked_run']}"
     missing = [

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from recapture.run.changed import Changes
+from recapture.errors import PermanentError
+from recapture.run.changed import Changes, read_changes
 from recapture.run.outdated import PARTS, UNKNOWN, outdated_slices, parts_of
 from recapture.run.slice_state import Findings, State
+from recapture.run.status import status
+from recapture.storage import open_container
 from tests.worlds import COUNTS, TELEMETRY, World
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
@@ -96,3 +99,28 @@ def world(tmp_path: Any) -> World:
     suite = {"name": "s", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"column": "slice_start"}}]}
     world.home.joinpath("suite.json").write_text(json.dumps(suite))
     return world
+
+
+def test_a_slice_whose_blobs_nobody_can_compare_is_not_shown_as_good() -> None:
+    unreadable = Changes(problem="changed.json is damaged")
+    assert Findings({}, unreadable, {}).state(TEN, entry()) is State.UNCHECKED
+    assert Findings({}, Changes(unknown=(TEN,)), {}).state(TEN, entry()) is State.UNCHECKED
+    assert Findings({}, Changes(unknown=(NINE,)), {}).state(TEN, entry()) is State.PUBLISHED
+    assert Findings({TEN: "stopped"}, unreadable, {}).state(TEN, entry()) is State.BLOCKED
+    assert Findings({}, unreadable, {}).state(TEN, entry(run=None)) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"format": 3}', b'{"format": 3, "content": {"slices": 1}}'])
+def test_status_shows_the_slices_although_the_record_of_the_checks_is_damaged(world: World, content: bytes) -> None:
+    pipeline = world.define()
+    record = world.table / "_recapture" / "changed.json"
+    record.parent.mkdir(parents=True)
+    record.write_bytes(content)
+    (problem,) = status(pipeline)["problems"]
+    assert str(problem["problem"]).startswith(
+        f"{world.table.as_uri()}/_recapture/changed.json, the record of the checks"
+    )
+    with pytest.raises(
+        PermanentError, match="is damaged: restore it, or delete it and check all published slices again"
+    ):
+        read_changes(open_container(pipeline.outputs[0].table))

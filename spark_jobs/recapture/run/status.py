@@ -113,7 +113,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         **(dict.fromkeys(_PUBLISHED) if entry is None else _published(held, fault, entry)),
         "differing": list(standing.findings.outdated.get(start, ())),
         "blocked_run": standing.findings.blocked.get(start),
-        "checkable": standing.findings.changes.can_tell(start),
+        "checkable": start not in standing.findings.changes.unknown,
     }
 
 
