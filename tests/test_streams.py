@@ -110,7 +110,7 @@ def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing
     folder.mkdir()
     completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, TMPDIR=str(folder))
     assert completed.returncode == 0, completed.stderr
-    assert [path.name for path in folder.iterdir()] == [f"_jinja2-cache-{os.getuid()}"]
+    assert list(folder.iterdir()) == []
 
 
 TERMINATED = """
