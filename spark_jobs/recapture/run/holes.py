@@ -28,6 +28,8 @@ _READ_TOGETHER = 8
 _MAX_NEIGHBOURS = 7 * 24
 """Largest number of published slices in which the last numbers before a run, or the first after it, are looked for."""
 
+_MOST_SEVERE_FIRST = ("critical", "warning", "info")
+
 Rows = Sequence[Mapping[str, Any]]
 """The metrics of a run: a row for each slice and partition of an input."""
 
@@ -55,10 +57,10 @@ def _arrived(row: Mapping[str, Any]) -> ArrivedNumbers:
 
 
 def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
-    """Return what is missing from the archive for a run, or may be, by input."""
+    """Return what is missing from the archive for a run, or may be: the most severe first, by input."""
     slices = [run_slice.slice for run_slice in run.manifest.slices]
     neighbours = _Neighbours(Publications(tables_of(run.pipeline).publications), slices[0], slices[-1])
-    return [
+    holes = [
         hole
         for definition in run_definition(run.pipeline).inputs
         for hole in (
@@ -66,6 +68,7 @@ def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
             *find_holes(definition, list(_partitions(definition, run, rows, neighbours))),
         )
     ]
+    return sorted(holes, key=lambda hole: _MOST_SEVERE_FIRST.index(hole.severity))
 
 
 def holes_of_plan(pipeline: Pipeline, manifest: Manifest) -> list[Hole]:
