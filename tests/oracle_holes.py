@@ -71,7 +71,8 @@ class Found:
     """Severities that the section allows: several if nothing tells in which slice the missing events would be."""
     need_not_be_named: bool = False
     """Whether SequenceGaps may count it instead, because the events around it are an hour apart, to the minute; or
-    whether it is before the run, where an archive may begin."""
+    whether it is before the run, where an archive may begin; or whether it is next to the run, and publications know
+    numbers of the missing blobs themselves."""
 
 
 def arrived(blobs: Iterable[Blob], partition: str, slices: Iterable[tuple[float, float]]) -> list[Arrived]:
@@ -151,7 +152,10 @@ class _Partition:
         for pause in self.pauses(missing):
             has_before = any(event.opened < pause[0] for event in seen)
             if not (has_before and any(event.opened > pause[-1] for event in seen)):
-                found.append(self.open_pause(pause, seen))
+                hole = self.open_pause(pause, seen)
+                is_known = any(event.opened in pause for event in seen)
+                outside = hole.blobs[0] == 0
+                found.append(replace(hole, need_not_be_named=hole.need_not_be_named or (is_known and outside)))
         if not self.archive.empty_blobs:
             found += self.silences(seen)
         return found

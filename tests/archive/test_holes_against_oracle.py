@@ -205,7 +205,7 @@ def agrees(hole: Hole, found: Found) -> bool:
     )
 
 
-@slow(100)
+@slow(25)
 @given(seed=st.integers(0, 2**32))
 def test_runs_name_the_holes_of_the_oracle(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     case, folder = drawn(seed), tmp_path_factory.mktemp("case")

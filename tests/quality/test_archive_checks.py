@@ -24,6 +24,12 @@ def test_without_a_hole_nothing_is_missing() -> None:
     assert (result.success, result.proved, result.sentence) == (True, True, "nothing is missing from the archive")
 
 
+def test_numbers_that_another_check_reports_are_not_called_present() -> None:
+    result = holes_result([], None, accepted=False, can_be_judged=True, name_input=False, in_gaps=24)
+    assert result.success
+    assert result.sentence == "nothing is missing from the archive besides 24 sequence numbers"
+
+
 def test_what_nobody_could_see_is_not_called_whole() -> None:
     result = judged(shows=False)
     assert (result.success, result.proved) == (True, False)

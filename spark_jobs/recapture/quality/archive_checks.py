@@ -34,10 +34,17 @@ class Loss:
 
 
 def holes_result(
-    holes: Sequence[Hole], severity: Severity | None, *, accepted: bool, can_be_judged: bool, name_input: bool
+    holes: Sequence[Hole],
+    severity: Severity | None,
+    *,
+    accepted: bool,
+    can_be_judged: bool,
+    name_input: bool,
+    in_gaps: int = 0,
 ) -> Result:
     """Return whether anything is missing from the archive.
 
+    `in_gaps` is how many sequence numbers are missing in gaps that SequenceGaps counts, which another check judges.
     `severity` is what the user sets, None for that of the worst hole; if the loss is accepted, it is at most a warning.
     `can_be_judged` says whether the blobs' names or the events' sequence numbers would show a hole. If `name_input`,
     the sentence names the inputs.
@@ -61,8 +68,9 @@ def holes_result(
     else:
         notes = "; ".join(sentence(hole, name_input=name_input) for hole in harmless[:_SHOWN])
         others = f"; and {len(harmless) - _SHOWN:,} more" if len(harmless) > _SHOWN else ""
-        is_known = all(hole.kind is not Kind.QUIET for hole in harmless)
-        title = _TITLES["archive_has_no_holes"] if is_known else "nothing is known to be missing from the archive"
+        known = "known to be " if any(hole.kind is Kind.QUIET for hole in harmless) else ""
+        besides = f" besides {counted(in_gaps, 'sequence number')}" if in_gaps else ""
+        title = f"nothing is {known}missing from the archive{besides}"
         said = f"{title} ({notes}{others})" if notes else title
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
     return _result(

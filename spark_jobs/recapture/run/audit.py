@@ -69,6 +69,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             accepted=accept_loss,
             can_be_judged=_shows_holes(pipeline, rows),
             name_input=name_input,
+            in_gaps=sum((row.get("gaps") or {"missing": 0})["missing"] for row in rows),
         ),
         archive_checks.losses_result(
             losses_of(run, rows),
