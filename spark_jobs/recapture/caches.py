@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def user_folder(name: str) -> Path | None:
-    """Return this user's folder of caches with this name, which exists; None if it cannot be used.
+    """Create and return this user's cache folder of this name; None if it cannot be used.
 
-    It is not among the temporary files: there, somebody else may take the name first.
+    The folder is not among the temporary files: there, somebody else may take the name first.
     """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recapture" / name
@@ -21,7 +21,7 @@ def user_folder(name: str) -> Path | None:
 def is_private(folder: str | Path) -> bool:
     """Return whether only this user and root can write to a folder.
 
-    The user's own group may, too: many systems have one for each user, and let it write.
+    The user's own group may write, too: many systems have a group for each user.
     """
     status = os.stat(folder)
     writable_by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()

@@ -1,4 +1,4 @@
-"""Read files that other files name: such a name may lead to a device, or to a pipe that never ends."""
+"""Read files whose names come from other files: such a name may lead to a device, or to a pipe that never ends."""
 
 import errno
 import os

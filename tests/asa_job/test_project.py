@@ -246,7 +246,7 @@ def test_a_query_outside_the_project_s_folder_is_not_read(tmp_path: Path, name: 
     file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
     assert refused(folder) == (
         f"{name.replace(chr(92), '/')}: leads out of the job's folder, so it is not read: copy the file into the "
-        "folder, and name the copy"
+        "folder, and refer to the copy"
     )
 
 
@@ -291,7 +291,7 @@ def test_a_query_file_of_an_impossible_name_is_reported(tmp_path: Path, name: st
 def test_a_project_of_too_large_files_is_refused(tmp_path: Path) -> None:
     part = event_hub_input("telemetry", Note="x" * 6_000_000)
     folder = project(tmp_path, {**PLAIN, "Inputs/a.json": part, "Inputs/b.json": part, "Inputs/c.json": part})
-    assert refused(folder) == "Inputs/c.json: the files of the job are larger than 16 MiB: shorten them"
+    assert refused(folder) == "Inputs/c.json: the files of the job have more than 16 MiB in all: shorten them"
 
 
 @pytest.mark.parametrize(

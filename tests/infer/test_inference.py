@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 STAR = "SELECT * INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 LEFT_OUT = (
-    "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * lacks these fields, and a query that "
-    "reads one of them does not compile with it"
+    "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * does not include these fields, and a "
+    "query that reads one of them does not compile with this CREATE TABLE"
 )
 TIMES = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 

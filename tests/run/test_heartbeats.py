@@ -63,8 +63,8 @@ def test_a_worker_that_is_stopped_is_named_and_killed(
         with pytest.raises(RunError) as error:
             compute(started, run, tmp_path, stop)
     assert str(error.value) == (
-        f"a worker (process {pid}) gave no sign of life for 6 seconds and was killed, as it was stopped or hung: run "
-        "the same command again"
+        f"a worker (process {pid}) gave no sign of life for 6 seconds and was killed, because it was stopped or hung: "
+        "run the same command again"
     )
     named = [record.getMessage() for record in caplog.records if "no sign of life" in record.getMessage()]
     assert len(named) == 1

@@ -1,7 +1,7 @@
-"""The folder of an ASA job, and what may be read of it.
+"""Read the files of an ASA job, and only those in its folder.
 
-A project or a template comes from others, and what is read of it is written into the pipeline file. So nothing outside
-its folder is opened, whatever its files name and wherever their links lead.
+A project or a template may come from others, and parts of its files are written into the pipeline file. So no file
+outside the folder is opened, whatever the files name and wherever links lead.
 """
 
 import os
@@ -41,8 +41,8 @@ class JobFolder:
             raise DefinitionError(f"{name!a} is not the name of a file: correct it in the project") from None
         if os.path.commonpath([folder, path]) != folder:
             raise DefinitionError(
-                f"{name}: leads out of the job's folder, so it is not read: copy the file into the folder, and name "
-                "the copy"
+                f"{name}: leads out of the job's folder, so it is not read: copy the file into the folder, and refer "
+                "to the copy"
             )
         return Path(path)
 
@@ -57,7 +57,9 @@ def read_text(path: Path, name: str, max_bytes: int = MAX_BYTES) -> str:
     except OSError as error:
         raise DefinitionError(f"{name}: cannot be read ({error.strerror})") from None
     if len(content) > max_bytes:
-        raise DefinitionError(f"{name}: the files of the job are larger than {MAX_BYTES // 1024**2} MiB: shorten them")
+        raise DefinitionError(
+            f"{name}: the files of the job have more than {MAX_BYTES // 1024**2} MiB in all: shorten them"
+        )
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:

@@ -12,15 +12,15 @@ from recapture.errors import DefinitionError
 
 PROJECT_FILE = "asaproj.json"
 MAX_PARTS = 60
-"""Largest number of inputs, of outputs and of functions that Azure takes in a job."""
+"""Largest number of inputs, of outputs and of functions of a job."""
 MAX_QUERY = 512 * 1024
-"""Largest number of characters that Azure takes in a query."""
+"""Largest number of characters of a query."""
 
 
 def read_job(path: Path, name: str | None = None) -> AsaJob:
     """Return the job at a path. `name` chooses one of several jobs in a template.
 
-    Raise DefinitionError if there is no job that can be read, or if Azure would not take a job of its size.
+    Raise DefinitionError if there is no job that can be read, or if the job is too large.
     """
     try:
         job = _read(path, name)
@@ -33,10 +33,10 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
         ("outputs in its query", query_text.outputs(job.query)),
     ):
         if len(parts) > MAX_PARTS:
-            raise DefinitionError(f"{job.origin}: the job has {len(parts):,} {kind}, but Azure takes {MAX_PARTS}")
+            raise DefinitionError(f"{job.origin}: the job has {len(parts):,} {kind}: at most {MAX_PARTS} are supported")
     if len(job.query) > MAX_QUERY:
         raise DefinitionError(
-            f"{job.query_where}: the query has {len(job.query):,} characters, but Azure takes {MAX_QUERY:,}"
+            f"{job.query_where}: the query has {len(job.query):,} characters: at most {MAX_QUERY:,} are supported"
         )
     return job
 

@@ -1,8 +1,8 @@
 """What CREATE TABLE declares: an event without one of the fields, or with a value of another type, is malformed.
 
-ASA drops such an event: CREATE TABLE tells it which types to expect, and converts nothing (source: "CREATE TABLE
-(Stream Analytics)"). Numbers convert to each other as far as nothing is lost, and NULL is of every type
-(docs/time-model.md, section 6). In a format that has only texts, a text is converted.
+ASA drops such an event: CREATE TABLE says which types to expect, and converts nothing (source: "CREATE TABLE (Stream
+Analytics)"). Numbers convert to each other if nothing is lost, and NULL is of every type (docs/time-model.md, section
+6). In a format that has only texts, a text is converted.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Declared:
         return pc.replace_with_mask(reasons, pa.array(mask), one_array(found).cast(pa.string()))
 
     def _reading(self, column: InputColumn, path: Sequence[str]) -> str:
-        """Return the SQL that reads the reason of each body. A property of a record may be missing, as in ASA."""
+        """Return the SQL that reads the reason of each body. A property of a record may be missing."""
         number = f"json_extract(body, {pointer(path)})::VARCHAR"
         missing = literal(f"{column.name} is missing") if len(column.path) == 1 else "NULL"
         fitting = "kind = 'NULL'"

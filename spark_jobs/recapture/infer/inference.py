@@ -114,8 +114,8 @@ class InputInference:
         left_out = [typed_field.field.dotted for typed_field in self.fields if typed_field.left_out]
         if left_out:
             yield (
-                f"CREATE TABLE {self.alias} leaves out {', '.join(left_out)}: its comments say why; * lacks these "
-                "fields, and a query that reads one of them does not compile with it"
+                f"CREATE TABLE {self.alias} leaves out {', '.join(left_out)}: its comments say why; * does not "
+                "include these fields, and a query that reads one of them does not compile with this CREATE TABLE"
             )
 
 

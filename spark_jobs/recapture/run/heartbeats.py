@@ -1,7 +1,7 @@
-"""Signs of life of the processes of a pool: a run would wait for a process that is stopped without end.
+"""Find processes of a pool that are stopped or hang, and kill them: a run would wait for them forever.
 
-A thread of each process says every second that it lives, however long its task takes. The main process also takes the
-CPU time of a silent process as a sign of life: compiled code can keep that thread from running.
+A thread of each process gives a sign of life every second, however long its task takes. If a process is silent, the
+main process takes its use of CPU time as a sign of life: compiled code can keep that thread from running.
 """
 
 import logging
@@ -21,7 +21,7 @@ _BEAT = 1.0
 _LOOK = 2.0
 """Time between two looks of the main process; seconds."""
 _LONGEST_LOOK = 10.0
-"""Time between two looks after which the main process was stopped itself, or the machine was; seconds."""
+"""Time between two looks from which on the main process, or the machine, must have been stopped itself; seconds."""
 NAMED_AFTER = 30.0
 """Silence after which a process is named; seconds."""
 ENDED_AFTER = 300.0
@@ -58,7 +58,7 @@ class Silence:
     def look(self, now: float, signs: set[int]) -> dict[int, float]:
         """Return the silence of each process in seconds, given those that gave a sign since the last look.
 
-        After a long time without a look, this process was stopped itself, so it counts anew.
+        After a long time without a look, this process was stopped itself, so the silence is counted from now on.
         """
         was_stopped = now - self.looked > _LONGEST_LOOK
         self.looked = now
@@ -83,15 +83,15 @@ class Watch:
     """What a watch over the processes of a pool has found."""
 
     ended: int | None = None
-    """Process that was killed as it gave no sign of life; None if there is none."""
+    """Process that was killed because it gave no sign of life; None if there is none."""
 
     @property
     def reason(self) -> str | None:
-        """Why a process was killed, after its name; None if none was."""
+        """Why a process was killed, as a clause after its name; None if none was killed."""
         if self.ended is None:
             return None
         silence = f"(process {self.ended}) gave no sign of life for {ENDED_AFTER:.0f} seconds"
-        return f"{silence} and was killed, as it was stopped or hung: run the same command again"
+        return f"{silence} and was killed, because it was stopped or hung: run the same command again"
 
 
 @contextmanager

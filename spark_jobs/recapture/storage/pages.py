@@ -17,7 +17,7 @@ class ForeignAnswerError(Exception):
 
 
 class EndlessListingError(Exception):
-    """A listing with a page, a marker or a name that it had before, or whose pages bring nothing new."""
+    """A listing that repeats a page, a marker or a name, or whose pages bring nothing new."""
 
 
 def require_service(response: Any) -> None:
@@ -28,9 +28,9 @@ def require_service(response: Any) -> None:
 
 
 def pages(listing: Callable[..., Any], **arguments: Any) -> Iterator[Element]:
-    """Yield the pages of a listing, which is a method of the client, with these arguments.
+    """Call a listing method of the client and yield the pages. Raise ValueError if an answer is not a page.
 
-    The SDK takes forty times as long to make its own objects from the XML. Raise ValueError if an answer is not a page.
+    The pages are XML: the SDK takes forty times as long to make its own objects from them.
     """
     answers: list[Any] = []
     progress = _Progress()
@@ -68,7 +68,7 @@ def _require_page(answer: Any) -> None:
 
 
 class _Progress:
-    """What a listing has had so far."""
+    """What the pages of a listing had so far."""
 
     def __init__(self) -> None:
         self._markers: set[str] = set()
@@ -76,7 +76,7 @@ class _Progress:
         self._idle = 0
 
     def require_more_after(self, page: Element) -> None:
-        """Raise EndlessListingError if a page repeats a marker or a blob, or is one too many without a new name.
+        """Raise EndlessListingError if a page repeats a marker or a blob, or if too many pages have no new name.
 
         A folder may be on two pages: its blobs can be too many for one.
         """
