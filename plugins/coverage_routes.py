@@ -203,7 +203,7 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     """Return the tab of a DAG run."""
     reader = _readers()[0].get(dag_id.partition(".")[0])
     if reader is None:
-        return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} is not that of a pipeline.")
+        return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} has no pipeline.")
     if run := _planned_run(session, dag_id, dag_run_id):
         files = _files(reader.pipeline, run, environment)
         return HTMLResponse(run_page(files, reader.pipeline.name, _root(request)))
