@@ -5,7 +5,7 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
-from recapture.query.compile import fields_used, has_create_table, records_starred
+from recapture.query.compile import fields_of_time, fields_used, has_create_table, records_starred
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT, RECORD, ARRAY = AsaType
 
@@ -54,6 +54,20 @@ def test_a_property_has_the_type_of_its_use_if_it_is_given() -> None:
 )
 def test_the_records_before_a_star_are_known_before_the_query_compiles(text: str, paths: list[str]) -> None:
     assert [".".join(path) for path in records_starred(text, ["telemetry"])["telemetry"]] == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("SELECT * INTO out FROM telemetry TIMESTAMP BY Time OVER deviceId, Site.id", ["deviceid", "site.id", "time"]),
+        ("SELECT * INTO out FROM telemetry t TIMESTAMP BY CAST(t.site.at AS datetime)", ["site.at"]),
+        ("WITH s AS (SELECT * FROM Telemetry TIMESTAMP BY (at)) SELECT x INTO out FROM s", ["at"]),
+        ("SELECT * INTO out FROM telemetry TIMESTAMP BY COALESCE(a, b)", []),
+        ("SELECT * INTO out FROM other TIMESTAMP BY at", []),
+    ],
+)
+def test_the_fields_without_which_an_event_has_no_place_in_time(text: str, paths: list[str]) -> None:
+    assert sorted(".".join(path) for path in fields_of_time(text, ["telemetry"])["telemetry"]) == paths
 
 
 def test_the_amount_of_dateadd_is_a_bigint() -> None:

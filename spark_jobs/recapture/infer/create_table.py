@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture.formats.fields import Field
@@ -42,21 +42,25 @@ class Sampled:
         return "row" if self.is_reference else "event"
 
 
-def typed(fields: Iterable[Field], used: Mapping[Path, AsaType | None], sampled: Sampled) -> list[TypedField]:
+def typed(
+    fields: Iterable[Field], used: Mapping[Path, AsaType | None], sampled: Sampled, timing: Collection[Path] = ()
+) -> list[TypedField]:
     """Return the fields, those that every event has in one type with this type, and why the others are left out.
 
     ASA drops an event that lacks a declared field, or has a value of another type in it. A property of a record may be
-    missing. `used` has the fields that the query reads, with the types that their use decides; it may also contain
-    fields that the query does not read. A field that only the query has comes last.
+    missing. So may a field of `timing`, in lower case: without it, an event is dropped in any case. `used` has the
+    fields that the query reads, with the types that their use decides; it may also contain fields that the query does
+    not read. A field that only the query has comes last.
     """
     uses = {_lower(path): kind for path, kind in used.items()}
+    needed = {path[:length] for path in timing for length in range(1, len(path) + 1)}
     seen = list(fields)
     paths = {_lower(field.path) for field in seen}
     unseen = [Field(path[-1], record=path[:-1]) for path in used if _lower(path) not in paths]
     typed_fields = []
     for field in [*seen, *unseen]:
         kind = type_of(field.kinds, uses.get(_lower(field.path)), only_texts=sampled.only_texts)
-        reason = _left_out(field, kind, sampled)
+        reason = _left_out(field, kind, sampled, may_be_missing=bool(field.record) or _lower(field.path) in needed)
         typed_fields.append(TypedField(field, None if reason else kind, reason))
     return typed_fields
 
@@ -104,6 +108,8 @@ def comment(typed_field: TypedField, sampled: Sampled) -> str:
     """Return what the sample says about a declared field: its share of the events, its values and its spellings."""
     field = typed_field.field
     parts = [_presence(field, sampled)]
+    if not field.record and field.events < sampled.events:
+        parts.append("the others have no time or no key of OVER, and are dropped in any case")
     if set(field.kinds) != {typed_field.type}:
         parts.append(_shares(field))
     others = [spelling for spelling in field.spellings if spelling != field.name]
@@ -112,14 +118,14 @@ def comment(typed_field: TypedField, sampled: Sampled) -> str:
     return "; ".join(parts)
 
 
-def _left_out(field: Field, kind: AsaType | None, sampled: Sampled) -> str | None:
+def _left_out(field: Field, kind: AsaType | None, sampled: Sampled, *, may_be_missing: bool) -> str | None:
     """Return why a field cannot be declared without a loss; None if it can."""
     consequence = "would stop the run at the others" if sampled.is_reference else "would drop the others"
     if not can_name_field(field.name):
         return "a query cannot read a field of this name"
     if not field.events:
         return "not seen, but the query reads it"
-    if not field.record and field.events < sampled.events:
+    if not may_be_missing and field.events < sampled.events:
         return f"{_presence(field, sampled)}; CREATE TABLE {consequence}"
     if set(field.kinds) == {None} and kind is None:
         return "always null, so its type is not known"

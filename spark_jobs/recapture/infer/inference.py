@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from recapture.formats.sections import Input
 from recapture.infer.create_table import Sampled, TypedField, statement, typed
 from recapture.infer.sample import MAX_FIELDS, Sample, read_sample
 from recapture.model import AsaType
-from recapture.query.compile import fields_used, has_create_table, records_starred
+from recapture.query.compile import fields_of_time, fields_used, has_create_table, records_starred
 from recapture.query.parse.names import Path
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
@@ -158,7 +158,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     The CREATE TABLE of reference data comes from its newest version. Raise DefinitionError for an empty range, and
     RunError if nothing arrived in it, or if reference data has no version.
     """
-    records = _records(pipeline)
+    records, timing = _records(pipeline), _timing(pipeline)
     samples = {
         section.alias: _sampled_reference(section, records.get(section.alias, []))
         if isinstance(section, ReferenceInput)
@@ -166,9 +166,15 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         for section in pipeline.all_inputs
     }
     used = _used(
-        pipeline, {alias: typed(sample.content.fields, {}, sample.sampled) for alias, sample in samples.items()}
+        pipeline,
+        {
+            alias: typed(sample.content.fields, {}, sample.sampled, timing.get(alias, ()))
+            for alias, sample in samples.items()
+        },
     )
-    inputs = tuple(_inferred(alias, sample, used.get(alias, {})) for alias, sample in samples.items())
+    inputs = tuple(
+        _inferred(alias, sample, used.get(alias, {}), timing.get(alias, ())) for alias, sample in samples.items()
+    )
     return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
 
@@ -217,8 +223,10 @@ def _left_out(sample: Sample, place: str) -> str:
     return counted(sample.wide, f"event{place} {fields} was left out", f"events{place} {fields} were left out")
 
 
-def _inferred(alias: str, sample: InputSample, used: Mapping[Path, AsaType | None]) -> InputInference:
-    fields = typed(sample.content.fields, used, sample.sampled)
+def _inferred(
+    alias: str, sample: InputSample, used: Mapping[Path, AsaType | None], timing: Collection[Path]
+) -> InputInference:
+    fields = typed(sample.content.fields, used, sample.sampled, timing)
     text = statement(alias, fields, sample.sampled, sample.origin)
     return InputInference(alias, text, tuple(fields), sample)
 
@@ -282,6 +290,14 @@ def _records(pipeline: Pipeline) -> Mapping[str, Sequence[Path]]:
     """Return the records whose properties the query selects by record.*, by input; none if it cannot be parsed."""
     try:
         return records_starred(pipeline.job.query, list(pipeline.metadata))
+    except DefinitionError:
+        return {}
+
+
+def _timing(pipeline: Pipeline) -> Mapping[str, Collection[Path]]:
+    """Return the fields without which an event has no place in time, by input; none if the query cannot be parsed."""
+    try:
+        return fields_of_time(pipeline.job.query, list(pipeline.metadata))
     except DefinitionError:
         return {}
 

@@ -28,6 +28,7 @@ from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.starred_records import starred_records
+from recapture.query.parse.timing_fields import timing_fields
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 
 _DEFAULT_OUTPUT = "output"
@@ -97,6 +98,14 @@ def records_starred(text: str, inputs: Collection[str]) -> dict[str, list[Path]]
     Raise DefinitionError for a syntax error.
     """
     return starred_records(parse(text), inputs)
+
+
+def fields_of_time(text: str, inputs: Collection[str]) -> dict[str, set[Path]]:
+    """Return the fields after TIMESTAMP BY and OVER, in lower case, by input.
+
+    Raise DefinitionError for a syntax error.
+    """
+    return timing_fields(parse(text), inputs)
 
 
 def has_create_table(text: str) -> bool:
