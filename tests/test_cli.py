@@ -198,7 +198,7 @@ def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
     assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
         shown.out
     )
-    assert "warning: partition 1: 15 blobs are missing from 2024-03-01T09:50:00Z" in shown.err
+    assert "warning: partition 1: 16 blobs are missing from 2024-03-01T09:45:00Z" in shown.err
     assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in shown.err
 
 

@@ -12,6 +12,8 @@ from tests.conftest import Python
 from tests.paths import ROOT
 from tests.worlds import COUNTS, World, at, body, version
 
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+"""Environment in which Python buffers its streams, as it usually does."""
 HOUR = "--from 2024-03-01T10:00:00Z --to 2024-03-01T11:00:00Z"
 
 
@@ -32,7 +34,7 @@ def run(
         f'"{sys.executable}" -m recapture.cli {command}',
         shell=True,
         cwd=home,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "spark_jobs"), **environment},
+        env=BUFFERED | {"PYTHONPATH": str(ROOT / "spark_jobs"), **environment},
         stdout=stdout,
         stderr=stderr,
         text=True,

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from recapture import streams
 from recapture.pages.page import duration
 from recapture.printable import message, one_line, printable
 from recapture.time_model import ticks
@@ -68,6 +69,7 @@ class _ErrorConsole(_PrintableConsole):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
+        streams.drop_errors()
 
 
 def console() -> Console:

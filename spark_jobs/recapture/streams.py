@@ -43,3 +43,9 @@ def secure() -> None:
     assert isinstance(output, io.TextIOWrapper)
     encoding, line_buffering = output.encoding, output.line_buffering
     sys.stdout = _Output(output.detach(), encoding, line_buffering=line_buffering)
+
+
+def drop_errors() -> None:
+    """Send standard error to nowhere, with what it still buffers: nobody reads it any more."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stderr.fileno())
