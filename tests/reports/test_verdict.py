@@ -23,7 +23,7 @@ def report(**changed: Any) -> dict[str, Any]:
         **changed.pop("timing", {}),
     }
     slices = {"total": 1, "passed": 1, "passed with warnings": 0, "unpublished": 0, "first_unpublished": None}
-    slices |= dict.fromkeys(("blocked", "stale", "outdated"), 0)
+    slices |= dict.fromkeys(("blocked", "stale", "outdated", "cannot be checked"), 0)
     standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True, "problems": []}
     return {
         "kind": "run",
@@ -176,6 +176,22 @@ def test_late_events_whose_verdict_is_out_of_order_are_summed_up_as_late() -> No
     assert verdict(ferry)["events"] == (
         "1,100 events arrived: 90.9 % on time, 100 adjusted (9.1 %). 60 events were late (5.5 %); 57 of them count as "
         "out of order, because they were both."
+    )
+
+
+def test_a_range_is_not_trusted_if_a_slice_cannot_be_checked_or_counts_are_lost() -> None:
+    slices = {"total": 24, "passed": 23, "cannot be checked": 1}
+    unchecked = verdict(report(kind="range", slices=slices))
+    assert (unchecked["level"], unchecked["sentence"]) == (
+        "warning",
+        "Use this range with care: 1 slice cannot be compared with the archive any more. "
+        "23 of 24 slices passed every check.",
+    )
+    totals = report()["ledger"]["totals"] | {"InputEvents": None}
+    lost = verdict(report(kind="range", slices={"total": 24, "passed": 24}, ledger={"totals": totals}))
+    assert (lost["level"], lost["sentence"]) == (
+        "warning",
+        "Use this range with care: 24 of 24 slices passed every check, but the counts of some events are lost.",
     )
 
 

@@ -68,6 +68,11 @@ def _range(document: Mapping[str, Any]) -> tuple[str, str]:
             f"Use this range with care: {outdated} computed or judged {how}. "
             f"{good} and {'is' if slices['passed'] == 1 else 'are'} not outdated."
         )
+    if slices["cannot be checked"]:
+        unchecked = counted(slices["cannot be checked"], "slice cannot be", "slices cannot be")
+        return "warning", f"Use this range with care: {unchecked} compared with the archive any more. {good}."
+    if document["ledger"]["totals"]["InputEvents"] is None:
+        return "warning", f"Use this range with care: {good}, but the counts of some events are lost."
     if document["approvals"]:
         return "warning", f"Use this range with care: {good}; {_approved(document)}"
     if warned:
