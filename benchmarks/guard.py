@@ -18,13 +18,13 @@ from benchmarks.floor import read_blobs
 from benchmarks.run import WORLDS, pipeline_file
 from benchmarks.world import START, World
 from recapture.definition.pipeline import load
+from recapture.execute.processes import compute as local
+from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.spark import compute as spark_job
+from recapture.execute.spark.session import create_session
 from recapture.ordering.order import order, order_and_aggregate
 from recapture.ordering.task import split
-from recapture.run import local
-from recapture.run import spark as spark_job
 from recapture.run.plan import plan_run
-from recapture.run.session import create_session
-from recapture.run.workers import Workers, workers
 from recapture.storage import open_container
 
 WORLD = World(600_000, hours=1)

@@ -17,8 +17,8 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
 from recapture.formats.json_lines import JsonReader
-from recapture.sample.capture_file import SampleEvent, capture_file
 from recapture.storage import Blob
+from recapture.tools.sample.capture_file import SampleEvent, capture_file
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BLOB = PinnedBlob("telemetry", "0", Blob("a.avro", "etag", 0, NOON))

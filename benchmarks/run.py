@@ -23,12 +23,12 @@ from pyspark.sql import SparkSession
 from benchmarks import floor, plain_spark
 from benchmarks.world import START, World
 from recapture.definition.pipeline import Pipeline, load
-from recapture.run.local import compute
+from recapture.execute.processes.compute import compute
+from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.spark.session import create_session
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
-from recapture.run.session import create_session
 from recapture.run.staged import staged_rows
-from recapture.run.workers import Workers, workers
+from recapture.run_files.planned import PlannedRun
 
 WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """Folder of the worlds, which are made once."""

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from recapture.execute.spark.session import create_session
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import input_view
-from recapture.run.session import create_session
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 
 SECONDS = 3600

@@ -12,7 +12,7 @@ from pathlib import Path
 import fastavro
 import numpy as np
 
-from recapture.sample.capture_file import capture_schema, enqueued_text
+from recapture.tools.sample.capture_file import capture_schema, enqueued_text
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

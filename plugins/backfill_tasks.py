@@ -13,7 +13,7 @@ from capture_complete import range_of_dag_run
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError
 from recapture.printable import one_line
-from recapture.wording import named_slices
+from recapture.process.wording import named_slices
 from run_notifications import notifiers_of, notify
 from storage_connection import take_credentials
 
@@ -121,8 +121,9 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
 
     If the audit stops the run, write its report and notify. Then raise AuditError, unless a person may approve the run.
     """
-    from recapture.reports.write import with_report
-    from recapture.run import audit, planned
+    from recapture.run import audit
+    from recapture.run_files import planned
+    from recapture.tools.reports.write import with_report
 
     pipeline = load(Path(file))
     planned_run = planned.load_run(pipeline, run)
@@ -143,8 +144,9 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 
     Notify if the run passed its audit and some of its slices were blocked until now.
     """
-    from recapture.run import planned, publish
+    from recapture.run import publish
     from recapture.run.blocks import blocked_slices_of
+    from recapture.run_files import planned
 
     pipeline = load(Path(file))
     planned_run = planned.load_run(pipeline, run)
@@ -166,8 +168,9 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 @task
 def report(file: str, run: str) -> dict[str, Any]:
     """Write the run's report, and return the summary of the run with the address of the page under `report`."""
-    from recapture.reports.write import write_run_report
-    from recapture.run import planned, summary
+    from recapture.run import summary
+    from recapture.run_files import planned
+    from recapture.tools.reports.write import write_run_report
 
     planned_run = planned.load_run(load(Path(file)), run)
     return summary.summary(planned_run) | {"report": write_run_report(planned_run)}

@@ -27,8 +27,15 @@ import storage_connection
 from backfill_tasks import DAG_RUN, PlannedBy, dag_ids_of
 from dag_activity import activity_of
 from pipeline_files import load_all
-from recapture.coverage.activity import Activity
-from recapture.coverage.calendar import (
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError, PermanentError, RecaptureError
+from recapture.pages.page import render
+from recapture.run.audited import audited
+from recapture.run.slices import slice_length
+from recapture.run_files.files import RunFiles, range_of_run
+from recapture.storage import in_parallel, open_container
+from recapture.tools.coverage.activity import Activity
+from recapture.tools.coverage.calendar import (
     Access,
     Summary,
     blocking_runs,
@@ -39,15 +46,8 @@ from recapture.coverage.calendar import (
     shown_parameter,
     summary,
 )
-from recapture.coverage.reading import CoverageReader
-from recapture.coverage.run_page import run_page
-from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, PermanentError, RecaptureError
-from recapture.pages.page import render
-from recapture.run.audited import audited
-from recapture.run.files import RunFiles, range_of_run
-from recapture.run.slices import slice_length
-from recapture.storage import in_parallel, open_container
+from recapture.tools.coverage.reading import CoverageReader
+from recapture.tools.coverage.run_page import run_page
 
 FILES = {
     "report.html": "text/html; charset=utf-8",
@@ -301,5 +301,5 @@ def _airflow(request: Request) -> str:
 def _message(
     title: str, text: str, kind: str = "", links: Sequence[tuple[str, str]] = (), status: int = 200
 ) -> Response:
-    content = render("recapture.coverage", "message.html", title=title, text=text, kind=kind, links=links)
+    content = render("recapture.tools.coverage", "message.html", title=title, text=text, kind=kind, links=links)
     return HTMLResponse(content, status)

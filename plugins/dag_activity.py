@@ -13,10 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from capture_complete import BACKFILL, range_of_dag_run
-from recapture.coverage.activity import Activity, DagRun, RunState
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.time_model import ticks
+from recapture.tools.coverage.activity import Activity, DagRun, RunState
 from slice_schedule import first_slice
 
 

@@ -33,9 +33,9 @@ class RunApproval(HITLOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the audit's result if the run passed or this audit was approved already. Otherwise ask a person."""
-        from recapture.run import planned
         from recapture.run.approval import APPROVED, approval_of
         from recapture.run.audited import AUDIT, Audited
+        from recapture.run_files import planned
 
         if self.audited["verdict"] != "failed":
             return dict(self.audited)
@@ -49,8 +49,8 @@ class RunApproval(HITLOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Record the approval and return the audit's result. Raise AuditError if the run was rejected."""
-        from recapture.run import planned
         from recapture.run.approval import APPROVED, approve
+        from recapture.run_files import planned
         from recapture.table.publications import Approval
 
         answer = super().execute_complete(context, event)

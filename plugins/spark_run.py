@@ -8,7 +8,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 USELESS = re.compile(r"Error code is: 2\b")
-"""What the provider says of an application that ended with 2: see `recapture.run.spark.main`."""
+"""What the provider says of an application that ended with 2: see `recapture.execute.spark.compute.main`."""
 
 
 class SparkRun(SparkSubmitOperator):

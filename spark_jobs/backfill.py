@@ -2,7 +2,7 @@
 
 import sys
 
-from recapture.run.spark import main
+from recapture.execute.spark.compute import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -124,7 +124,7 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
-    from recapture.run.session import create_session, pin_settings
+    from recapture.execute.spark.session import create_session, pin_settings
     from tests.worlds import QUICK_START
 
     logging.getLogger("py4j").setLevel(logging.WARNING)

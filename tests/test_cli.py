@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from recapture import cli, log, printing
+from recapture import cli, printing
 from recapture.definition.pipeline import load
 from recapture.model import AsaType, JavaScriptFunction
+from recapture.process import log
 from recapture.run.status import status
-from tests.asa_job.jobs import (
+from tests.conftest import Python
+from tests.tools.asa_job.jobs import (
     PLAIN,
     PLAIN_QUERY,
     RATE,
@@ -26,7 +28,6 @@ from tests.asa_job.jobs import (
     template,
     template_job,
 )
-from tests.conftest import Python
 from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, published, version
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from azure.storage.blob import ContainerClient, ResourceTypes, generate_account_sas
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
-from recapture.sample import SampleEvent, capture_file
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.leaks import Watch, holds_secret, spellings
 from tests.paths import ROOT
 from tests.worlds import COUNTS, QUICK_START, World, at, blob_name, body
@@ -38,7 +38,7 @@ for connection_string, arguments in json.load(sys.stdin):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
         code = cli.main(arguments)
-        if workers := sys.modules.get("recapture.run.workers"):
+        if workers := sys.modules.get("recapture.execute.processes.workers"):
             workers.stop()  # as the end of a command's process does
         sys.stdout.flush(), sys.stderr.flush()
         out.seek(0), err.seek(0)
@@ -179,8 +179,8 @@ def test_a_verbose_backfill_logs_its_stages_and_its_tasks(runs: Runs) -> None:
     run = json.loads(runs.outcomes["done"].out)["run"]
     expected = [
         f"recapture.run.plan: run {run}: planned 1 slice of telemetry, input telemetry, 1 blob ",
-        f"recapture.run.stage: run {run}: order and aggregate in 1 task: begins",
-        f"recapture.run.tasks: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
+        f"recapture.execute.stage: run {run}: order and aggregate in 1 task: begins",
+        f"recapture.execute.tasks: run {run}: input telemetry, partition 0, slices 2024-03-01T10:00:00Z to "
         "2024-03-01T11:00:00Z, 1 blob ",
         f"recapture.run.audit: run {run}: audit passed",
         f"recapture.run.publish: run {run}: publish 1 slice: aggregates version 1, ",

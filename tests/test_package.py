@@ -45,7 +45,7 @@ from recapture.definition.pipeline import load
 from recapture.ordering.order import order
 from recapture.ordering.task import split
 from recapture.run.plan import preview
-from recapture.sample.__main__ import main
+from recapture.tools.sample.__main__ import main
 from recapture.storage import open_container
 
 for module in pkgutil.walk_packages(recapture.__path__, "recapture."):

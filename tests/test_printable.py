@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture import cli, log, printing
+from recapture import cli, printing
 from recapture.errors import AuditError, DamagedBlobError, RunError
-from recapture.infer.inference import infer
+from recapture.execute.processes.compute import compute
+from recapture.execute.processes.workers import workers
 from recapture.printable import message, one_line, printable
+from recapture.process import log
 from recapture.run.audit import audit
-from recapture.run.local import compute
 from recapture.run.plan import plan_run
-from recapture.run.workers import workers
-from tests.advise.runs import fleet
+from recapture.tools.infer.inference import infer
+from tests.tools.advise.runs import fleet
 from tests.worlds import World, at, lenient
 
 RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")

@@ -18,10 +18,10 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.quality.suites import Check
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
 from recapture.run.summary import summary
-from recapture.sample import SampleEvent, capture_file
+from recapture.run_files.planned import PlannedRun
+from recapture.tools.sample import SampleEvent, capture_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,7 +177,7 @@ def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: da
 
 def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
     """Plan, order and aggregate: the stages before the audit."""
-    from recapture.run.spark import compute
+    from recapture.execute.spark.compute import compute
 
     run = plan_run(pipeline, start, end)
     compute(spark, run)

@@ -12,8 +12,8 @@ from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recapture.sample import SampleBlob
     from recapture.storage import Container
+    from recapture.tools.sample import SampleBlob
 
 HOUR = timedelta(hours=1)
 HOURS = 6
@@ -42,7 +42,7 @@ class LiveWorld:
         return dropwhile(self._is_written, self._blobs())
 
     def _blobs(self) -> Iterator["SampleBlob"]:
-        from recapture.sample import world
+        from recapture.tools.sample import world
 
         return world(self.start, HOURS, following_hours=FOLLOWING_HOURS, faulty_hour=FAULTY_HOUR)
 

@@ -26,8 +26,8 @@ from embedded.live import HOUR, LiveWorld, capturing, whole_hour
 from embedded.process import CACHE, ROOT
 
 if TYPE_CHECKING:
-    from recapture.coverage.activity import Activity
-    from recapture.sample import SampleBlob
+    from recapture.tools.coverage.activity import Activity
+    from recapture.tools.sample import SampleBlob
 
 PIPELINE = "telemetry"
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
@@ -48,8 +48,8 @@ def sample_storage(blobs: Iterable["SampleBlob"] | None = None) -> Iterator[tupl
 
     Without `blobs`, it has those of the sample world of `make backfill`.
     """
-    from recapture.sample import upload_world, world
     from recapture.storage import open_container
+    from recapture.tools.sample import upload_world, world
 
     home = Path(tempfile.mkdtemp(prefix="recapture-"))
     workspace, log = home / "azurite", home / "azurite.log"
@@ -107,7 +107,7 @@ def backfill() -> None:
 def _saved_report(run: str) -> str:
     """Save the report of a run in the checkout, because its storage stops, and return the address of the file."""
     from recapture.definition.pipeline import load
-    from recapture.run.planned import files_of
+    from recapture.run_files.planned import files_of
 
     files = files_of(load(DEFINITION), run)
     content = files.container.read_current(files.name("report.html"))
@@ -160,11 +160,11 @@ def up() -> None:
 
 def _follow(airflow: Airflow) -> None:
     """Print the state of each slice when it changes, for ever."""
-    from recapture.coverage.reading import CoverageReader
     from recapture.definition.pipeline import load
     from recapture.errors import RecaptureError
     from recapture.run.slice_state import State
     from recapture.time_model import ticks
+    from recapture.tools.coverage.reading import CoverageReader
 
     reader = CoverageReader(load(DEFINITION))
     states: dict[int, State] = {}
@@ -186,8 +186,8 @@ def _follow(airflow: Airflow) -> None:
 
 def activity_of(runs: Iterable[Mapping[str, Any]]) -> "Activity":
     """Return the DAG runs of an unpaused DAG and its schedule. `runs` are those of `Airflow.newest_runs`."""
-    from recapture.coverage.activity import Activity, DagRun, RunState
     from recapture.time_model import ticks
+    from recapture.tools.coverage.activity import Activity, DagRun, RunState
 
     def instant(text: str) -> int:
         return ticks.from_datetime(ticks.parse_utc(text))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from rich.markup import escape
 
-from recapture import __version__, log, printing, streams
+from recapture import __version__, printing
 from recapture.errors import (
     AuditError,
     ClosedOutputError,
@@ -30,10 +30,11 @@ from recapture.errors import (
     RunError,
     UnfinishedError,
 )
-from recapture.imports import collect_garbage_less_often
 from recapture.printable import printable
+from recapture.process import log, streams
+from recapture.process.startup import collect_garbage_less_often
+from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
-from recapture.wording import did_you_mean
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
     from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
-    from recapture.reports.drawing import Drawing
-    from recapture.run.planned import PlannedRun
-    from recapture.run.workers import Workers
+    from recapture.execute.processes.workers import Workers
+    from recapture.run_files.planned import PlannedRun
+    from recapture.tools.reports.drawing import Drawing
 
 _OTHER_PLACE = "choose another file with --output"
 _OTHER_PAGE = "choose another file with --out"
@@ -176,7 +177,7 @@ def run() -> NoReturn:
     command = sys.modules["__main__"]
     command.__spec__ = command.__file__ = None  # else every process that is started would import it
     code = main()
-    if workers := sys.modules.get("recapture.run.workers"):
+    if workers := sys.modules.get("recapture.execute.processes.workers"):
         workers.stop()
     with suppress(OSError):  # it may be full
         sys.stderr.flush()
@@ -208,7 +209,7 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.verbose:
             log.enable()
         if isinstance(arguments, _BackfillArguments) and arguments.master.startswith("local"):
-            from recapture.run.workers import prepare
+            from recapture.execute.processes.workers import prepare
 
             prepare()  # until the pipeline is loaded, a core is idle
         from recapture.definition.pipeline import load, load_without_query
@@ -343,8 +344,8 @@ def _instant(text: str) -> datetime:
 
 def _import(arguments: _ImportArguments) -> int:
     """Write a pipeline file for an ASA job. Return 0 if it is ready to run, 1 if something has to be done first."""
-    from recapture import asa_job
     from recapture.definition.pipeline import load
+    from recapture.tools import asa_job
 
     job = asa_job.read_job(arguments.path, arguments.job)
     draft = asa_job.carry_over(job)
@@ -399,9 +400,9 @@ def _plan(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> dic
 
 
 def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.reports.drawing import drawing_process
     from recapture.run.plan import require_packages
     from recapture.run.publish import publish
+    from recapture.tools.reports.drawing import drawing_process
 
     _require_range_or_manifest(arguments)
     require_packages()
@@ -428,14 +429,14 @@ def _compute_and_audit(
 
     from rich.progress import Progress
 
-    from recapture.reports.write import with_report
+    from recapture.execute.processes.compute import cores_of
+    from recapture.execute.processes.workers import workers
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
-    from recapture.run.local import cores_of
     from recapture.run.plan import begin_run, require_auditable
-    from recapture.run.scratch import scratch_folder
     from recapture.run.suites import parse_parameters
-    from recapture.run.workers import workers
+    from recapture.storage.scratch import scratch_folder
+    from recapture.tools.reports.write import with_report
 
     cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
@@ -475,7 +476,7 @@ def _compute_here(
     progress_bar: Progress,
     step: TaskID,
 ) -> None:
-    from recapture.run.local import compute
+    from recapture.execute.processes.compute import compute
 
     def watch(done: int, total: int) -> None:
         if auditable.done():
@@ -494,8 +495,8 @@ def _compute_with_spark(
     progress_bar: Progress,
     step: TaskID,
 ) -> None:
-    from recapture.run.session import spark_session
-    from recapture.run.spark import compute
+    from recapture.execute.spark.compute import compute
+    from recapture.execute.spark.session import spark_session
 
     if not arguments.verbose:
         log.silence_spark_errors()
@@ -511,8 +512,8 @@ def _write_report(
     run: PlannedRun, warnings: list[str], arguments: _BackfillArguments, drawing: Drawing
 ) -> dict[str, Any]:
     """Write the report of a published run, and print and return its summary. Raise UnfinishedError if that fails."""
-    from recapture.reports.write import write_run_report
     from recapture.run.summary import summary
+    from recapture.tools.reports.write import write_run_report
 
     try:
         result = summary(run)
@@ -595,7 +596,7 @@ def _check(pipeline: Pipeline, arguments: _PlanArguments, stderr: Console) -> di
 
 
 def _report_range(pipeline: Pipeline, arguments: _ReportArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.reports.write import write_range_report
+    from recapture.tools.reports.write import write_range_report
 
     if (arguments.start is None) != (arguments.end is None):
         raise DefinitionError("give both --from and --to, or neither for the newest 744 published slices")
@@ -606,7 +607,7 @@ def _report_range(pipeline: Pipeline, arguments: _ReportArguments, stderr: Conso
 
 
 def _infer(pipeline: Pipeline, arguments: _InferArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.infer.inference import infer, require_no_create_table, write
+    from recapture.tools.infer.inference import infer, require_no_create_table, write
 
     if (arguments.start is None) != (arguments.end is None):
         raise DefinitionError("give both --from and --to, or neither for the newest hour")
@@ -648,10 +649,10 @@ def _data_docs(pipeline: Pipeline, arguments: _DataDocsArguments, stderr: Consol
 
 
 def _advise(pipeline: Pipeline, arguments: _AdviseArguments, stderr: Console) -> dict[str, Any]:
-    from recapture.advise.advice import advise
-    from recapture.advise.page import page
     from recapture.pages.page import require_installed
     from recapture.run.progress import storage_time
+    from recapture.tools.advise.advice import advise
+    from recapture.tools.advise.page import page
 
     if arguments.out is not None:
         require_installed()

@@ -16,25 +16,25 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from recapture import streams
 from recapture.pages.page import duration
 from recapture.printable import message, one_line, printable
+from recapture.process import streams
+from recapture.process.wording import counted, named_slices, of_input
 from recapture.time_model import ticks
-from recapture.wording import counted, named_slices, of_input
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import rich.progress
     from pyspark.sql import SparkSession
 
-    from recapture.advise.advice import Advice
-    from recapture.advise.input_advice import InputAdvice
-    from recapture.advise.keys import Key
-    from recapture.advise.tolerances import Setting
     from recapture.archive.progress import PartitionProgress
-    from recapture.asa_job import Draft
-    from recapture.run.planned import PlannedRun
     from recapture.run.propose import Proposal
+    from recapture.run_files.planned import PlannedRun
+    from recapture.tools.advise.advice import Advice
+    from recapture.tools.advise.input_advice import InputAdvice
+    from recapture.tools.advise.keys import Key
+    from recapture.tools.advise.tolerances import Setting
+    from recapture.tools.asa_job import Draft
 
 FINDINGS = {
     "missing": "to do before the pipeline gives the results of the job:",
@@ -351,7 +351,7 @@ def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None
 
 
 def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]:
-    from recapture.advise.input_advice import percent
+    from recapture.tools.advise.input_advice import percent
 
     late = "no limit" if setting.late is None else duration(setting.late)
     complete, share = advice.complete_text(setting.late), percent(advice.share(key, setting))
@@ -361,7 +361,7 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
 @contextlib.contextmanager
 def show_tasks(spark: SparkSession, progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
     """Keep the progress bar at the number of tasks that Spark has finished."""
-    from recapture.run.session import JAVA_ERRORS
+    from recapture.execute.spark.session import JAVA_ERRORS
 
     done = threading.Event()
 

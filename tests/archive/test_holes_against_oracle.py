@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.archive.holes import Hole, Kind
+from recapture.execute.processes.compute import compute
 from recapture.run.audit import audit
 from recapture.run.holes import holes_of
-from recapture.run.local import compute
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
-from recapture.sample import SampleEvent, capture_file
+from recapture.run_files.planned import PlannedRun
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.draws import slow
 from tests.oracle_holes import Archive, Blob, Event, Found, arrived, holes
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name, body, lenient

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import run
 from benchmarks.world import World
-from recapture.run.workers import workers
+from recapture.execute.processes.workers import workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

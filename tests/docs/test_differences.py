@@ -28,7 +28,7 @@ def test_every_row_is_an_example() -> None:
 def test_an_example_of_several_types_gives_these_rows(
     spark: "SparkSession", tmp_path: Path, query: str, given: str, rows: str
 ) -> None:
-    from recapture.run.spark import compute
+    from recapture.execute.spark.compute import compute
 
     world = World(tmp_path)
     bodies, _, devices = given.partition(", and ")

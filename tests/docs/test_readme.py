@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from embedded.main import HOURS, PIPELINE, START
-from recapture.sample import world, write_world
+from recapture.tools.sample import world, write_world
 from tests.conftest import Python
 from tests.paths import ROOT
 from tests.worlds import HOUR, published

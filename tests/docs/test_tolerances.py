@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from recapture import cli
-from recapture.sample import __main__ as sample_writer
+from recapture.tools.sample import __main__ as sample_writer
 from tests.docs.test_walkthrough import pattern
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "tolerances.md").read_text("utf-8")
-MODULE = "python -m recapture.sample "
+MODULE = "python -m recapture.tools.sample "
 
 
 def test_the_commands_print_what_the_page_shows(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture import cli
-from recapture.run import session
+from recapture.execute.spark import session
 from tests.paths import ROOT
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
+from recapture.execute.spark.compute import compute
 from recapture.run.plan import plan_run
-from recapture.run.spark import compute
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from embedded.live import HOUR, LiveWorld, capturing
 from embedded.main import activity_of
-from recapture.coverage.states import slice_states
 from recapture.run.changed import Changes
 from recapture.run.slice_state import Findings
-from recapture.sample import SampleBlob
 from recapture.storage import open_container
 from recapture.time_model import ticks
+from recapture.tools.coverage.states import slice_states
+from recapture.tools.sample import SampleBlob
 
 NOW = datetime(2026, 3, 1, 12, 33, 20, tzinfo=UTC)
 

@@ -20,7 +20,7 @@ from recapture.formats.avro import decode
 from recapture.formats.avro_framing import has_block, header, walk
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
-from recapture.sample.capture_file import SampleEvent, capture_file, capture_schema
+from recapture.tools.sample.capture_file import SampleEvent, capture_file, capture_schema
 from tests.draws import examples
 from tests.paths import CAPTURE_FILES
 

@@ -20,9 +20,9 @@ from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, text_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import AsaType, Metadata, MetadataColumn
-from recapture.sample.capture_file import capture_file, capture_schema
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
+from recapture.tools.sample.capture_file import capture_file, capture_schema
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"

@@ -18,7 +18,7 @@ from recapture.formats.inflate import MIB, Limits, inflated, unzipped
 from recapture.formats.iot_hub import IotHubReader
 from recapture.formats.json_lines import JsonReader
 from recapture.formats.service_bus import ServiceBusReader
-from recapture.sample import SampleEvent, capture_file
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.formats.blobs import NAME, read
 from tests.formats.test_avro import NOON, in_blocks
 
@@ -104,7 +104,7 @@ def test_a_large_block_that_declares_one_record_more_or_less_is_refused(wrong: i
 
 BOMBS = """
 import gzip, resource, sys, zlib
-from recapture.sample import capture_file
+from recapture.tools.sample import capture_file
 from tests.formats.test_inflate import bomb
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA

@@ -165,7 +165,7 @@ def test_a_blob_that_iot_hub_did_not_write_is_damaged(content: bytes, reason: st
 
 
 def test_records_of_capture_are_not_those_of_iot_hub() -> None:
-    from recapture.sample.capture_file import capture_file
+    from recapture.tools.sample.capture_file import capture_file
 
     with pytest.raises(DamagedBlobError) as caught:
         read(IOT, capture_file([]))

@@ -16,7 +16,7 @@ import pytest
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
 from recapture.run.status import status
-from recapture.sample import SampleEvent, capture_file
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.formats.test_iot_hub_reader import SCHEMA
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
 

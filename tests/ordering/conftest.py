@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture.sample import world as sample_world
-from recapture.sample import write_world
+from recapture.tools.sample import world as sample_world
+from recapture.tools.sample import write_world
 from tests.ordering.tasks import HOUR, TEN
 
 

@@ -18,13 +18,13 @@ from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput
-from recapture.sample import SampleEvent, capture_file
 from recapture.storage import open_container
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
 from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.time_model.verdicts import Verdict
 from recapture.time_model.windows import HoppingWindow
+from recapture.tools.sample import SampleEvent, capture_file
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 

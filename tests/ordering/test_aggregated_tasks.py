@@ -14,9 +14,9 @@ from recapture.ordering.order import order, order_and_aggregate
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
-from recapture.sample import SampleEvent
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Slice
+from recapture.tools.sample import SampleEvent
 from tests.ordering.tasks import (
     BY_DEVICE,
     HOUR,

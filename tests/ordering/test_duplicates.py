@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from recapture.archive.definitions import ArrivalTime
-from recapture.sample import SampleEvent
 from recapture.time_model.ticks import from_seconds
+from recapture.tools.sample import SampleEvent
 from tests.ordering.tasks import (
     ENQUEUED,
     HOUR,

@@ -9,9 +9,9 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.ordering.counters import FurthestAhead
 from recapture.ordering.order import schema
-from recapture.sample import SampleEvent
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH, from_datetime, from_seconds
+from recapture.tools.sample import SampleEvent
 from tests.ordering.tasks import (
     HOUR,
     MINUTE,

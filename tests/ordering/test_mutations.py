@@ -15,11 +15,11 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
 from recapture.ordering.task import Task
 from recapture.query.compile import compile_query
-from recapture.sample import SampleEvent, capture_file
 from recapture.storage import Blob
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.draws import examples
 from tests.formats.test_avro import in_blocks
 from tests.paths import CAPTURE_FILES

@@ -10,9 +10,9 @@ import pytest
 from recapture.ordering import chunks, profile
 from recapture.ordering.counters import Counters
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
-from recapture.sample import world, write_world
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
+from recapture.tools.sample import world, write_world
 from tests.ordering.tasks import BY_ARRIVAL, BY_DEVICE, HOUR, MINUTE, PLAIN, POLICIES, TEN, all_tasks, at, only, put
 
 TOLERANT = Policies(from_seconds(60), from_seconds(600), from_seconds(300), adjust=True)

@@ -20,11 +20,11 @@ from recapture.formats.event_hubs import EVENT_DATA
 from recapture.ordering import chunks
 from recapture.ordering.counters import Counters
 from recapture.query.model import CompiledInput
-from recapture.sample import SampleEvent
 from recapture.time_model import timestamps
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
+from recapture.tools.sample import SampleEvent
 from tests.draws import examples
 from tests.oracle import VERDICTS, Event, Policy, process, slice_metrics
 from tests.ordering.tasks import (

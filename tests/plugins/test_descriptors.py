@@ -12,8 +12,8 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
-from recapture.coverage.reading import CoverageReader
 from recapture.definition.pipeline import Pipeline, load
+from recapture.tools.coverage.reading import CoverageReader
 from tests.paths import ROOT
 
 LOOKS = 1000
@@ -78,8 +78,8 @@ def test_a_hundred_views_of_the_calendar_open_no_more_descriptors(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The api-server reads the tables and the archive for every page."""
-    monkeypatch.setattr("recapture.coverage.reading.PROGRESS_SECONDS", 0.0)
-    monkeypatch.setattr("recapture.coverage.reading.OPEN_SECONDS", 0.0)
+    monkeypatch.setattr("recapture.tools.coverage.reading.PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("recapture.tools.coverage.reading.OPEN_SECONDS", 0.0)
     reader = CoverageReader(pipeline)
 
     def view() -> None:

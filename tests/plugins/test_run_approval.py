@@ -12,7 +12,7 @@ import pytest
 
 from recapture.errors import AuditError
 from recapture.run.approval import approval_of
-from recapture.run.planned import PlannedRun
+from recapture.run_files.planned import PlannedRun
 from tests.worlds import TEN, World, at, body, staged
 
 if TYPE_CHECKING:

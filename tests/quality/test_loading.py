@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.imports import hidden, loaded_on_use
+from recapture.process.startup import hidden, loaded_on_use
 from recapture.quality.loading import SLOW
 
 

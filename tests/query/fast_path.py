@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from recapture.execute.spark.functions import register
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledQuery
-from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 from tests.query import views

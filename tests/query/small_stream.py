@@ -9,11 +9,11 @@ import pyarrow as pa
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
+from recapture.execute.spark.functions import register
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, MetadataColumn, kind_name
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
-from recapture.run.functions import register
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.query import views
 from tests.query.fast_path import kind

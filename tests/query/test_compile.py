@@ -268,7 +268,7 @@ def test_the_tasks_load_no_compiler_and_no_pandas(python: Python) -> None:
     """Each Python worker of Spark loads them anew."""
     slow = {"sqlglot", "recapture.query.compile", "recapture.definition.pipeline", "pandas"}
     loaded = python(
-        "-c", f"import sys, recapture.run.tasks, pyarrow; pyarrow.array([1]); print({{*sys.modules}} & {slow})"
+        "-c", f"import sys, recapture.execute.tasks, pyarrow; pyarrow.array([1]); print({{*sys.modules}} & {slow})"
     )
     assert loaded.stdout == b"set()\n", loaded.stderr
 

@@ -231,7 +231,7 @@ def test_constant_shapes_are_computed_once_and_not_for_each_row(spark: SparkSess
 def test_shapely_and_pyproj_are_not_loaded_to_compile_and_register_functions(python: Python) -> None:
     script = """
 import sys
-import recapture.run.functions
+import recapture.execute.spark.functions
 from tests.query.small_stream import compiled
 assert compiled("SELECT ST_WITHIN(a, b) AS w INTO out FROM telemetry").geography
 assert not {"shapely", "pyproj"} & set(sys.modules)

@@ -13,6 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
+from recapture.execute import stage
+from recapture.execute.processes import compute as local
+from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.spark.functions import register
+from recapture.execute.stage import InputTasks
+from recapture.execute.tasks import run_task, write_slices
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, published_schema
 from recapture.ordering import order, panes
@@ -20,14 +26,9 @@ from recapture.query.compile import compile_query
 from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
-from recapture.run import local, stage
-from recapture.run.files import StagedSlice
-from recapture.run.functions import register
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
-from recapture.run.stage import InputTasks
-from recapture.run.tasks import run_task, write_slices
-from recapture.run.workers import Workers, workers
+from recapture.run_files.files import StagedSlice
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.verdicts import PROCESSED
@@ -109,8 +110,8 @@ def require_rows(run: PlannedRun) -> None:
 
 def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
     """Do what a run does with Spark, but run its tasks and write its files in this process, which starts no workers."""
-    from recapture.run.references import create_view
-    from recapture.run.spark import create_views
+    from recapture.execute.spark.compute import create_views
+    from recapture.execute.spark.references import create_view
 
     query = run.pipeline.query
     register(spark, query)

@@ -5,8 +5,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
+from recapture.execute.spark.functions import register
 from recapture.model import AsaType, JavaScriptFunction
-from recapture.run.functions import register
 from recapture.time_model.ticks import UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from recapture.execute.spark.compute import create_views
 from recapture.ordering import groups, order, panes
 from recapture.ordering.panes import SlicePanes
 from recapture.query.model import CompiledInput, CompiledQuery
-from recapture.run.spark import create_views
 from recapture.time_model.slices import Slice
 
 Row = dict[str, Any]

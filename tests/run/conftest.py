@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recapture.run import spark as job
+from recapture.execute.spark import compute as job
 
 
 @pytest.fixture

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from recapture.coverage.reading import CoverageReader
-from recapture.coverage.run_page import run_page
 from recapture.errors import AuditError
-from recapture.reports.write import write_range_report, write_run_report
 from recapture.run.approval import approval_of, approve
 from recapture.run.audit import audit
 from recapture.run.blocks import blocked_slices_of
 from recapture.run.changed import check, read_changes
-from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
 from recapture.run.rollback import rollback
 from recapture.run.summary import summary
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.delta import METADATA
 from recapture.table.publications import Approval
+from recapture.tools.coverage.reading import CoverageReader
+from recapture.tools.coverage.run_page import run_page
+from recapture.tools.reports.write import write_range_report, write_run_report
 from tests.worlds import TEN, World, at, body, published, staged
 
 if TYPE_CHECKING:

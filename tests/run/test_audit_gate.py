@@ -163,7 +163,7 @@ Command = Callable[[World], tuple[int, str]]
 @pytest.fixture
 def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `recapture backfill` for the hour from ten, and return its exit code and its output."""
-    monkeypatch.setattr("recapture.run.session.spark_session", lambda *_: contextlib.nullcontext(spark))
+    monkeypatch.setattr("recapture.execute.spark.session.spark_session", lambda *_: contextlib.nullcontext(spark))
 
     def run(world: World) -> tuple[int, str]:
         code = cli.main(["backfill", str(world.file), "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"])

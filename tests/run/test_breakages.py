@@ -23,7 +23,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.sample import SampleBlob, SampleEvent, capture_file, world
+from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world
 from tests.paths import ROOT
 from tests.worlds import World, backfill, run_file, staged
 

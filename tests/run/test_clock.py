@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from recapture.reports import capture as of_report
-from recapture.reports.sources import RunSource, Source
 from recapture.run import plan, progress
 from recapture.time_model import ticks
+from recapture.tools.reports import capture as of_report
+from recapture.tools.reports.sources import RunSource, Source
 from tests.worlds import HOUR, TELEMETRY, World, body
 
 

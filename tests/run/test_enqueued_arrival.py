@@ -14,7 +14,7 @@ import pytest
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.plan import preview
 from recapture.run.progress import completeness
-from recapture.sample import world, write_world
+from recapture.tools.sample import world, write_world
 from tests.worlds import HOUR, TEN, backfill, published
 
 if TYPE_CHECKING:

@@ -13,18 +13,18 @@ import pytest
 from recapture import cli
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
-from recapture.reports.changes import changes
-from recapture.reports.document import document
-from recapture.reports.sources import of_range, of_run
+from recapture.execute.processes.compute import compute
+from recapture.execute.processes.workers import workers
 from recapture.run.audit import audit
-from recapture.run.local import compute
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
 from recapture.run.publish import publish
 from recapture.run.rollback import rollback
 from recapture.run.staged import staged_rows
 from recapture.run.status import status
-from recapture.run.workers import workers
+from recapture.run_files.planned import PlannedRun
+from recapture.tools.reports.changes import changes
+from recapture.tools.reports.document import document
+from recapture.tools.reports.sources import of_range, of_run
 from tests.table import strangers
 from tests.worlds import TEN, World, at, body, published, steady
 

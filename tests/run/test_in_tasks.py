@@ -9,12 +9,12 @@ import pytest
 
 from recapture import cli
 from recapture.definition import pipeline
+from recapture.execute.processes.compute import compute
+from recapture.execute.processes.workers import Workers, workers
 from recapture.query.compile import compile_query
 from recapture.run.audit import audit
-from recapture.run.local import compute
 from recapture.run.plan import plan_run
 from recapture.run.publish import publish
-from recapture.run.workers import Workers, workers
 from tests.worlds import TEN, at, backfill, files, steady
 
 if TYPE_CHECKING:

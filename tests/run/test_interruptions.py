@@ -10,8 +10,8 @@ from recapture.errors import RunError
 from recapture.run import audit as audit_stage
 from recapture.run import summary as summary_stage
 from recapture.run.plan import plan_run
-from recapture.run.planned import PlannedRun
 from recapture.run.status import status
+from recapture.run_files.planned import PlannedRun
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
@@ -35,7 +35,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     world.put("0", at(20), [body("a", at(18))], 5)
 
     def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, list[str]]:
-        from recapture.run.spark import compute
+        from recapture.execute.spark.compute import compute
 
         run = plan_run(pipeline, arguments.start, arguments.end)
         compute(spark, run)
@@ -116,7 +116,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
 def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recapture.run.files import RunFiles
+    from recapture.run_files.files import RunFiles
 
     write = RunFiles.write
 

@@ -36,7 +36,7 @@ def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None
     def spark_session(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
         yield spark
 
-    monkeypatch.setattr("recapture.run.session.spark_session", spark_session)
+    monkeypatch.setattr("recapture.execute.spark.session.spark_session", spark_session)
 
 
 def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture.run import scratch
 from recapture.run.leftovers import remove_leftovers, scratch_name
-from recapture.storage import open_container
+from recapture.storage import open_container, scratch
 from recapture.storage.locks import locked
 from tests.conftest import Python
 from tests.worlds import World, at
@@ -95,7 +94,7 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_run_of_the_same_slice
     pipeline = world.define()
     name = scratch_name(pipeline, RUN)
     killed = (
-        "import os, signal, sys; from recapture.run.scratch import scratch_folder\n"
+        "import os, signal, sys; from recapture.storage.scratch import scratch_folder\n"
         "with scratch_folder(sys.argv[1]) as folder:\n"
         "    (folder / 'spilled').write_bytes(b'1'); print(folder, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -138,7 +137,7 @@ def test_a_folder_that_cannot_be_removed_is_not_said_to_be(world: World, monkeyp
 
 def test_what_a_killed_run_left_of_its_workers_is_removed_by_the_next_one(python: Python) -> None:
     script = (
-        "import os, signal, sys; from recapture.run.workers import prepare, stop\n"
+        "import os, signal, sys; from recapture.execute.processes.workers import prepare, stop\n"
         "prepare()\n"
         "print(*os.listdir(os.environ['TMPDIR']), flush=True)\n"
         "if sys.argv[1] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"

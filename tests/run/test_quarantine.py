@@ -13,7 +13,7 @@ from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro_framing import walk
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.rollback import rollback
-from recapture.sample import SampleEvent, capture_file
+from recapture.tools.sample import SampleEvent, capture_file
 from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
 from tests.paths import CAPTURE_FILES

@@ -11,9 +11,9 @@ from recapture import cli
 from recapture.errors import AuditError, DefinitionError
 from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.planned import load_run
 from recapture.run.publish import publish
 from recapture.run.suites import load_suites, parse_parameters
+from recapture.run_files.planned import load_run
 from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
 
 if TYPE_CHECKING:

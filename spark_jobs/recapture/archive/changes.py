@@ -13,9 +13,9 @@ from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
 from recapture.errors import DefinitionError
 from recapture.printable import one_line
+from recapture.process.wording import of_input
 from recapture.storage import Blob, Container
 from recapture.time_model import ticks
-from recapture.wording import of_input
 
 SHOWN = 100
 """Number of changes that a message lists."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import FAR, NewestBlob, Search
+from recapture.process.versions import MANIFEST_FORMAT
 from recapture.storage import Blob
 from recapture.time_model import ticks
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.slices import Arrivals, Slice
-from recapture.versions import MANIFEST_FORMAT
 
 MAX_CLOCK_SKEW = ticks.from_seconds(300)
 """Largest difference between the hub's clock, which stamps events, and the clocks of the writer and the storage; ticks.

@@ -1,8 +1,8 @@
 """Say in a sentence what a hole is, and what can be done about it."""
 
 from recapture.archive.holes import Hole, Kind
+from recapture.process.wording import counted, of_input
 from recapture.time_model import ticks
-from recapture.wording import counted, of_input
 
 _RETENTIONS = (7, 90)
 """Longest times that a hub keeps events, in days: in the standard tier, and in the premium and dedicated ones."""

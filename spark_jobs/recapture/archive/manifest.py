@@ -13,10 +13,10 @@ from recapture.archive.definitions import RunDefinition, digest_of
 from recapture.archive.pinning import PlannedInput, digest_of_blobs, pin_input
 from recapture.archive.references import PlannedReference, pin_reference
 from recapture.errors import RunError
+from recapture.process.versions import MANIFEST_FORMAT, require_format
 from recapture.storage import Container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
-from recapture.versions import MANIFEST_FORMAT, require_format
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.listing import FarBlobs, NewestBlob
 from recapture.archive.pinning import PlannedInput
+from recapture.process.wording import counted, of_input
 from recapture.time_model import ticks
-from recapture.wording import counted, of_input
 
 _SHOWN_HOURS = 3
 """Number of hours that a warning lists before the last one."""

@@ -18,9 +18,9 @@ from recapture.formats.events import Reader
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import AnyInput, Input
 from recapture.model import InputMetadata, JavaScriptFunction, time_fields
+from recapture.process.regular_files import read_regular
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
-from recapture.regular_files import read_regular
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_datetime, from_seconds

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from recapture.definition.document import Document, KeyPath
 from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, formats_with
-from recapture.wording import did_you_mean
+from recapture.process.wording import did_you_mean
 
 
 def definition_error(error: ValidationError, document: Document, root: type[BaseModel]) -> DefinitionError:

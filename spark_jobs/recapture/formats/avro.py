@@ -18,8 +18,8 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro_framing import MAP_FIELDS, Framing, Record, walk
 from recapture.formats.avro_layout import Kind, Layout, layout_of
 from recapture.formats.inflate import DEFAULT, Limits, inflated
-from recapture.imports import UNUSED_BY_NUMBA, hidden
-from recapture.wording import counted
+from recapture.process.startup import UNUSED_BY_NUMBA, hidden
+from recapture.process.wording import counted
 
 PART_BYTES = 8 << 20
 """Size of inflated blocks that are walked together, bytes, unless one block is larger."""

@@ -9,7 +9,7 @@ its length, then its bytes if there are at most SHORT; otherwise its first four 
 
 import numpy as np
 
-from recapture.compilation import compiled, inlined
+from recapture.process.compilation import compiled, inlined
 
 PADDING = 16
 """Bytes that must follow the last block."""

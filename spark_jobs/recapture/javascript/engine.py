@@ -23,10 +23,10 @@ from py_mini_racer import (
     MiniRacer,
 )
 
-from recapture.environment import environment
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.columns import batch, event_batch, results
 from recapture.model import JavaScriptFunction
+from recapture.process.environment import environment
 
 BATCH_ROWS = 10_000
 BATCH_BYTES = 8 * 1024 * 1024

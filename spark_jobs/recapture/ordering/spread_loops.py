@@ -4,7 +4,7 @@
 `m2` are the fields of the spread in each row. `merged` receives those of each group's spread, in three rows.
 """
 
-from recapture.compilation import compiled
+from recapture.process.compilation import compiled
 
 
 @compiled

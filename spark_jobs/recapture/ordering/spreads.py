@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.imports import UNUSED_BY_NUMBA, hidden
+from recapture.process.startup import UNUSED_BY_NUMBA, hidden
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is a whole number, 0 if there are no values."""

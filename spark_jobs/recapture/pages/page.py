@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recapture.caches import user_folder
 from recapture.errors import DefinitionError
+from recapture.process.caches import user_folder
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,7 +33,7 @@ def require_installed() -> None:
 
 
 def render(package: str, template: str, **values: Any) -> bytes:
-    """Return a page as UTF-8: a template of a package, such as `recapture.reports`, with these values."""
+    """Return a page as UTF-8: a template of a package, such as `recapture.tools.reports`, with these values."""
     return _environment(package).get_template(template).render(values).encode()
 
 

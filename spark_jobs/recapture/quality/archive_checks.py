@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole, Kind
+from recapture.process.wording import counted, named_slices, of_input
 from recapture.quality.audit import Result
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import ticks
-from recapture.wording import counted, named_slices, of_input
 
 _SHOWN = 3
 """Number of holes, of losses and of blobs that a sentence names."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recapture.process.wording import counted, named_slices
 from recapture.quality.audit import Result
 from recapture.quality.suites import Check, Severity, built_in
 from recapture.time_model.verdicts import TROUBLES
-from recapture.wording import counted, named_slices
 
 _TITLES: Mapping[Check, str] = {
     "events_of_every_key_reach_the_query": "at least one event of every key reached the query",

@@ -1,6 +1,6 @@
 """Load Great Expectations without the slow packages that audits seldom need, or never."""
 
-from recapture.imports import hidden, loaded_on_use
+from recapture.process.startup import hidden, loaded_on_use
 from recapture.quality.suites import require_installed
 
 SLOW = ("altair", "scipy.stats")

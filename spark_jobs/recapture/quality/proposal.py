@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recapture.process.wording import counted
 from recapture.quality import comparisons
 from recapture.quality.metrics import ADJUSTED, share_of_events
 from recapture.quality.signatures import SIGNATURES
 from recapture.time_model.metrics import WATERMARK
-from recapture.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recapture.pages.page import share
+from recapture.process.wording import counted
 from recapture.quality.suites import Expectation, columns_of
-from recapture.wording import counted
 
 ITEMS = {"metrics": ("slice and partition", "slices and partitions"), "aggregates": ("row", "rows")}
 """What is judged, in the singular and in the plural, by asset."""

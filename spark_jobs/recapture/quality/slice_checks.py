@@ -10,14 +10,14 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from recapture import wording
 from recapture.pages.page import share
 from recapture.printable import one_line
+from recapture.process import wording
+from recapture.process.wording import counted
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
 from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
 from recapture.time_model import verdicts
-from recapture.wording import counted
 
 CRITICAL_UNUSABLE_SHARE = 0.9
 """Share of unusable events in a slice above which the check is critical, unless a suite sets another severity."""

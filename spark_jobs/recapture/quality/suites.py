@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from recapture.errors import DefinitionError
+from recapture.process.regular_files import read_regular
+from recapture.process.wording import did_you_mean
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 from recapture.quality.signatures import SIGNATURES, Asset, Signature
-from recapture.regular_files import read_regular
-from recapture.wording import did_you_mean
 
 Severity = Literal["critical", "warning", "info"]
 Check = Literal[

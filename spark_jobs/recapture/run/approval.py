@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recapture.errors import RunError
-from recapture.run.files import RunFiles
-from recapture.run.planned import PlannedRun
+from recapture.run_files.files import RunFiles
+from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import Approval
 
 APPROVED = "approved"

@@ -9,23 +9,23 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import AuditError
+from recapture.process.wording import counted
 from recapture.quality import metrics
 from recapture.quality.audit import Result
 from recapture.quality.suites import Check, Severity, require_installed
 from recapture.run.blocks import record_block
-from recapture.run.files import StagedSlice
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
 from recapture.run.losses import losses_of
-from recapture.run.planned import PlannedRun
 from recapture.run.published import earlier_metrics, with_history
-from recapture.run.scratch import scratch_folder
 from recapture.run.slices import slice_length
 from recapture.run.staged import staged_files_of, write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.vanished import vanished_keys
+from recapture.run_files.files import StagedSlice
+from recapture.run_files.planned import PlannedRun
+from recapture.storage.scratch import scratch_folder
 from recapture.time_model import ticks
-from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from recapture.quality.audit import Verdict
-from recapture.run.files import RunFiles
+from recapture.run_files.files import RunFiles
 
 AUDIT = "audit.json"
 """Name of the run file."""

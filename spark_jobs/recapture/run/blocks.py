@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recapture.run.files import FOLDER, range_of_run
-from recapture.run.planned import PlannedRun
 from recapture.run.tables import tables_of
+from recapture.run_files.files import FOLDER, range_of_run
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import Container
 from recapture.table.delta import OpenTable
 from recapture.time_model import ticks

@@ -15,14 +15,14 @@ from recapture.archive.pinning import PlannedSlice
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, RunError
-from recapture.run.files import FOLDER, DamagedFileError, content_of
-from recapture.run.planned import files_of
+from recapture.process.versions import FORMAT
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
+from recapture.run_files.files import FOLDER, DamagedFileError, content_of
+from recapture.run_files.planned import files_of
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
 from recapture.time_model import ticks
-from recapture.versions import FORMAT
 
 _FILE = f"{FOLDER}/changed.json"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.quality.suites import require_installed
-from recapture.run.planned import files_of
+from recapture.run_files.planned import files_of
 
 
 def write_data_docs(pipeline: Pipeline, run: str, folder: Path) -> Path:

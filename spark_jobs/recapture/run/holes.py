@@ -17,8 +17,8 @@ from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sequence_partition import ROUND
-from recapture.run.planned import PlannedRun
 from recapture.run.tables import tables_of
+from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice

@@ -3,13 +3,12 @@
 import hashlib
 
 from recapture.definition.pipeline import Pipeline
-from recapture.run import scratch
-from recapture.run.files import FOLDER
+from recapture.process.wording import counted
 from recapture.run.slices import slices_of
 from recapture.run.tables import tables_of
-from recapture.storage import open_container
+from recapture.run_files.files import FOLDER
+from recapture.storage import open_container, scratch
 from recapture.time_model import ticks
-from recapture.wording import counted
 
 
 def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:

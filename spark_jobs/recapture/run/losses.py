@@ -9,8 +9,8 @@ from recapture.errors import RunError
 from recapture.quality import metrics
 from recapture.quality.archive_checks import Loss
 from recapture.run.holes import Rows, inputs_read
-from recapture.run.planned import PlannedRun, files_of
 from recapture.run.tables import tables_of
+from recapture.run_files.planned import PlannedRun, files_of
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals

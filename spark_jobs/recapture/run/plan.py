@@ -13,14 +13,20 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.pages import page as pages
+from recapture.process.wording import counted
 from recapture.quality import checkpoint, suites
-from recapture.run.planned import PlannedRun, files_of, planned_inputs, planned_references, require_same_definition
 from recapture.run.progress import storage_time
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
+from recapture.run_files.planned import (
+    PlannedRun,
+    files_of,
+    planned_inputs,
+    planned_references,
+    require_same_definition,
+)
 from recapture.storage import open_container
-from recapture.wording import counted
 
 _LOG = logging.getLogger(__name__)
 

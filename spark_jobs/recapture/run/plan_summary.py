@@ -10,11 +10,11 @@ from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import PartitionProgress, far_blobs
 from recapture.archive.references import ALWAYS
 from recapture.definition.pipeline import Pipeline
+from recapture.process.wording import counted, values_of_only
 from recapture.run.holes import holes_of_plan
 from recapture.run.progress import capture_warnings
 from recapture.run.slice_state import Standing, State
 from recapture.time_model import ticks
-from recapture.wording import counted, values_of_only
 
 
 def plan_summary(

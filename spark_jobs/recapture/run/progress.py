@@ -14,8 +14,8 @@ from recapture.archive.progress import PartitionProgress, partition_progress, wa
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sections import Input
-from recapture.run.planned import planned_inputs
 from recapture.run.slices import slices_of
+from recapture.run_files.planned import planned_inputs
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice

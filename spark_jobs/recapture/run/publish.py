@@ -8,25 +8,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture import log
 from recapture.archive.holes import MAX_HOLES, Hole
 from recapture.definition.sections import Output
 from recapture.errors import AuditError, RunError, UnfinishedError
+from recapture.process import log
+from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
 from recapture.run.approval import APPROVED, approval_of
 from recapture.run.holes import holes_from, inputs_read, missing_blobs_by_slice
-from recapture.run.metrics import metrics_with_outputs
 from recapture.run.outdated import parts_of
-from recapture.run.planned import PlannedRun
 from recapture.run.staged import staged_files_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
+from recapture.run_files.metrics import metrics_with_outputs
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File
 from recapture.table.files import write_slice_file
 from recapture.table.publications import Approval, Publication
 from recapture.time_model import ticks
-from recapture.wording import counted, named_slices
 
 _LOG = logging.getLogger(__name__)
 MAX_REASONS = 20

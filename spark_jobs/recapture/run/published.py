@@ -18,8 +18,8 @@ from recapture.quality.history import slices_before
 from recapture.quality.metrics import PARTITION_METRICS
 from recapture.quality.rows import Rows, SliceFile
 from recapture.quality.suites import Suite
-from recapture.run.planned import PlannedRun
 from recapture.run.tables import metrics_key, tables_of
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import SLICE_COLUMN, OpenTable, Table
 from recapture.table.files import read_slice_file

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
+from recapture.process.wording import values_of_only
 from recapture.run.publish import warnings
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
 from recapture.table import publish as table_publish
 from recapture.time_model import ticks
-from recapture.wording import values_of_only
 
 
 def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | None = None) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError
 from recapture.quality.rows import Rows, SliceFile
-from recapture.run.files import StagedSlice
-from recapture.run.planned import PlannedRun
+from recapture.run_files.files import StagedSlice
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
 from recapture.table.files import read_slice_file

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
+from recapture.process.wording import values_of_only
 from recapture.run.slice_state import Standing, State, standing_of
 from recapture.run.slices import require_whole_slices, slice_length
 from recapture.run.tables import QUARANTINE, tables_of
@@ -13,7 +14,6 @@ from recapture.storage import in_parallel
 from recapture.table.delta import HeldFile, OpenTable
 from recapture.table.faults import DELETED, UNPUBLISHED, faults_of, refusal_of
 from recapture.time_model import ticks
-from recapture.wording import values_of_only
 
 REMEDY = "backfill again, or repeat an interrupted backfill or rollback, to restore what is published"
 """What to do about slices that a table does not hold as they are published."""

@@ -10,13 +10,13 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.formats.sections import Input
 from recapture.pages.page import duration
+from recapture.process.wording import counted, of_input, values_of_only
 from recapture.quality import metrics
 from recapture.run.approval import approval_of
-from recapture.run.metrics import metrics_with_outputs
-from recapture.run.planned import PlannedRun
 from recapture.run.progress import capture_warnings
 from recapture.run.staged import staged_files_of
-from recapture.wording import counted, of_input, values_of_only
+from recapture.run_files.metrics import metrics_with_outputs
+from recapture.run_files.planned import PlannedRun
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
 from recapture.quality.key_checks import VanishedKeys
-from recapture.run.files import StagedSlice
-from recapture.run.planned import PlannedRun
 from recapture.run.published import published_files
 from recapture.run.staged import staged_content, staged_files_of
 from recapture.run.tables import tables_of
+from recapture.run_files.files import StagedSlice
+from recapture.run_files.planned import PlannedRun
 from recapture.time_model import ticks
 
 SLICES_BEFORE = 3

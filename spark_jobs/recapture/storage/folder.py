@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recapture.errors import RunError, SetupError
-from recapture.regular_files import read_regular
+from recapture.process.regular_files import read_regular
 from recapture.storage.container import Blob, changed, deleted, verified
 from recapture.storage.locks import locked
 

@@ -17,11 +17,11 @@ from pydantic import TypeAdapter
 
 from recapture.archive.holes import ArrivedNumbers, Hole
 from recapture.errors import PermanentError
+from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.files import read_slice_file, write_slice_file
 from recapture.time_model import ticks
-from recapture.versions import PUBLICATIONS_FORMAT, require_format
 
 MAX_EARLIER = 10
 """Maximum number of earlier publications of a slice, which rollback can restore."""

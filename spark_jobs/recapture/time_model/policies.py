@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.imports import UNUSED_BY_NUMBA, hidden
+from recapture.process.startup import UNUSED_BY_NUMBA, hidden
 from recapture.time_model.verdicts import PROCESSED, Verdict
 
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2

@@ -1,6 +1,6 @@
 """The policies, applied to events one by one in compiled code; called by `policies.judge`."""
 
-from recapture.compilation import compiled
+from recapture.process.compilation import compiled
 from recapture.time_model.verdicts import Verdict
 
 EARLY_ADJUSTED, EARLY_DROPPED = int(Verdict.EARLY_ADJUSTED), int(Verdict.EARLY_DROPPED)

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DefinitionError, RunError
+from recapture.execute.spark.references import create_view
+from recapture.execute.spark.references import rows as reference_rows
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
-from recapture.run.references import create_view
-from recapture.run.references import rows as reference_rows
 from recapture.storage import open_container
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.query.small_stream import START, Row, at, published

@@ -5,6 +5,7 @@ from typing import ClassVar
 import pandas as pd
 from great_expectations.compatibility.pydantic import Field
 
+from recapture.process.wording import counted
 from recapture.quality import comparisons
 from recapture.quality.expectations.base import (
     Columns,
@@ -21,7 +22,6 @@ from recapture.quality.expectations.base import (
     number,
 )
 from recapture.time_model.metrics import WATERMARK
-from recapture.wording import counted
 
 
 class _WithHistory(FrameExpectation):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from recapture.pages import page as pages
+from recapture.process.wording import counted
 from recapture.quality import metrics
 from recapture.quality.expectations.base import (
     Finding,
@@ -16,7 +17,6 @@ from recapture.quality.expectations.base import (
     number,
 )
 from recapture.time_model.metrics import VERDICTS
-from recapture.wording import counted
 
 _IDENTIFYING = ["slice_start", "input", "partition"]
 

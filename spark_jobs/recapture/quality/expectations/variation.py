@@ -5,8 +5,8 @@ from typing import ClassVar
 import pandas as pd
 from great_expectations.compatibility.pydantic import Field
 
+from recapture.process.wording import counted
 from recapture.quality.expectations.base import Columns, Count, Finding, FrameExpectation, Mostly, examples, groups
-from recapture.wording import counted
 
 
 class ExpectColumnValuesToVary(FrameExpectation):

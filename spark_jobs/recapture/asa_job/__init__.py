@@ -1,9 +1,0 @@
-"""Read an ASA job as its own tools write it, and carry it over into a pipeline file."""
-
-from recapture.asa_job.carry_over import carry_over
-from recapture.asa_job.draft import Draft, Finding
-from recapture.asa_job.job import AsaJob
-from recapture.asa_job.pipeline_file import pipeline_text
-from recapture.asa_job.reader import read_job
-
-__all__ = ["AsaJob", "Draft", "Finding", "carry_over", "pipeline_text", "read_job"]

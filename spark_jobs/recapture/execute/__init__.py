@@ -1,0 +1,1 @@
+"""Where rows are computed: in processes of this machine, or in Spark."""

@@ -1,0 +1,1 @@
+"""Rows computed in processes of this machine, without Spark."""

@@ -1,0 +1,164 @@
+"""Pools of processes on this machine: the workers that run the tasks, and the process that draws pictures."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing import forkserver, util
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from recapture.errors import RunError
+from recapture.execute.processes.heartbeats import Watch, beat, watched
+from recapture.storage.scratch import remove_abandoned, scratch_folder, temporary_folder
+
+_LONGEST_FOLDER = 48
+"""Longest path, in bytes, of a folder for temporary files in which the fork server can have its socket."""
+_SOCKET = "workers"
+"""Name of the folder of that socket: see `scratch_folder`."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """A pool of processes, and their number."""
+
+    name: str
+    """What messages call one of the processes."""
+    pool: ProcessPoolExecutor
+    count: int
+    _earlier: frozenset[BaseProcess]
+    """Child processes that are older than the pool; `kill` spares them."""
+    _watch: Watch
+
+    def broken(self, advice: str) -> RunError:
+        """Return the error for a pool whose process has ended. `advice` says what needs less memory."""
+        reason = self._watch.reason or f"ended suddenly: if the machine had no memory left, {advice}"
+        return RunError(f"{self.name} {reason}")
+
+    def kill(self) -> None:
+        """End the processes at once, whatever they do."""
+        for process in set(multiprocessing.active_children()) - self._earlier:
+            process.kill()
+            process.join()
+
+
+def prepare() -> None:
+    """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it."""
+    forkserver.set_forkserver_preload(["recapture.execute.processes.preloaded"])
+    with _ignored_interrupts(), _folder_of_socket():
+        forkserver.ensure_running()
+
+
+def stop() -> None:
+    """End the fork server at once, if it runs, and remove its socket: `os._exit` does neither."""
+    server: Any = forkserver._forkserver
+    if server._forkserver_pid is not None:
+        os.kill(server._forkserver_pid, signal.SIGKILL)
+        server._stop()
+        util._run_finalizers()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def workers(count: int) -> Iterator[Workers]:
+    """Yield a pool whose processes have been started, and kill them in the end."""
+    with processes(count, "a worker") as started:
+        try:
+            for _ in range(count):
+                started.pool.submit(_be_ready)
+        except BrokenProcessPool:
+            raise RunError(
+                "the workers could not be started, because the process that forks them ended suddenly: if the machine "
+                "had no memory left, free some; then run the same command again"
+            ) from None
+        yield started
+
+
+@contextmanager
+def processes(count: int, name: str) -> Iterator[Workers]:
+    """Yield a pool of up to `count` processes, which start when they get work; kill them in the end.
+
+    A process that gives no sign of life is killed, too. Messages call it `name`.
+    """
+    prepare()
+    context = multiprocessing.get_context("forkserver")
+    received, given = context.Pipe(duplex=False)
+    pool = _Pool(count, context, _begin, (dict(os.environ), given))
+    with received, given, watched(received, name) as watch:
+        started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
+        try:
+            yield started
+        finally:
+            started.kill()
+            pool.shutdown(cancel_futures=True)
+
+
+class _Pool(ProcessPoolExecutor):
+    """A pool that raises BrokenProcessPool also if the fork server ends while a process is started for it."""
+
+    def submit(self, *call: Any, **named: Any) -> Future[Any]:
+        try:
+            return super().submit(*call, **named)
+        except (OSError, EOFError) as error:
+            raise BrokenProcessPool("the fork server ended") from error
+
+
+@contextmanager
+def _ignored_interrupts() -> Iterator[None]:
+    """Let processes that start in this context ignore Ctrl-C, which their parent handles."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _folder_of_socket() -> Iterator[None]:
+    """Let the fork server have its socket in a folder of ours, in this context.
+
+    The folder is removed when this process ends. If it is killed, the next call removes it. It is in /tmp if the folder
+    for temporary files has a long path.
+    """
+    usual = str(temporary_folder())
+    server: Any = forkserver._forkserver
+    try:
+        if len(os.fsencode(usual)) > _LONGEST_FOLDER:
+            tempfile.tempdir = "/tmp"
+        if server._forkserver_pid is None:
+            remove_abandoned(_SOCKET)
+            with ExitStack() as stack:
+                tempfile.tempdir = str(stack.enter_context(scratch_folder(_SOCKET)))
+                util.Finalize(None, stack.pop_all().close, exitpriority=-200)  # after what multiprocessing removes
+        yield
+    finally:
+        tempfile.tempdir = usual
+
+
+def _begin(environment: dict[str, str], signs: Connection) -> None:
+    """Copy the parent's environment, which may be newer than that of the fork server. Give signs of life.
+
+    Ignore Ctrl-C, and end when the parent does, even if that is killed.
+    """
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+    beat(signs)
+
+
+def _be_ready() -> None:
+    """Do nothing: a pool starts its processes when it has work for them."""

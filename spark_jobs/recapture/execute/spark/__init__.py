@@ -1,0 +1,1 @@
+"""Rows computed in Spark: in a session of this process, or on a cluster."""

@@ -1,0 +1,161 @@
+"""The Spark session, with the settings that the rows depend on."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from recapture.errors import RunError
+from recapture.process import log
+from recapture.process.environment import environment
+
+LOCAL_SHUFFLE_PARTITIONS = 8
+"""Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
+SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PruneFilters", "PropagateEmptyRelation")
+    ),
+    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    "spark.sql.execution.replaceHashWithSortAgg": "true",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
+}
+"""Settings that the rows or the memory depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL.
+
+- ansi: without it, an overflow wraps around and a division by zero is NULL.
+- variable.substitute: it would let the environment change the query.
+- excludedRules: with PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules
+  about empty relations, the same is true of a JOIN whose other side is empty.
+- fallbackThreshold: with more groups, a task would sort its rows and merge the first ones into the later ones, which
+  loses the arrival order.
+- replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
+"""
+CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+"""Names or prefixes of settings that a cluster may choose, apart from SETTINGS.
+
+They divide the work and do not change the rows.
+"""
+
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC -Dlog4j2.level=OFF "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""Options of Java. It does not verify the classes of Spark, which took two seconds of each start."""
+
+
+JAVA_ERRORS = (Py4JError, ConnectionError)
+"""What a call to Java raises if Java fails or has ended."""
+MORE_MEMORY = "give Spark more memory, for example with SPARK_DRIVER_MEMORY=4g, or backfill fewer hours at once"
+
+
+def create_session(master: str, name: str, scratch: Path) -> SparkSession:
+    """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.master(master)
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "OFF")
+        .config("spark.local.dir", str(scratch))
+        .config("spark.driver.extraJavaOptions", f"{_JAVA_OPTIONS} -Djava.io.tmpdir='{scratch}'")
+    )
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
+        builder = builder.config("spark.sql.adaptive.enabled", "false")
+    return builder.getOrCreate()
+
+
+def pin_settings(spark: SparkSession) -> None:
+    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN, and then SETTINGS."""
+    for name in spark.conf.getAll:
+        if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
+            spark.conf.unset(name)
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+
+
+@contextlib.contextmanager
+def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
+    """Start a session and stop it in the end. With -v, its output is shown.
+
+    Raise RunError, with the last line of the output, if Spark does not start, or if Java ends before the session does.
+    """
+    readable, writable = os.pipe()
+    output: deque[str] = deque(maxlen=100)
+    hidden: deque[str] = deque()
+    restored = threading.Event()
+
+    def show() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                sys.stderr.write(hidden.popleft())
+
+    def listen() -> None:
+        with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                output.append(line)
+                if log.enabled():
+                    hidden.append(line)
+                if restored.is_set():  # before that, our standard error is the pipe itself
+                    show()
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(show)
+            stack.callback(restored.set)
+            stack.callback(os.close, writable)
+            stack.enter_context(_standard_error_to(writable))
+            stack.enter_context(environment(TMPDIR=str(scratch)))
+            spark = create_session(master, name, scratch)
+    except (PySparkRuntimeError, *JAVA_ERRORS) as error:
+        if isinstance(error, Py4JJavaError):
+            last = str(error.java_exception.getMessage())
+        else:
+            listener.join(timeout=10)
+            messages = [line.strip() for line in output if line.strip() and not line.lstrip().startswith("at ")]
+            last = (messages or [str(error)])[-1]
+        needed = "it needs a master that it can reach, and Java 17 or newer in PATH or JAVA_HOME"
+        raise RunError(f"Spark did not start ({last}): {needed}") from error
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    try:
+        yield spark
+    except JAVA_ERRORS as error:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = gateway.proc.wait(timeout=10)
+            raise RunError(
+                f"Java, which runs Spark, ended with code {code}: if it had no memory left, {MORE_MEMORY}"
+            ) from error
+        raise
+    finally:
+        # Its server of accumulators takes a second to stop. It is a thread that ends with the process.
+        spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+        with contextlib.suppress(*JAVA_ERRORS):
+            spark.stop()
+
+
+@contextlib.contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Let processes that start in this context inherit another standard error."""
+    sys.stderr.flush()
+    original = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(original, 2)
+        os.close(original)

@@ -1,0 +1,87 @@
+"""Order and aggregate a planned run: what Spark and this machine's processes have in common."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+
+from recapture.execute import profiles
+from recapture.execute.tasks import TaskContext
+from recapture.model import published_schema
+from recapture.ordering.task import Task, split
+from recapture.process import log
+from recapture.process.wording import counted
+from recapture.query.model import CompiledInput
+from recapture.run_files.files import StagedSlice
+from recapture.run_files.metrics import metric_rows
+from recapture.run_files.planned import PlannedRun
+from recapture.storage import open_container
+from recapture.table.files import write_slice_file
+
+SMALLEST_TASK = 32 * 1024 * 1024
+"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
+
+Every task has a start-up cost, and reads blobs that its neighbours read too.
+"""
+TASKS_PER_CORE = 2
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InputTasks:
+    """The tasks of an input."""
+
+    context: TaskContext
+    tasks: list[Task]
+
+
+Stage = Callable[[list[InputTasks]], Iterable[StagedSlice]]
+"""Runs the tasks, and writes and returns the files of the slices that have rows."""
+
+
+def compute(run: PlannedRun, cores: int, stage: Stage) -> None:
+    """Stage the rows of a planned run and write what it counted to the run files. Publish nothing.
+
+    Raise RunError if a blob is damaged or has changed since it was planned, or if the computation fails.
+    """
+    task_bytes = max(SMALLEST_TASK, run.manifest.size // (TASKS_PER_CORE * cores))
+    inputs = [_input_tasks(run, compiled, task_bytes) for compiled in run.pipeline.query.inputs]
+    tasks = [task for of_input in inputs for task in of_input.tasks]
+    with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
+        staged = [*_with_empty_slices(run, stage(inputs) if tasks else [])]
+        run.files.write("staged.json", [asdict(file) for file in staged])
+        rows = list(metric_rows(run.files, run.manifest))
+        run.files.write("metrics.json", rows)
+        profiles.collect(run.files, tasks, rows)
+        results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
+
+
+def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
+    planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled.alias)
+    context = TaskContext(
+        input=compiled,
+        container_url=section.container,
+        run_files_url=run.files.container.url,
+        run_id=run.id,
+        policies=run.pipeline.policies(compiled),
+        reader=run.pipeline.reader(compiled),
+        quarantine_damaged=section.on_damaged_blob == "quarantine",
+        logs=log.enabled(),
+    )
+    return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
+
+
+def _with_empty_slices(run: PlannedRun, written: Iterable[StagedSlice]) -> Iterator[StagedSlice]:
+    """Yield the written files, and write and yield an empty file for each other slice of each output."""
+    staged = {(file.output, file.slice_start): file for file in written}
+    for output in run.pipeline.outputs:
+        compiled, table = run.pipeline.compiled(output), open_container(output.table)
+        nothing = pa.Table.from_batches([], published_schema(compiled.columns))
+        for start, run_slice in run.slices.items():
+            if (output.alias, start) in staged:
+                yield staged[output.alias, start]
+            else:
+                written_file = write_slice_file(table, run_slice.slice.start, run_slice.digest, nothing)
+                yield StagedSlice(output.alias, start, *written_file, 0, 0)

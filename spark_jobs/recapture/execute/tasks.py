@@ -1,0 +1,138 @@
+"""What workers do, those of Spark and those of `processes`: run the tasks, and write the staged files.
+
+A worker imports this module when it starts, so it imports neither the compiler of queries nor Spark.
+"""
+
+import itertools
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import TypeAdapter
+
+from recapture.execute import profiles
+from recapture.formats.events import Reader
+from recapture.ordering.counters import Counters
+from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.quarantine import QUARANTINE_SCHEMA
+from recapture.ordering.task import Task
+from recapture.process import log
+from recapture.process.wording import counted
+from recapture.query.model import UNANCHORED_COLUMN, CompiledInput
+from recapture.run_files.files import RunFiles
+from recapture.storage import open_container
+from recapture.table.files import parquet, write_slice_file
+from recapture.time_model import ticks
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import Slice
+
+_LOG = logging.getLogger(__name__)
+TASK = TypeAdapter(Task)
+STAGED_SCHEMA = pa.schema(
+    [
+        ("slice_start", pa.int64()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("unanchored", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
+
+    input: CompiledInput
+    container_url: str
+    """Address of the container of the input."""
+    run_files_url: str
+    """Address of the container of the run files: the first output's table."""
+    run_id: str
+    policies: Policies | None
+    reader: Reader
+    quarantine_damaged: bool
+    """Whether damaged blobs are quarantined; otherwise they stop the run."""
+    logs: bool
+    """Whether the tasks log."""
+
+
+def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the tasks in the column `task` (JSON), and yield their ordered events or their panes."""
+    for batch in batches:
+        for text in batch["task"].to_pylist():
+            yield from run_task(context, TASK.validate_json(text))
+
+
+def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
+    if context.logs:
+        log.enable()
+    files = RunFiles(open_container(context.run_files_url), context.run_id)
+    container = open_container(context.container_url)
+    process = order_and_aggregate if context.input.aggregations else order
+    batches, counters_by_slice = process(
+        task,
+        container,
+        context.input,
+        context.policies,
+        context.reader,
+        quarantine_damaged=context.quarantine_damaged,
+    )
+    with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
+        yield from batches
+        for slice_, counters in counters_by_slice.items():
+            _write_counters(files, slice_, counters, context.policies)
+        profiles.write(files, task, counters_by_slice)
+        results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
+
+
+def _description(task: Task) -> str:
+    first, last = (ticks.to_text(instant) for instant in (task.slices[0].slice.start, task.slices[-1].slice.end))
+    size = sum(pinned.blob.size for pinned in task.blobs)
+    blobs = f"{counted(len(task.blobs), 'blob')} ({size:,} bytes)"
+    return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
+
+
+def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies: Policies | None) -> None:
+    """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
+    if counters.quarantine:
+        files.container.write(
+            files.quarantine_name(counters.input, counters.partition, slice_),
+            parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
+        )
+    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
+
+
+def write_slices(
+    url: str, columns: pa.Schema, digests: Mapping[int, str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Write each slice of sorted rows as one Parquet file with these columns, and yield a row of STAGED_SCHEMA for it.
+
+    `url` is the address of the output's table. `digests` are those of the slices, by their starts in ticks.
+    """
+    table = open_container(url)
+    for start, group in _by_slice(batches):
+        rows = pa.Table.from_batches(group)
+        unanchored = pc.sum(rows[UNANCHORED_COLUMN]).as_py() if UNANCHORED_COLUMN in rows.column_names else 0
+        path, size = write_slice_file(table, start, digests[start], rows.select(columns.names).cast(columns))
+        entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
+        yield pa.RecordBatch.from_pylist([entry], schema=STAGED_SCHEMA)
+
+
+def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
+    """Yield the rows of each slice; the batches are sorted by slice_start."""
+
+    def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
+        for batch in batches:
+            encoded = batch["slice_start"].dictionary_encode()
+            begins = 0
+            for code, group in itertools.groupby(encoded.indices.to_pylist()):
+                count = sum(1 for _ in group)
+                instant = encoded.dictionary[code].cast(pa.int64()).as_py()
+                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, count)
+                begins += count
+
+    for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
+        yield start, [piece for _, piece in group]

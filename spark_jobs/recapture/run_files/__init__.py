@@ -1,0 +1,1 @@
+"""What one stage of a run leaves for the next: the run files and their types."""

@@ -1,0 +1,307 @@
+"""Read what arrived at one input in a range, once, and count it for all tolerances and keys.
+
+Each blob is decoded once. Of a chunk, the times, the arrivals and the numbers of the keys are counted, and dropped
+before the next chunk. So the memory depends on the numbers of tolerances, keys and distinct values of the keys, and on
+the size of a chunk, but not on the number of events.
+"""
+
+import itertools
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.archive.definitions import InputDefinition
+from recapture.archive.pinning import (
+    PinnedBlob,
+    PlannedSlice,
+    blobs_that_may_hold,
+    in_order,
+    is_complete,
+    no_partitions,
+    survey,
+)
+from recapture.formats import bodies
+from recapture.formats.events import UNKNOWN, Reader
+from recapture.formats.sections import Input
+from recapture.model import InputColumn, Metadata, MetadataColumn
+from recapture.ordering.application_time import times_of
+from recapture.ordering.chunks import Chunk, chunks
+from recapture.ordering.order import in_one, observe_numbers, parse_bodies, scope_columns
+from recapture.ordering.sequence_partitions import PartitionedNumbers
+from recapture.ordering.task import Task
+from recapture.process.wording import counted
+from recapture.query.model import CompiledInput
+from recapture.storage import Container, open_container
+from recapture.time_model.policies import KeyCodes, Policies
+from recapture.time_model.slices import DUPLICATE_HORIZON, Arrivals, Slice
+from recapture.tools.advise.clocks import Clocks, WrongClock
+from recapture.tools.advise.counting import Counter, Counts, EventsToJudge, first_judged
+from recapture.tools.advise.keys import Key, Keys, choose_keys, names_of, numbered
+from recapture.tools.advise.modified import Disagreement, Modifications
+from recapture.tools.advise.tolerances import Tolerances, with_late
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InputToRead:
+    """An input with TIMESTAMP BY, and what is compared on it."""
+
+    compiled: CompiledInput
+    section: Input
+    definition: InputDefinition
+    policies: Policies
+    reader: Reader
+    tolerances: Tolerances
+    slices: Sequence[Slice]
+    """Neighbouring slices; what arrived in them is counted."""
+
+    @property
+    def range(self) -> Slice:
+        return Slice(self.slices[0].start, self.slices[-1].end)
+
+    @property
+    def has_enqueued_times(self) -> bool:
+        """Whether the events have the time when the hub took them."""
+        return Metadata.EVENT_ENQUEUED in self.section.metadata.known
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """Arrivals that are read: those of the range, and those before it that its verdicts need."""
+        settings = (with_late(self.policies, late) for late in self.tolerances.late)
+        first = min(first_judged(policies, self.slices[0], self.compiled.look_back) for policies in settings)
+        return Arrivals(first - DUPLICATE_HORIZON, self.range.end)
+
+
+@dataclass(frozen=True)
+class PartitionCounts:
+    """What arrived from a partition in the range."""
+
+    duplicates: int
+    by_key: dict[Key, Counts]
+
+
+@dataclass(frozen=True)
+class InputCounts:
+    """What arrived at an input in the range."""
+
+    source: InputToRead
+    keys: Keys
+    partitions: dict[str, PartitionCounts]
+    """Counts of the partitions from which events arrived, by name."""
+    largest_disorder: dict[Key, list[int]]
+    """Largest disorder of an event in ticks, by key and late tolerance."""
+    largest_lateness: int
+    """Largest lateness of an event, in ticks."""
+    devices: int
+    """Number of devices whose clocks were judged."""
+    wrong_clocks: tuple[WrongClock, ...]
+    disagreements: tuple[Disagreement, ...]
+    damaged: tuple[str, ...]
+    """Names of damaged blobs, whose events are not counted."""
+    incomplete: tuple[str, ...]
+    """Partitions from which more may still arrive in the range."""
+    blobs: int
+    """Blobs that were read."""
+
+    @property
+    def events(self) -> int:
+        """Events that arrived, duplicates included."""
+        return sum(
+            counts.duplicates + int(counts.by_key[self.keys.own].verdicts[0, 0].sum())
+            for counts in self.partitions.values()
+        )
+
+    def total(self, key: Key) -> Counts:
+        """Return the counts of all partitions. There must be one."""
+        first, *others = (counts.by_key[key] for counts in self.partitions.values())
+        return sum(others, first)
+
+
+def read_counts(source: InputToRead, now: datetime) -> InputCounts | None:
+    """Return what arrived at an input; None if no event did.
+
+    Raise RunError if the input has no partitions, or if a blob changed since it was listed; raise DamagedBlobError for
+    a damaged blob, unless the input quarantines those.
+    """
+    container = open_container(source.section.container)
+    arrivals = source.arrivals
+    listing, partitions = survey(source.definition, container, [arrivals], now)
+    if not partitions:
+        raise no_partitions(source.definition.names, container)
+    ordered = itertools.groupby(in_order(listing.blobs, source.definition), key=lambda pinned: pinned.partition)
+    blobs = {partition: list(blobs_that_may_hold(list(group), arrivals)) for partition, group in ordered}
+    reading = _Reading(source, container)
+    for partition in sorted(blobs, key=lambda name: -sum(pinned.blob.size for pinned in blobs[name])):
+        reading.read(partition, blobs[partition])
+    read = sum(map(len, blobs.values()))
+    _LOG.info("advise, input %s: read %s", source.compiled.alias, counted(read, "blob"))
+    if reading.keys is None or not reading.counts:
+        return None
+    written = replace(source.definition, policies=None)
+    incomplete = (name for name in partitions if not is_complete(written, source.range, listing.newest.get(name), now))
+    devices, wrong_clocks = reading.wrong_clocks()
+    return InputCounts(
+        source=source,
+        keys=reading.keys,
+        partitions={name: reading.counts[name] for name in partitions if name in reading.counts},
+        largest_disorder=reading.largest_disorder,
+        largest_lateness=reading.largest_lateness,
+        devices=devices,
+        wrong_clocks=tuple(wrong_clocks),
+        disagreements=tuple(reading.disagreements[name] for name in partitions if name in reading.disagreements),
+        damaged=tuple(reading.damaged),
+        incomplete=tuple(incomplete),
+        blobs=read,
+    )
+
+
+class _Reading:
+    """Reads the partitions of an input one after the other."""
+
+    def __init__(self, source: InputToRead, container: Container) -> None:
+        self.keys: Keys | None = None
+        """Keys that are compared; None before the first events."""
+        self.counts: dict[str, PartitionCounts] = {}
+        self.largest_disorder: dict[Key, list[int]] = {}
+        self.largest_lateness = 0
+        self.disagreements: dict[str, Disagreement] = {}
+        self.damaged: list[str] = []
+        self._source = source
+        self._container = container
+        over = [column for column in source.compiled.over if isinstance(column, MetadataColumn)]
+        metadata = tuple(dict.fromkeys([*source.compiled.metadata, *over]))
+        self._without_over = replace(source.compiled, over=(), metadata=metadata)
+        self._codes: dict[Key, KeyCodes] = {}
+        self._clocks = Clocks()
+
+    def read(self, partition: str, blobs: Sequence[PinnedBlob]) -> None:
+        """Read and count the blobs of a partition, given in arrival order."""
+        source = self._source
+        planned = PlannedSlice(source.range, source.arrivals, "", ())
+        task = Task(source.compiled.alias, partition, (planned,), tuple(blobs))
+        quarantine_damaged = source.section.on_damaged_blob == "quarantine"
+        numbers, modifications = PartitionedNumbers(), Modifications(partition, source.section.interval_seconds)
+        counters: dict[Key, Counter] = {}
+        first_blob = duplicates_in_range = 0
+        for chunk in chunks(task, self._container, self._without_over, source.reader, quarantine_damaged):
+            duplicates, _ = observe_numbers(chunk, numbers)
+            duplicates_in_range += int(source.range.contains(chunk.arrival[duplicates]).sum())
+            if chunk.is_judged and len(chunk):
+                if self.keys is None:
+                    self._choose_keys(chunk)
+                if not counters:
+                    counters = {key: self._counter(blobs) for key in self._codes}
+                self._count(chunk.without(duplicates), first_blob, counters, modifications)
+            if chunk.is_last:
+                self.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
+                first_blob += len(chunk.blobs)
+            del chunk  # it keeps its blob in memory
+        counts = {key: counter.counts for key, counter in counters.items()}
+        if duplicates_in_range or any(of_key.verdicts.any() for of_key in counts.values()):
+            self.counts[partition] = PartitionCounts(duplicates_in_range, counts)
+        for key, counter in counters.items():
+            before = self.largest_disorder.get(key, counter.largest_disorder)
+            self.largest_disorder[key] = list(map(max, before, counter.largest_disorder))
+        if modifications.disagreement is not None:
+            self.disagreements[partition] = modifications.disagreement
+
+    def wrong_clocks(self) -> tuple[int, list[WrongClock]]:
+        """Return the number of devices whose clocks were judged, and those that are wrong."""
+        if self.keys is None or not self.keys.devices.columns:
+            return 0, []
+        return self._clocks.wrong(0 if self._source.has_enqueued_times else self._source.section.interval_seconds)
+
+    def _choose_keys(self, chunk: Chunk) -> None:
+        self.keys = choose_keys(
+            replace(self._source.compiled, metadata=self._without_over.metadata), chunk, self._source.section.only_texts
+        )
+        self._codes = {key: KeyCodes() for key in self.keys.all}
+
+    def _counter(self, blobs: Sequence[PinnedBlob]) -> Counter:
+        source = self._source
+        return Counter(source.policies, source.tolerances, source.slices, source.compiled.look_back, blobs)
+
+    def _count(self, chunk: Chunk, first_blob: int, counters: dict[Key, Counter], modifications: Modifications) -> None:
+        """Count the events of a chunk without duplicates; `first_blob` is the index of its first blob."""
+        assert self.keys is not None
+        timestamp_by = self._source.compiled.timestamp_by
+        assert timestamp_by is not None
+        parsed = parse_bodies(chunk, self._without_over)
+        times = times_of(timestamp_by, parsed, chunk.metadata)
+        columns = _Columns(chunk, parsed)
+        in_range = self._source.range.contains(chunk.arrival)
+        for key, counter in counters.items():
+            decoded = columns.decoded(key)
+            valid = times.valid & decoded
+            scope = in_one(scope_columns(chunk, {column.name: columns.values(column) for column in key.columns}))
+            counter.add(
+                EventsToJudge(
+                    blob=first_blob + chunk.blob_index,
+                    arrival=chunk.arrival,
+                    time=times.ticks,
+                    valid=valid,
+                    decoded=decoded,
+                    scope=None if scope is None else numbered(self._codes[key], scope),
+                )
+            )
+            if key == self.keys.devices and key.columns:
+                names = names_of([columns.values(column) for column in key.columns])
+                rows = np.flatnonzero(valid & in_range & pc.is_valid(names).to_numpy(zero_copy_only=False))
+                hub = np.where(chunk.enqueued == UNKNOWN, chunk.arrival, chunk.enqueued)
+                dropped = _are_dropped(self._source.policies, times.ticks[rows] - chunk.arrival[rows])
+                self._clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows], dropped)
+        arrived = np.flatnonzero(times.valid & columns.decoded(Key(())) & in_range)
+        if len(arrived):
+            self.largest_lateness = max(
+                self.largest_lateness, int((chunk.arrival[arrived] - times.ticks[arrived]).max())
+            )
+        if self._source.has_enqueued_times and self._source.section.interval_seconds:
+            modifications.add(chunk, in_range)
+
+
+def _are_dropped(policies: Policies, ahead: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which events the early window drops, by how far their times are ahead of their arrivals in ticks."""
+    if policies.early_window is None or policies.adjust_early:
+        return np.zeros(len(ahead), bool)
+    return ahead > policies.early_window
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of the keys in one chunk. A field that the query does not read is parsed by itself, once.
+
+    So a value that the field cannot hold makes an event malformed only for the keys that name the field.
+    """
+
+    chunk: Chunk
+    parsed: bodies.Bodies
+    more: dict[InputColumn, bodies.Bodies] = field(default_factory=dict)
+    """Fields that the query does not read."""
+
+    def values(self, column: InputColumn | MetadataColumn) -> pa.Array:
+        """Return the values of a column."""
+        if isinstance(column, MetadataColumn):
+            return self.chunk.metadata(column)
+        return self._bodies(column).columns[column]
+
+    def decoded(self, key: Key) -> NDArray[np.bool_]:
+        """Return which events can be read if the query names this key."""
+        decoded = pc.is_null(self.parsed.malformed)
+        for column in key.columns:
+            if isinstance(column, InputColumn):
+                decoded = pc.and_(decoded, pc.is_null(self._bodies(column).malformed))
+        return decoded.to_numpy(zero_copy_only=False)
+
+    def _bodies(self, column: InputColumn) -> bodies.Bodies:
+        if column in self.parsed.columns:
+            return self.parsed
+        if column not in self.more:
+            self.more[column] = bodies.parse(self.chunk.body, (column,), (), self.chunk.unreadable)
+        return self.more[column]

@@ -1,0 +1,252 @@
+"""Carry an ASA job over into a pipeline file, and list what cannot be carried over.
+
+Every finding says where it is, why, and what to do.
+"""
+
+import re
+from typing import Any
+
+from recapture.errors import DefinitionError
+from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
+from recapture.model import AsaType, InputMetadata, JavaScriptFunction
+from recapture.query.compile import compile_query
+from recapture.tools.asa_job import query_text
+from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Finding, Place, on_lines
+from recapture.tools.asa_job.inputs import input_sections
+from recapture.tools.asa_job.job import OPEN_VALUE, AsaJob, JobFunction
+
+_FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_LONGEST_NAME = 63
+"""Largest number of characters of a job's name in Azure."""
+_BEFORE_1_2 = (
+    "true and false in JSON are bit instead of bigint 1 and 0, so add a CAST if the query relies on bigint, and "
+    "geospatial functions compare shapes on a plane instead of on the globe"
+)
+_LEVELS = {
+    "1.1": _BEFORE_1_2,
+    "1.0": f"{_BEFORE_1_2}; field names keep their letter case instead of becoming lower case, a text that looks "
+    "like a time stays text instead of becoming a datetime in UTC, and CREATE TABLE rejects NaN as a float",
+}
+
+
+def carry_over(job: AsaJob) -> Draft:
+    """Return the draft of a pipeline file for the job, with the findings about what cannot be carried over."""
+    name = _slug(job.name) or _slug(job.origin.partition(".")[0]) or "job"
+    draft = Draft(name[:_LONGEST_NAME].rstrip("_"), {})
+    if len(name) > _LONGEST_NAME:
+        reason = f"the name of the job has {len(job.name)} characters: the pipeline's has the first {_LONGEST_NAME}"
+        draft.different.append(Finding(job.origin, reason))
+    draft.values["name"] = draft.name
+    draft.values["input"] = input_sections(draft, job)
+    _functions(draft, job)
+    draft.values["job"] = _settings(draft, job)
+    outputs = [_output(draft, job, alias, number) for number, alias in enumerate(query_text.outputs(job.query))]
+    draft.values["output"] = outputs if len(outputs) > 1 else outputs[0]
+    _left_out(draft, job)
+    _open_values(draft, job)
+    _query(draft, job)
+    return draft
+
+
+def _functions(draft: Draft, job: AsaJob) -> None:
+    """Carry over each JavaScript function that the query calls, and add a finding for each other function."""
+    for function in job.functions:
+        lines = query_text.lines_calling(job.query, function.name)
+        if not lines:
+            reason = f"function {function.name} is not called by the query: left out"
+            draft.different.append(Finding(function.where, reason))
+            continue
+        if function.language != "JavaScript":
+            reason = (
+                f"function {function.name} is written in {function.language} ({on_lines(lines)}), but only JavaScript "
+                "runs: write what it computes in the query language, or compute it after the backfill"
+            )
+            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        elif not _FUNCTION_NAME.fullmatch(function.name):
+            reason = f"function {function.name} has a name that no query can call ({on_lines(lines)}): rename it"
+            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+        else:
+            draft.values.setdefault("functions", {})[function.name] = _javascript(draft, function, lines)
+
+
+def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[str, Any]:
+    """Return the section of a JavaScript function, and add its script to the draft."""
+    place: Place = ("functions", function.name)
+    path = f"{draft.name}_functions/{function.name}.js"
+    if function.script is None:
+        reason = f"function {function.name} has no script that can be read ({on_lines(lines)}): set script to its file"
+        draft.add_missing(Finding(function.where, reason), (*place, "script"))
+    else:
+        draft.scripts[path] = function.script
+    if function.problem is not None:
+        reason = (
+            f"function {function.name} ({on_lines(lines)}) is not defined, as {function.problem}: set output_type, and "
+            "add kind: aggregate if it is an aggregate"
+        )
+        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+    elif function.output_type == "any":
+        reason = (
+            f"function {function.name} returns a value of any type ({on_lines(lines)}), but a published column has "
+            "one: set output_type"
+        )
+        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+    kind = {"kind": "aggregate"} if function.is_aggregate else {}
+    # A job may list the timestamp of `accumulate` as the second argument of an aggregate.
+    given = function.argument_types[:1] if function.is_aggregate else function.argument_types
+    types = {"argument_types": list(given)} if given else {}
+    return {**kind, "script": path, "output_type": function.output_type, **types}
+
+
+def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
+    """Return the job section: the settings with ASA's defaults, and the query."""
+    settings = job.settings
+    late = settings.late_seconds
+    if not settings.is_known:
+        reason = (
+            "the settings of the job are not known, as this file does not exist: the pipeline file has ASA's defaults; "
+            "set the policies and the tolerances of the job"
+        )
+        draft.add_missing(Finding(settings.where, reason), ("job", "eventsOutOfOrderPolicy"))
+    elif late is None:
+        reason = "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
+        draft.different.append(Finding(settings.where, reason))
+    level = settings.compatibility_level
+    if level is None or OPEN_VALUE.search(level):
+        reason = f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {_BEFORE_1_2}"
+        draft.different.append(Finding(settings.where, reason))
+    elif level != "1.2":
+        differs = _LEVELS.get(level, "the differences are not known")
+        reason = f"the compatibility level is {level}, but the query runs as in 1.2: {differs}"
+        draft.different.append(Finding(settings.where, reason))
+    if settings.data_locale and settings.data_locale.lower() != "en-us":
+        reason = f"dataLocale is {settings.data_locale}, but numbers and times in texts are read as in en-US"
+        draft.different.append(Finding(settings.where, reason))
+    values: dict[str, Any] = {
+        "eventsOutOfOrderPolicy": settings.out_of_order_policy or "Adjust",
+        "eventsOutOfOrderMaxDelayInSeconds": settings.out_of_order_seconds or 0,
+        "eventsLateArrivalMaxDelayInSeconds": -1 if late is None else late,
+    }
+    if settings.output_error_policy:
+        values["outputErrorPolicy"] = settings.output_error_policy
+        reason = (
+            f"outputErrorPolicy {settings.output_error_policy} is written to the file but never applies: a table takes "
+            "every row of its query, and an arithmetic error in the query stops the run"
+        )
+        draft.different.append(Finding(settings.where, reason))
+    draft.notes["job",] = [f"compatibility level of the ASA job: {level or 'not stated'}"]
+    return {**values, "query": job.query}
+
+
+def _output(draft: Draft, job: AsaJob, alias: str, number: int) -> dict[str, Any]:
+    """Return the output entry of one INTO. `number` is its index if there are several."""
+    several = len(query_text.outputs(job.query)) > 1
+    place: Place = ("output", number, "table") if several else ("output", "table")
+    output = next((output for output in job.outputs if output.alias.lower() == alias.lower()), None)
+    folder = re.sub(r"[^A-Za-z0-9_-]+", "-", alias)
+    container = output.target.url if output and output.target else None
+    if output is None:
+        lines = query_text.lines_into(job.query, alias)
+        statement = f"writes to {alias} ({on_lines(lines)})" if lines else "has no INTO, so it writes to `output`"
+        reason = f"the query {statement}, which the job does not define: set the url of its table"
+        draft.add_missing(Finding(job.query_where, reason), place)
+    elif output.problem is not None:
+        reason = f"output {alias} is not defined, as {output.problem}: set the url of its table"
+        draft.add_missing(Finding(output.where, reason), place)
+    elif output.target is None:
+        reason = (
+            f"output {alias} goes to {output.kind}, but rows are published in Delta tables: set the url of its table"
+        )
+        draft.add_missing(Finding(output.where, reason), place)
+    elif container is None:
+        reason = f"output {alias} has no valid storage account or container name: set the url of its table"
+        draft.add_missing(Finding(output.where, reason), place)
+    else:
+        reason = (
+            f"output {alias} goes to {output.serialization} blobs, but its rows are published in a Delta table in the "
+            f"same container, recapture/{folder}"
+        )
+        draft.different.append(Finding(output.where, reason))
+    if output and output.has_watermark_settings:
+        reason = f"the watermark settings of output {alias} only decide when the live job sends a row: left out"
+        draft.different.append(Finding(output.where, reason))
+    table = f"{container}/recapture/{folder}" if container else f"{NO_CONTAINER}/{folder}"
+    return {"alias": alias, "table": table}
+
+
+def _left_out(draft: Draft, job: AsaJob) -> None:
+    """Add a finding for each output that the query does not write to, and for each part of an unknown kind."""
+    written = [alias.lower() for alias in query_text.outputs(job.query)]
+    for output in job.outputs:
+        if output.alias.lower() not in written:
+            reason = f"output {output.alias} is not written by the query: left out"
+            draft.different.append(Finding(output.where, reason))
+    draft.different.extend(Finding(where, "unknown kind of file or resource: left out") for where in job.unread)
+
+
+def _open_values(draft: Draft, job: AsaJob) -> None:
+    """Add a finding for each value that a template leaves open.
+
+    In the pipeline file it is an environment variable. In the query it has to be replaced by its value.
+    """
+    for place, value in _leaves(draft.values):
+        for name in dict.fromkeys(OPEN_VALUE.findall(str(value))):
+            if place == ("job", "query"):
+                reason = f"the query uses ${{{name}}}, which the template leaves open: write its value in the query"
+                draft.add_missing(Finding(job.query_where, reason), place)
+            else:
+                key = ".".join(str(step) for step in place)
+                reason = (
+                    f"{key} uses ${{{name}}}, which the template leaves open: set the environment variable {name}, or "
+                    "write the value"
+                )
+                draft.add_missing(Finding(job.origin, reason), place)
+
+
+def _leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
+    """Return the values that are not mappings or lists, each with its place."""
+    if isinstance(value, dict):
+        return [leaf for key, item in value.items() for leaf in _leaves(item, (*place, key))]
+    if isinstance(value, list):
+        return [leaf for index, item in enumerate(value) for leaf in _leaves(item, (*place, index))]
+    return [(place, value)]
+
+
+def _query(draft: Draft, job: AsaJob) -> None:
+    """Add a finding if the query does not compile. It needs the types of all functions that it calls."""
+    functions = draft.values.get("functions", {})
+    if any(section["output_type"] == "any" for section in functions.values()):
+        return
+    try:
+        compile_query(
+            job.query,
+            inputs=_metadata(draft.values["input"]),
+            output_aliases=query_text.outputs(job.query),
+            functions=[_declared(name, section) for name, section in functions.items()],
+        )
+    except DefinitionError as error:
+        draft.add_missing(Finding(job.query_where, str(error)), ("job", "query"))
+
+
+def _metadata(sections: dict[str, Any] | list[dict[str, Any]]) -> dict[str, InputMetadata | None]:
+    """Return the metadata of the events of each input, by alias; None for reference data."""
+    return {
+        section["alias"] or "input": None
+        if section.get("type") == "Reference"
+        else FORMATS[section.get("format", DEFAULT_FORMAT)].metadata
+        for section in (sections if isinstance(sections, list) else [sections])
+    }
+
+
+def _declared(name: str, section: dict[str, Any]) -> JavaScriptFunction:
+    types = section.get("argument_types")
+    arguments = None if types is None else tuple(None if type_ == "any" else AsaType(type_) for type_ in types)
+    is_aggregate = section.get("kind") == "aggregate"
+    return JavaScriptFunction(name, "", AsaType(section["output_type"]), arguments, is_aggregate)
+
+
+def _slug(name: str) -> str:
+    """Return a pipeline name; empty if no letter or digit is left, or if a template leaves it open."""
+    if OPEN_VALUE.search(name):
+        return ""
+    words = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+    return f"job_{words}" if words[:1].isdigit() else words

@@ -1,0 +1,139 @@
+"""Read the coverage of a pipeline: its publications, blocked runs, changed blobs, and how far Capture has got."""
+
+import io
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
+from recapture.errors import PermanentError, RecaptureError
+from recapture.quality.metrics import TABLE_SCHEMA
+from recapture.run.changed import Changes
+from recapture.run.outdated import parts_of
+from recapture.run.progress import first_incomplete
+from recapture.run.slice_state import read_findings
+from recapture.run.slices import slice_length
+from recapture.run.tables import tables_of
+from recapture.storage import Container, open_container
+from recapture.table.delta import OpenTable, Table
+from recapture.table.files import read_slice_file
+from recapture.time_model import ticks
+from recapture.time_model.metrics import COMBINED
+from recapture.time_model.slices import slices_between
+from recapture.tools.coverage.activity import Activity
+from recapture.tools.coverage.states import NO_ACTIVITY, SliceState, slice_states
+
+PROGRESS_SECONDS = 60.0
+"""Time in seconds after which the reader looks again how far Capture has got."""
+OPEN_SECONDS = 600.0
+"""Time for which a table stays open, in seconds: the token with which it was opened expires within the hour."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Coverage of a pipeline."""
+
+    slices: tuple[SliceState, ...]
+    """States, in order of time, from the first slice of which something is known to the last that has ended."""
+    changes: Changes
+    problem: str | None
+    """Why it is not known how far Capture has got; None if it is."""
+
+
+class CoverageReader:
+    """Reads the coverage of one pipeline. It keeps the tables open, so that reading them again is quick."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._lock = threading.Lock()
+        self._tables: dict[str, tuple[float, OpenTable]] = {}
+        self._progress: tuple[float, int, int | None] | None = None
+        """Time of the last look, end of the last slice at that time, and start of the first incomplete slice."""
+
+    def read(
+        self, now: datetime, environment: Mapping[str, str] = os.environ, activity: Activity = NO_ACTIVITY
+    ) -> Coverage:
+        """Return the coverage. Raise RecaptureError if the tables cannot be read.
+
+        The environment has the credentials. `activity` is what the scheduler does.
+        """
+        with self._lock:
+            length = slice_length(self.pipeline)
+            last_end = ticks.from_datetime(now) // length * length
+            publications = self._open(tables_of(self.pipeline).publications, environment)
+            entries = publications.slices()
+            container = open_container(self.pipeline.outputs[0].table, environment)
+            findings = read_findings(publications, container, self._parts, length)
+            incomplete_from, problem = None, None
+            known = slice_states(entries, findings, last_end, length, None, activity)
+            try:
+                incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
+            except RecaptureError as error:
+                problem = str(error)
+            states = slice_states(entries, findings, last_end, length, incomplete_from, activity)
+            return Coverage(tuple(states), findings.changes, problem)
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        return parts_of(self.pipeline)
+
+    def metrics(
+        self, output: Output, slice_start: str, environment: Mapping[str, str] = os.environ
+    ) -> dict[str, float | None]:
+        """Return the metrics of an output's slice over all partitions, by name; none if nothing is published.
+
+        Raise PermanentError if their file is gone or damaged.
+        """
+        with self._lock:
+            table = self._open(Table(output.metrics_table, TABLE_SCHEMA), environment)
+            container, held = open_container(output.metrics_table, environment), table.held([slice_start])
+            values: dict[str, list[float | None]] = {}
+            for file in held.get(slice_start, ()):
+                for row in _rows(container, file.path):
+                    values.setdefault(row["metric"], []).append(row["value"])
+        return {name: COMBINED.get(name, sum)(of_metric) for name, of_metric in values.items()}
+
+    def _open(self, table: Table, environment: Mapping[str, str]) -> OpenTable:
+        """Return the table as it is now."""
+        opened_at, opened = self._tables.pop(table.url, (0.0, None))
+        if opened is not None and time.monotonic() - opened_at < OPEN_SECONDS:
+            opened.refresh()
+        else:
+            opened_at, opened = time.monotonic(), OpenTable(table, environment)
+        self._tables[table.url] = opened_at, opened
+        return opened
+
+    def _first_incomplete(
+        self, known: list[SliceState], last_end: int, length: int, now: datetime, environment: Mapping[str, str]
+    ) -> int | None:
+        """Return the start of the first slice of which more may still be written; None if there is none."""
+        if self._progress is not None:
+            read_at, end, start = self._progress
+            if end == last_end and time.monotonic() - read_at < PROGRESS_SECONDS:
+                return start
+        unpublished = [state.start for state in known if state.run is None]
+        slices = [slice_ for start in unpublished for slice_ in slices_between(start, start + length, length)]
+        incomplete = first_incomplete(self.pipeline, slices, now, environment)
+        start = None if incomplete is None else incomplete.start
+        self._progress = time.monotonic(), last_end, start
+        return start
+
+
+def _rows(container: Container, path: str) -> list[dict[str, Any]]:
+    """Return the rows of a file. Raise PermanentError if it is gone or damaged."""
+    content = read_slice_file(container, path)
+    try:
+        if content is not None:
+            return pq.read_table(io.BytesIO(content), columns=["metric", "value"]).to_pylist()
+    except pa.ArrowException:
+        pass
+    raise PermanentError(f"{path} in {container.url} is gone or damaged: restore it, or backfill the slice again")

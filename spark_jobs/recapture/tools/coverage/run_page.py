@@ -1,0 +1,51 @@
+"""What became of a run, as a page with its report: the tab of its DAG run."""
+
+from urllib.parse import urlencode
+
+from recapture.errors import PermanentError
+from recapture.pages.page import render
+from recapture.run.approval import APPROVED, approval_of
+from recapture.run.audited import audited
+from recapture.run_files.files import RunFiles, range_of_run
+from recapture.time_model import ticks
+
+_SENTENCES = {
+    "passed": ("good", "The run passed its audit."),
+    "passed with warnings": ("warning", "The run passed its audit with warnings."),
+    "failed": ("bad", "The audit stopped the run: it published nothing."),
+    APPROVED: ("warning", "The audit stopped the run, and a person approved it."),
+    None: ("", "The run has not been audited yet."),
+}
+_UNREADABLE = ("bad", "It is not known what became of the run: a file of it is damaged.")
+
+
+def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
+    """Return the page of a run. `root` is the path under which the pages are served."""
+    audit, approval, problem = None, None, None
+    try:
+        audit = audited(files)
+        approval = approval_of(files) if audit and audit.verdict == "failed" else None
+    except PermanentError as error:
+        problem = str(error)
+    verdict = audit.verdict if audit else None
+    kind, sentence = _UNREADABLE if problem else _SENTENCES[APPROVED if approval else verdict]
+    range_ = range_of_run(files.id)
+    assert range_ is not None
+    start, end = map(ticks.to_text, range_)
+    return render(
+        "recapture.tools.coverage",
+        "run.html",
+        pipeline=pipeline,
+        run=files.id,
+        start=start,
+        end=end,
+        kind=kind,
+        sentence=sentence,
+        reason=audit and audit.reason,
+        audit_text=audit and audit.text,
+        problem=problem,
+        approval=None if approval is None else approval.to_dict(),
+        has_report=files.exists("report.html"),
+        files=f"{root}/{pipeline}/runs/{files.id}",
+        calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",
+    )

@@ -1,0 +1,138 @@
+"""The state of each slice of a pipeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recapture.run.slice_state import Findings, State
+from recapture.time_model import ticks
+from recapture.tools.coverage.activity import Activity, DagRun, RunState, newest_runs
+
+NO_ACTIVITY = Activity()
+MOST_UNPUBLISHED = 20_000
+"""Number of slices before now of which DAG runs and the schedule say something: two years of hours.
+
+A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
+"""
+CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
+"""States that a run may end. While one is active, its state is shown instead."""
+
+
+@dataclass(frozen=True)
+class SliceState:
+    """State of one slice, and what it holds."""
+
+    start: int
+    """Start of the slice, in ticks."""
+    end: int
+    state: State
+    run: str | None = None
+    """Run that the slice holds; None if it holds none."""
+    quality: str | None = None
+    """Verdict of the audit of that run, or "approved"."""
+    published: str | None = None
+    """Time of its publication, ISO 8601."""
+    input_events: int | None = None
+    late_events: int | None = None
+    blocked_run: str | None = None
+    """Last run that its audit stopped; None if nothing was stopped since the publication."""
+    taken_back: str | None = None
+    """Run that the last rollback took back."""
+    dag_run: DagRun | None = None
+    """Newest DAG run that covers the slice; None if there is none."""
+    differing: tuple[str, ...] = ()
+    """Parts of the definition that differ from the pipeline's present one, as in `run.outdated.PARTS`."""
+    missing_events: int | None = None
+    """Number of events that the archive lacked when the slice was published; None if it is not known."""
+    missing_blobs: int | None = None
+    """Number of blobs that the archive lacked when the slice was published; None if it is not known."""
+
+
+def slice_states(
+    entries: Mapping[str, Mapping[str, Any]],
+    findings: Findings,
+    last_end: int,
+    length: int,
+    incomplete_from: int | None,
+    activity: Activity = NO_ACTIVITY,
+) -> list[SliceState]:
+    """Return the state of every slice from the first of which something is known to the last that has ended.
+
+    Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
+    the schedule computes. `entries` are those of the publications' snapshot, by slice_start. `last_end` is the end of
+    the last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that
+    Capture may not have written; all in ticks.
+    """
+    first = _first(entries, findings.blocked, activity, last_end - MOST_UNPUBLISHED * length)
+    if first is None:
+        return []
+    newest = newest_runs(activity.runs, first, last_end, length)
+    states = []
+    for start in range(first, last_end, length):
+        slice_start = ticks.to_text(start)
+        entry, dag_run = entries.get(slice_start, {}), newest.get(start)
+        is_complete = incomplete_from is None or start < incomplete_from
+        held = _held(findings.state(slice_start, entry), entry, dag_run, is_complete)
+        states.append(
+            SliceState(
+                start,
+                start + length,
+                _state(held, start, dag_run, activity),
+                entry.get("run"),
+                entry.get("quality"),
+                entry.get("published"),
+                entry.get("input_events"),
+                entry.get("late_events"),
+                findings.blocked.get(slice_start),
+                entry.get("taken_back"),
+                dag_run,
+                findings.outdated.get(slice_start, ()),
+                entry.get("missing_events"),
+                entry.get("missing_blobs"),
+            )
+        )
+    return states
+
+
+def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Activity, oldest: int) -> int | None:
+    """Return the start of the first slice of which something is known, in ticks; None if nothing is.
+
+    `oldest` is the start of the first slice of which DAG runs and the schedule say something.
+    """
+    published_or_blocked = sorted((*entries, *blocked))[:1]
+    known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
+    known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
+    known += [] if activity.schedule_start is None else [max(activity.schedule_start, oldest)]
+    return min(known, default=None)
+
+
+def _held(state: State | None, entry: Mapping[str, Any], dag_run: DagRun | None, is_complete: bool) -> State:
+    """Return the state that the last run left; `state` is that of what is published, None if nothing is."""
+    if state is State.BLOCKED:
+        return state
+    if dag_run is not None and dag_run.state is RunState.FAILED and not _published_since(entry, dag_run):
+        return State.FAILED
+    if state is not None:
+        return state
+    return State.MISSING if is_complete else State.INCOMPLETE
+
+
+def _published_since(entry: Mapping[str, Any], dag_run: DagRun) -> bool:
+    published = entry.get("published")
+    return published is not None and ticks.from_datetime(ticks.parse_utc(published)) >= dag_run.began
+
+
+def _state(held: State, start: int, dag_run: DagRun | None, activity: Activity) -> State:
+    """Return what becomes of a slice that the last run left in the state `held`."""
+    if dag_run is not None and dag_run.is_active:
+        if dag_run.awaits_decision:
+            return State.AWAITING
+        if held in CURABLE:
+            return State.RUNNING if dag_run.state is RunState.RUNNING else _turn(activity)
+    elif held is State.MISSING and dag_run is None and activity.will_schedule(start):
+        return _turn(activity)
+    return held
+
+
+def _turn(activity: Activity) -> State:
+    return State.PAUSED if activity.is_paused else State.QUEUED

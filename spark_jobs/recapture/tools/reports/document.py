@@ -1,0 +1,165 @@
+"""The document of a report: everything that its page shows, in JSON types."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+from recapture import __version__
+from recapture.definition.digest import run_definition
+from recapture.run.approval import APPROVED
+from recapture.time_model import ticks
+from recapture.tools.reports.capture import capture
+from recapture.tools.reports.changes import changes
+from recapture.tools.reports.failures import failures
+from recapture.tools.reports.keys import keys
+from recapture.tools.reports.ledger import ledger, slice_qualities
+from recapture.tools.reports.quarantined import quarantined
+from recapture.tools.reports.sources import Source
+from recapture.tools.reports.standing import SHOWN_INSTEAD, holes, standing, states
+from recapture.tools.reports.timing import timing
+from recapture.tools.reports.verdict import verdict
+
+DOCUMENT_FORMAT = 2
+"""Version number of the document."""
+MAX_SLICES = 100
+"""Largest number of ranges of slices, of approvals and of runs that are listed."""
+
+
+def document(source: Source) -> dict[str, Any]:
+    """Return the document of a report. Raise RunError if a file of it cannot be read."""
+    pipeline = source.pipeline
+    content: dict[str, Any] = {
+        "format": DOCUMENT_FORMAT,
+        "kind": "range" if source.single is None else "run",
+        "pipeline": pipeline.name,
+        "from": ticks.to_text(source.start),
+        "to": ticks.to_text(source.end),
+        "slice_hours": pipeline.slice_hours,
+        "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "version": __version__,
+        "quality": None if source.single is None else _audit(source)["verdict"],
+        "published": _is_published(source),
+        "approvals": _approvals(source),
+        "slices": _slices(source),
+        "standing": standing(source),
+        "failures": failures(source),
+        "ledger": ledger(source),
+        "timing": timing(source),
+        "quarantine": quarantined(source),
+        "capture": capture(source),
+        "holes": holes(source),
+        "keys": keys(source),
+        "changes": changes(source),
+        "runs": _runs(source),
+        "warnings": list(source.warnings),
+        "definition": _definition(source),
+    }
+    return content | {"verdict": verdict(content)}
+
+
+def _audit(source: Source) -> Mapping[str, Any]:
+    assert source.single is not None
+    assert source.single.audit is not None
+    return source.single.audit
+
+
+def _is_published(source: Source) -> bool:
+    """Return whether every slice holds what the report covers."""
+    run_of = source.run_of_slice
+    return all(start in run_of and source.entries[start].run == run_of[start] for start in source.starts)
+
+
+def _approvals(source: Source) -> list[dict[str, Any]]:
+    """Return the decisions of people to publish slices that an audit stopped, each with the number of its slices."""
+    slices = Counter(source.approvals().values())
+    return [approval.to_dict() | {"slices": count} for approval, count in slices.items()][:MAX_SLICES]
+
+
+def _slices(source: Source) -> dict[str, Any]:
+    """Return the number of slices by their quality, and the ranges of slices that need attention."""
+    qualities = slice_qualities(source)
+    qualities |= {start: state for start, state in states(source).items() if state in SHOWN_INSTEAD}
+    counts = Counter(quality or "unpublished" for quality in qualities.values())
+    attention = []
+    for quality, group in groupby(source.slices, key=lambda slice_: qualities[ticks.to_text(slice_.start)]):
+        slices = list(group)
+        start, end = ticks.to_text(slices[0].start), ticks.to_text(slices[-1].end)
+        run = source.run_of_slice.get(ticks.to_text(slices[-1].start))
+        if quality != "passed":
+            attention.append({"from": start, "to": end, "slices": len(slices), "quality": quality, "run": run})
+    unpublished = [start for start, quality in qualities.items() if quality is None]
+    return {
+        "total": len(qualities),
+        **{
+            name: counts[name]
+            for name in ("passed", "passed with warnings", APPROVED, "failed", *SHOWN_INSTEAD, "unpublished")
+        },
+        "first_unpublished": unpublished[0] if unpublished else None,
+        "attention": attention[:MAX_SLICES],
+    }
+
+
+def _runs(source: Source) -> list[dict[str, Any]]:
+    """Return the runs of a report with what was published of them, the newest slices first."""
+    slices = Counter(source.run_of_slice.values())
+    published = {entry.run: entry.current for entry in source.entries.values() if entry.current is not None}
+    rows = []
+    for run in reversed(list(source.runs)):
+        current, manifest = published.get(run), source.runs[run].manifest
+        digest = current.manifest if current is not None else None if manifest is None else manifest.digest
+        definition = (
+            current.definition if current is not None else None if manifest is None else manifest.definition_digest
+        )
+        rows.append(
+            {
+                "run": run,
+                "slices": slices[run],
+                "published": None if current is None else current.published.isoformat(timespec="seconds"),
+                "manifest": digest,
+                "definition": definition,
+                "engine": None if manifest is None else manifest.engine,
+                "has_files": source.runs[run].audit is not None,
+                "files": f"{source.runs[run].files.container.url}/{source.runs[run].files.name('')}",
+            }
+        )
+    return rows[:MAX_SLICES]
+
+
+def _definition(source: Source) -> dict[str, Any]:
+    pipeline = source.pipeline
+    job = pipeline.job
+    return {
+        "file": str(pipeline.file),
+        "digest": run_definition(pipeline).digest,
+        "query": job.query,
+        "settings": {
+            "eventsOutOfOrderPolicy": job.policy,
+            "eventsOutOfOrderMaxDelayInSeconds": job.out_of_order_seconds,
+            "eventsLateArrivalMaxDelayInSeconds": job.late_seconds,
+            "early_arrival_seconds": job.early_arrival_seconds,
+            "early_policy": job.early_policy,
+            "outputErrorPolicy": job.output_error_policy,
+            "slice_hours": pipeline.slice_hours,
+        },
+        "inputs": [
+            {
+                "alias": section.alias,
+                "format": section.format,
+                "container": section.container,
+                "source": section.source,
+                "arrival_time": str(section.arrival_time.value),
+            }
+            for section in pipeline.inputs
+        ],
+        "references": [{"alias": section.alias, "container": section.container} for section in pipeline.references],
+        "outputs": [
+            {
+                "alias": output.alias,
+                "table": output.table,
+                "suite": None if (path := pipeline.suite_path(output)) is None else str(path.name),
+            }
+            for output in pipeline.outputs
+        ],
+    }

@@ -1,0 +1,245 @@
+"""What failed or warned in the audits of a report: what was expected and observed, rows, and what to do."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recapture.definition.sections import Output
+from recapture.quality.sentences import columns_text, expected
+from recapture.storage import open_container
+from recapture.table.files import read_slice_file
+from recapture.tools.reports.sources import RunSource, Source
+
+_OF_UNUSABLE = (
+    "events_can_be_used",
+    "expect_share_of_malformed_events_to_be_at_most",
+    "malformed",
+    "invalid_timestamp",
+)
+"""What fails if events cannot be used, as in _HINTS."""
+MAX_ROWS = 20
+"""Largest number of rows that are shown of an expectation."""
+MAX_FAILURES = 40
+"""Largest number of expectations that are shown."""
+_SEVERITIES = ("critical", "warning", "info")
+_UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
+_HINTS = {
+    "archive_has_no_holes": "restore the missing blobs and backfill again; the section Capture lists the holes",
+    "no_published_event_is_lost": "restore the missing blobs and backfill again",
+    "expect_capture_to_be_complete": "wait until Capture has written the rest, then run the slices again",
+    "whole": "restore the damaged blobs, which the quarantine names, and backfill again",
+    "expect_sequence_gaps_to_be_at_most": (
+        "look for blobs with the missing sequence numbers, restore them and backfill again"
+    ),
+    "events_can_be_used": _UNUSABLE,
+    "expect_share_of_malformed_events_to_be_at_most": _UNUSABLE,
+    "malformed": _UNUSABLE,
+    "invalid_timestamp": "see the reasons under Quarantine; correct the field of TIMESTAMP BY, or the sender",
+    "expect_share_of_late_events_to_be_at_most": (
+        "compare late tolerances with recapture advise; the job's own is eventsLateArrivalMaxDelayInSeconds"
+    ),
+    "events_of_every_key_reach_the_query": "the section Who shows what happened to the events of these senders",
+    "DuplicateEvents": "look for blobs that were copied, unless senders repeat events; duplicates change no row",
+}
+"""What to do if the metrics are not as expected: by the column of the expectation, or by its type if it has none.
+
+Causes come before what may follow from them: an event that is missing or unusable leads to missing rows.
+"""
+
+
+def failures(source: Source) -> dict[str, Any]:
+    """Return what the audits of a report say: failed expectations, the most severe first, and those not judged.
+
+    The result also has the number of those that passed, and the values of the user's parameters.
+    """
+    failed: dict[tuple[Any, ...], list[_Failed]] = {}
+    passed = 0
+    unjudged: dict[str, None] = {}
+    parameters: dict[str, None] = {}
+    for run in source.runs.values():
+        if run.audit is None:
+            continue
+        for alias, values in run.audit["json"].get("parameters", {}).items():
+            parameters |= {f"{name}={_text(value)} ({alias})": None for name, value in values.items()}
+        for result, evaluation in _with_evaluations(run.audit["json"]):
+            if not result.get("proved", True) and result["success"]:
+                unjudged[result["sentence"]] = None
+            elif result["success"]:
+                passed += 1
+            else:
+                one = _Failed(run, result, evaluation)
+                failed.setdefault(one.expectation, []).append(one)
+    groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result["severity"]), group[0].cause))
+    return {
+        "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
+        "more": max(len(groups) - MAX_FAILURES, 0),
+        "passed": passed,
+        "unjudged": list(unjudged)[:MAX_FAILURES],
+        "parameters": list(parameters),
+    }
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An expectation that failed in the audit of one run."""
+
+    run: RunSource
+    result: Mapping[str, Any]
+    evaluation: Mapping[str, Any] | None
+    """Result of Great Expectations; None for a built-in check on slices."""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return {} if self.evaluation is None else self.evaluation["expectation_config"]
+
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        return self.config.get("kwargs") or {}
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return {} if self.evaluation is None else self.evaluation["result"]
+
+    @property
+    def title(self) -> str:
+        return str(self.result.get("title") or self.config.get("description") or _title(self.result["sentence"]))
+
+    @property
+    def subject(self) -> str | None:
+        """Key of the expectation in _HINTS; None for an expectation on rows."""
+        of_rows = self.result["judged"] not in ("metrics", "slices")
+        return None if of_rows else str(self.kwargs.get("column") or self.result["expectation"])
+
+    @property
+    def cause(self) -> int:
+        """Place in the order of causes: a failure may follow from one with a lower number."""
+        return next((number for number, subject in enumerate(_HINTS) if subject == self.subject), len(_HINTS))
+
+    @property
+    def expectation(self) -> tuple[Any, ...]:
+        """Identity of the expectation, the same in the audits of several runs."""
+        names = ("severity", "suite", "judged", "expectation")
+        return *(self.result[name] for name in names), self.title, columns_text(self.kwargs)
+
+
+def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    """Yield the results of an audit, each with Great Expectations' own result if it has one."""
+    evaluations = {
+        (of_suite["suite_name"], of_suite["judged"]): list(of_suite["results"]) for of_suite in audit["validations"]
+    }
+    for result in audit["results"]:
+        remaining = evaluations.get((result["suite"], result["judged"]), [])
+        matches = remaining and remaining[0]["expectation_config"]["type"] == result["expectation"]
+        yield result, remaining.pop(0) if matches else None
+
+
+def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
+    """Return one expectation that failed in the audits of one or more runs; the counts are those of all runs."""
+    newest = group[-1]
+    result, details = newest.result, newest.details
+    rows: list[list[str]] = []
+    columns: list[str] = []
+    for one in reversed(group):
+        if len(rows) < MAX_ROWS:
+            found, names = _rows(source, one)
+            if not columns or names == columns:
+                columns, rows = names, [*rows, *found][:MAX_ROWS]
+    counts = [one.result["unexpected_count"] for one in group]
+    elements = [one.details.get("element_count") for one in group]
+    return {
+        "severity": result["severity"],
+        "title": newest.title,
+        "sentence": result["sentence"],
+        "suite": result["suite"],
+        "judged": result["judged"],
+        "expectation": result["expectation"],
+        "run": newest.run.id,
+        "runs": len(group),
+        "expected": expected(newest.kwargs),
+        "unexpected": None if None in counts else sum(counts),
+        "of": None if None in elements else sum(elements),
+        "observed": _text(details["observed_value"]) if details.get("observed_value") is not None else None,
+        "columns": columns,
+        "rows": rows,
+        "hint": _HINTS.get(newest.subject or "") or newest.config.get("notes"),
+        "cause": newest.cause,
+        "of_unusable": newest.subject in _OF_UNUSABLE,
+    }
+
+
+def _title(sentence: str) -> str:
+    """Return what is expected, from the sentence of an audit of an earlier version, which ends with the finding."""
+    return sentence.partition(" (")[0]
+
+
+def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
+    """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
+    run, result, details = failed.run, failed.result, failed.details
+    column = failed.kwargs.get("column")
+    if result["judged"] == "slices" or not details:
+        starts = result["observed"] if isinstance(result["observed"], list) else []
+        return [[_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []
+    indexed = details.get("partial_unexpected_index_list") or []
+    values = details.get("partial_unexpected_list") or []
+    if indexed and isinstance(indexed[0], Mapping):
+        names = sorted(indexed[0], key=lambda name: name == column)
+        return [[_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
+    output = next((output for output in source.pipeline.outputs if output.alias == result["judged"]), None)
+    if output is not None and column is not None and values is not None and result["unexpected_count"]:
+        found = _rows_with(_staged(source, run, output), column, values)
+        if found is not None:
+            return found
+    if values and isinstance(values[0], Mapping):
+        return [[_text(value) for value in row.values()] for row in values[:MAX_ROWS]], list(values[0])
+    return [[_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
+
+
+def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
+    """Yield the Parquet files that a run staged for an output."""
+    container = open_container(output.table)
+    for file in run.files.staged():
+        if file.output == output.alias and file.rows and source.run_of_slice.get(file.slice_start) == run.id:
+            content = read_slice_file(container, file.path)
+            if content is not None:
+                yield content
+
+
+def _rows_with(files: Iterable[bytes], column: str, values: list[Any]) -> tuple[list[list[str]], list[str]] | None:
+    """Return the first rows whose column has one of these unexpected values (null if they all are), or None."""
+    present = [value for value in values if value is not None]
+    rows: list[list[str]] = []
+    names: list[str] = []
+    for content in files:
+        table = pq.read_table(io.BytesIO(content))
+        try:
+            unexpected = pa.array(present).cast(table.schema.field(column).type) if present else None
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError):
+            return None
+        matches = pc.is_null(table[column]) if unexpected is None else pc.is_in(table[column], value_set=unexpected)
+        names = table.column_names
+        rows += [
+            list(map(_text, row.values())) for row in table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
+        ]
+        if len(rows) >= MAX_ROWS:
+            break
+    return (rows, names) if rows else None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).replace("+00:00", "Z")
+    return json.dumps(value, default=str)

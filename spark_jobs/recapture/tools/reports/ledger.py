@@ -1,0 +1,106 @@
+"""The ledger of a report: every event that arrived is a duplicate or has a verdict, by slice and by partition."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from recapture.quality import metrics
+from recapture.run.approval import APPROVED
+from recapture.time_model.metrics import VERDICTS, WATERMARK_DELAY
+from recapture.tools.reports.sources import Source
+
+PARTS = ("DuplicateEvents", *VERDICTS)
+"""Counts that add up to InputEvents."""
+MOST_GROUPS = 72
+"""Largest number of slices that are shown one by one; of more, days or months are shown."""
+LATE = "LateInputEvents"
+"""Count of the late events. Those that are out of order too have that verdict."""
+_SHOWN = ("InputEvents", *PARTS, LATE, "InputEventBytes", "InputEventsSourcesTotal", "SequenceGaps", "DamagedBlobs")
+_QUALITIES = ("failed", APPROVED, "passed with warnings", "passed")
+"""Qualities of slices, the worst first."""
+
+
+def ledger(source: Source) -> dict[str, Any]:
+    """Return the counts of a report: in total, by slice, day or month, and by partition."""
+    unit, name = _unit(len({start[:10] for start in source.starts}), len(source.slices))
+    groups: dict[str, list[Mapping[str, Any]]] = {name(start): [] for start in source.starts}
+    unknown: list[Mapping[str, Any]] = [{"slice_start": start} for start in sorted(source.uncounted)]
+    for row in (*source.metrics, *unknown):
+        groups[name(row["slice_start"])].append(row)
+    qualities = slice_qualities(source)
+    partitions: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in source.metrics:
+        partitions.setdefault((row["input"], row["partition"]), []).append(row)
+    return {
+        "totals": counts([*source.metrics, *unknown]) | {"rows": sum(source.rows.values())},
+        "unit": unit,
+        "groups": [
+            {
+                "name": group,
+                **counts(rows),
+                **_of_slices(source, qualities, [s for s in source.starts if name(s) == group]),
+            }
+            for group, rows in groups.items()
+        ],
+        "partitions": [
+            {"input": alias, "partition": partition, "name": _partition(source, alias, partition), **counts(rows)}
+            for (alias, partition), rows in partitions.items()
+        ],
+        "outputs": [
+            {
+                "alias": output.alias,
+                "rows": sum(rows for (alias, _), rows in source.rows.items() if alias == output.alias),
+            }
+            for output in source.pipeline.outputs
+        ],
+    }
+
+
+def counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the shown counts of some metrics, and the longest watermark delay."""
+    combined = metrics.combine(rows)
+    return {name: combined[name] for name in (*_SHOWN, WATERMARK_DELAY)}
+
+
+def judged(counted: Mapping[str, Any]) -> int | None:
+    """Return the number of events that have a verdict: those that arrived, without duplicates; None if not counted."""
+    arrived, duplicates = counted["InputEvents"], counted["DuplicateEvents"]
+    return None if arrived is None or duplicates is None else arrived - duplicates
+
+
+def not_on_time(row: Mapping[str, Any]) -> int:
+    """Return the number of events that have another verdict than on_time."""
+    return sum(row.get(verdict) or 0 for verdict in VERDICTS if verdict != "on_time")
+
+
+def slice_qualities(source: Source) -> dict[str, str | None]:
+    """Return the quality of each slice, by slice_start: the verdict of its audit, or APPROVED.
+
+    None for a slice that is not published, in the report of a range.
+    """
+    if source.single is not None and source.single.audit is not None:
+        quality = APPROVED if source.approvals() else str(source.single.audit["verdict"])
+        return dict.fromkeys(source.starts, quality)
+    currents = {start: source.entries[start].current for start in source.starts}
+    return {start: None if current is None else current.quality for start, current in currents.items()}
+
+
+def _unit(days: int, slices: int) -> tuple[str, Callable[[str], str]]:
+    if slices <= MOST_GROUPS:
+        return "slice", lambda start: start
+    return ("day", lambda start: start[:10]) if days <= MOST_GROUPS else ("month", lambda start: start[:7])
+
+
+def _of_slices(source: Source, qualities: Mapping[str, str | None], starts: list[str]) -> dict[str, Any]:
+    """Return the other values of a group: the numbers of slices, unpublished slices and rows, and the worst quality."""
+    audited = [quality for start in starts if (quality := qualities[start]) is not None]
+    group = set(starts)
+    return {
+        "slices": len(starts),
+        "unpublished": len(starts) - len(audited),
+        "quality": min(audited, key=_QUALITIES.index, default=None),
+        "rows": sum(rows for (_, start), rows in source.rows.items() if start in group),
+    }
+
+
+def _partition(source: Source, alias: str, partition: str) -> str:
+    return partition if len(source.pipeline.query.inputs) == 1 else f"{alias} {partition}"

@@ -1,0 +1,160 @@
+"""The page of a report, rendered from its document."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recapture.pages.page import duration, number, render, share
+from recapture.pages.picture import Draw, svg
+from recapture.process.wording import counted
+from recapture.run.approval import APPROVED
+from recapture.time_model.metrics import COUNTS
+from recapture.tools.reports import charts
+from recapture.tools.reports.ledger import judged
+from recapture.tools.reports.timing import label
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_LEVELS = {"critical": ("FAILED", "bad"), "warning": ("WARNING", "warning"), "info": ("NOTE", "info")}
+"""Mark and class of an expectation that failed, by its severity."""
+_QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "warning", "failed": "bad"}
+"""Class of the quality of a slice."""
+
+
+def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
+    """Return the page of a report as HTML in UTF-8."""
+    totals = document["ledger"]["totals"]
+    return render(
+        "recapture.tools.reports",
+        "report.html",
+        report=document,
+        levels=_LEVELS,
+        qualities=_QUALITIES,
+        columns=_columns(document),
+        judged=judged(totals),
+        uncounted=any(totals[name] is None for name in COUNTS if name in totals),
+        partition_bars=_partition_bars(document, draw),
+        group_bars=_group_bars(document, draw),
+        inputs=[_with_pictures(of_input, len(document["timing"]) > 1, draw) for of_input in document["timing"]],
+        counted=counted,
+    )
+
+
+def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the counts of the ledger that are not 0 everywhere, each with its label."""
+    parts = {charts.DUPLICATES[0]: charts.DUPLICATES[1]} | {name: text for name, (text, _) in charts.VERDICTS.items()}
+    totals = document["ledger"]["totals"]
+    return [(name, text) for name, text in parts.items() if totals[name] != 0 or name == "on_time"]
+
+
+def _partition_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
+    rows = document["ledger"]["partitions"]
+    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
+        return None
+    return draw(
+        charts.bars(rows, "name", "partition"), f"Bars of the events by verdict, one for each of {len(rows)} partitions"
+    )
+
+
+def _group_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
+    rows, unit = document["ledger"]["groups"], document["ledger"]["unit"]
+    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
+        return None
+    named = [{**row, "short": _short(row["name"], [other["name"] for other in rows])} for row in rows]
+    return draw(
+        charts.bars(named, "short", unit), f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
+    )
+
+
+def _short(name: str, names: Sequence[str]) -> str:
+    """Return the name of a slice without its date, if all slices are of one day, and without seconds."""
+    if "T" not in name:
+        return name
+    date, time = name.split("T")
+    return time[:5] if len({other[:10] for other in names}) == 1 else f"{date[5:]} {time[:5]}"
+
+
+def _with_pictures(of_input: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
+    """Return the times of an input with its pictures and histograms drawn."""
+    return {
+        **of_input,
+        "title": f"Input {of_input['alias']}" if name_input else None,
+        "drawn": [_drawn(picture, draw) for picture in of_input["pictures"]],
+        "lateness_bars": _histogram(
+            of_input["lateness"],
+            "arrival less application time",
+            "Histogram of lateness",
+            of_input["late_seconds"],
+            "var(--late)",
+            of_input["early_seconds"],
+            draw,
+        ),
+        "disorder_bars": _histogram(
+            of_input["disorder"],
+            "time behind the largest so far",
+            "Histogram of disorder",
+            of_input["out_of_order_seconds"],
+            "var(--disorder)",
+            None,
+            draw,
+        ),
+    }
+
+
+def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
+    place = f"partition {picture['partition']}, slice {picture['slice_start']}"
+    if picture["key"] is not None:
+        place = f"{picture['key']} in {place}"
+    counts = picture["counts"]
+    verdicts = ", ".join(
+        f"{number(counts[name])} {text}" for name, (text, _) in charts.VERDICTS.items() if counts[name]
+    )
+    return {
+        "place": place[0].upper() + place[1:] if picture["key"] is None else place,
+        "events": judged(counts),
+        "duplicates": counts["DuplicateEvents"],
+        "verdicts": verdicts,
+        "picture": draw(
+            charts.watermark(picture),
+            f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
+        ),
+        **{name: picture[name] for name in ("sampled", "outside", "key", "one_watermark")},
+        "unseen": list(_unseen(picture)),
+    }
+
+
+def _unseen(picture: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentences about the bounds that are beyond the axis of a watermark picture."""
+    for name, side in (("late", "before"), ("early", "after")):
+        bound = picture[f"{name}_bound"]
+        if bound is not None and not charts.is_shown(picture, bound):
+            yield f"The {name} bound is outside the picture, {duration(abs(bound) / 1000)} {side} the arrival."
+
+
+def _histogram(
+    bins: Sequence[Mapping[str, Any]],
+    axis: str,
+    title: str,
+    tolerance: float | None,
+    color: str,
+    early: float | None,
+    draw: Draw,
+) -> "Markup | None":
+    """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
+    filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
+    if not filled:
+        return None
+    drawn = []
+    for bin_ in bins[filled[0] : filled[-1] + 1]:
+        beyond = tolerance is not None and bin_["above"] is not None and bin_["above"] >= tolerance
+        ahead = early is not None and bin_["up_to"] is not None and bin_["up_to"] <= -early
+        drawn.append(
+            {
+                "label": label(bin_),
+                "events": bin_["events"],
+                "color": color if beyond else "var(--early)" if ahead else "var(--on-time)",
+            }
+        )
+    total = sum(bin_["events"] for bin_ in bins)
+    text = "; ".join(f"{bin_['label']}: {share(bin_['events'], total)}" for bin_ in drawn if bin_["events"])
+    return draw(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")

@@ -1,0 +1,250 @@
+"""What a report is made from: run files, publications and tables, read for a run or for a range of slices."""
+
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from recapture.archive.manifest import Manifest
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import FormatError, RunError
+from recapture.execute import profiles
+from recapture.ordering.profile import PROFILE_SCHEMA
+from recapture.quality.metrics import OUTPUT_METRICS
+from recapture.run.slice_state import Standing, standing_of
+from recapture.run.slices import require_whole_slices, slice_length, slices_of
+from recapture.run.status import status
+from recapture.run.tables import metrics_key, tables_of
+from recapture.run_files.files import RunFiles
+from recapture.run_files.planned import PlannedRun, files_of
+from recapture.storage import in_parallel, open_container
+from recapture.table.files import read_slice_file
+from recapture.table.publications import Approval, Entry, Publications
+from recapture.time_model import ticks
+from recapture.time_model.metrics import COUNTS
+from recapture.time_model.slices import Slice
+
+NEWEST_SLICES = 31 * 24
+"""Number of the newest published slices that a report covers without a range."""
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """The run files of one run; what is missing is None or empty."""
+
+    files: RunFiles
+    manifest: Manifest | None
+    """Manifest; for a range, only that of the newest run."""
+    metrics: tuple[Mapping[str, Any], ...]
+    """Rows of metrics.json: one for each slice and partition of an input."""
+    audit: Mapping[str, Any] | None
+    profile: pa.Table
+    """Profile with `ordering.profile.PROFILE_SCHEMA`."""
+
+    @property
+    def id(self) -> str:
+        return self.files.id
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything that a report is made from."""
+
+    pipeline: Pipeline
+    slices: tuple[Slice, ...]
+    """Slices that the report covers, in order of time."""
+    runs: Mapping[str, RunSource]
+    """Runs that the slices hold, or the run that is reported; by id."""
+    run_of_slice: Mapping[str, str]
+    """Id of the run of each slice that has one, by slice_start."""
+    entries: Mapping[str, Entry]
+    """Entries of the slices in the publications, by slice_start."""
+    metrics: tuple[Mapping[str, Any], ...]
+    """Metrics of the slices, a row for each partition of an input; without run files, those of the metrics table.
+
+    A row lacks a metric that the version which ran the slice did not have.
+    """
+    rows: Mapping[tuple[str, str], int]
+    """Number of rows by the alias of the output and slice_start."""
+    single: RunSource | None
+    """The run that is reported; None for a range of published slices."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of the run that is reported."""
+    uncounted: frozenset[str] = frozenset()
+    """Published slices whose metrics are lost, by slice_start: neither run files nor the metrics table has them."""
+    standing: Standing | None = None
+    """How the slices of a range stand now; None for the report of a run."""
+    problems: tuple[Mapping[str, Any], ...] = ()
+    """What the tables hold otherwise than it is published for slices of a range, as `run.status` says it."""
+
+    @property
+    def start(self) -> int:
+        return self.slices[0].start
+
+    @property
+    def end(self) -> int:
+        return self.slices[-1].end
+
+    @property
+    def starts(self) -> list[str]:
+        """Return the starts of the slices as text."""
+        return list(map(_text, self.slices))
+
+    def approvals(self) -> dict[str, Approval]:
+        """Return the approvals of what the report covers, by slice_start."""
+        currents = {start: self.entries[start].current for start in self.starts}
+        return {
+            start: current.approval
+            for start, current in currents.items()
+            if current is not None and current.approval is not None and current.run == self.run_of_slice.get(start)
+        }
+
+    def profiles(self) -> pa.Table:
+        """Return the profiles of the slices that have one, with PROFILE_SCHEMA."""
+        tables = [PROFILE_SCHEMA.empty_table()]
+        for run in self.runs.values():
+            starts = [slice_.start for slice_ in self.slices if self.run_of_slice.get(_text(slice_)) == run.id]
+            tables.append(run.profile.filter(pc.is_in(run.profile["slice_start"], pa.array(starts, pa.int64()))))
+        return pa.concat_tables(tables)
+
+
+def of_run(run: PlannedRun, warnings: Sequence[str]) -> Source:
+    """Return the source of the report of one run, published or not. Raise RunError if it was not audited."""
+    source = _run_source(run.files, with_manifest=True)
+    if source.audit is None:
+        raise RunError(f"run {run.id} was not audited: start the run again from its plan")
+    starts = list(run.slices)
+    return Source(
+        pipeline=run.pipeline,
+        slices=tuple(run_slice.slice for run_slice in run.slices.values()),
+        runs={run.id: source},
+        run_of_slice=dict.fromkeys(starts, run.id),
+        entries=Publications(tables_of(run.pipeline).publications).entries(starts),
+        metrics=source.metrics,
+        rows={(file.output, file.slice_start): file.rows for file in run.files.staged()},
+        single=source,
+        warnings=tuple(warnings),
+    )
+
+
+def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> Source:
+    """Return the source of the report of the published slices of a range, or of the newest NEWEST_SLICES.
+
+    Raise DefinitionError if the range is not one of whole slices, and RunError if nothing of it is published.
+    """
+    tables = tables_of(pipeline)
+    publications = Publications(tables.publications)
+    slices = _range(pipeline, publications, start, end)
+    starts = list(map(_text, slices))
+    entries = publications.entries(starts)
+    run_of_slice = {slice_start: entry.run for slice_start, entry in entries.items() if entry.run is not None}
+    if not run_of_slice:
+        raise RunError(
+            f"nothing is published from {starts[0]} to {ticks.to_text(slices[-1].end)} in {tables.publications.url}: "
+            "choose a range that recapture status shows"
+        )
+    ids = list(dict.fromkeys(run_of_slice.values()))
+
+    def read(run: str) -> RunSource:
+        return _run_source(files_of(pipeline, run), with_manifest=run == ids[-1])
+
+    runs = dict(zip(ids, in_parallel(read, ids), strict=True))
+    by_run_and_slice: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for run, source in runs.items():
+        for row in source.metrics:
+            by_run_and_slice.setdefault((run, row["slice_start"]), []).append(row)
+    metrics: list[Mapping[str, Any]] = []
+    without_files: list[str] = []
+    for slice_start, run in run_of_slice.items():
+        rows = by_run_and_slice.get((run, slice_start), [])
+        metrics += rows
+        if not rows:
+            without_files.append(slice_start)
+    uncounted: set[str] = set()
+    from_tables = in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files)
+    for slice_start, of_slice in zip(without_files, from_tables, strict=True):
+        metrics += of_slice or ()
+        uncounted |= set() if of_slice is not None else {slice_start}
+    return Source(
+        pipeline=pipeline,
+        slices=tuple(slices),
+        runs=runs,
+        run_of_slice=run_of_slice,
+        entries=entries,
+        metrics=tuple(sorted(metrics, key=lambda row: row["slice_start"])),
+        rows={
+            (output.alias, slice_start): file.rows
+            for slice_start, entry in entries.items()
+            if entry.current is not None
+            for output in pipeline.outputs
+            if (file := entry.current.files.get(output.alias)) is not None
+        },
+        single=None,
+        uncounted=frozenset(uncounted),
+        standing=standing_of(pipeline),
+        problems=tuple(of for of in status(pipeline)["problems"] if not set(starts).isdisjoint(of["slices"])),
+    )
+
+
+def _range(pipeline: Pipeline, publications: Publications, start: datetime | None, end: datetime | None) -> list[Slice]:
+    if start is not None and end is not None:
+        require_whole_slices(pipeline, start, end)
+        return slices_of(pipeline, start, end)
+    published = [start for start, entry in publications.table.slices().items() if entry["run"] is not None]
+    if not published:
+        raise RunError(f"nothing is published in {publications.table.table.url}: run recapture backfill first")
+    length = slice_length(pipeline)
+    first, last = (ticks.from_datetime(datetime.fromisoformat(text)) for text in (published[0], published[-1]))
+    first = max(first, last - (NEWEST_SLICES - 1) * length)
+    return slices_of(pipeline, ticks.to_datetime(first), ticks.to_datetime(last + length))
+
+
+def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
+    """Return the run files of a run. A file that does not exist or has another format is missing."""
+
+    def read(file: str) -> Any:
+        try:
+            return files.find(file)
+        except FormatError:
+            return None
+
+    manifest = profile = None
+    with suppress(FormatError):
+        if with_manifest and files.container.read_current(files.name("manifest.json")) is not None:
+            manifest = files.manifest()
+    with suppress(FormatError):
+        profile = profiles.read(files)
+    return RunSource(
+        files=files,
+        manifest=manifest,
+        metrics=tuple(read("metrics.json") or ()),
+        audit=read("audit.json"),
+        profile=PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None),
+    )
+
+
+def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]] | None:
+    """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
+    output = pipeline.outputs[0]
+    file = None if entry.current is None else entry.current.files.get(metrics_key(output))
+    content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
+    if content is None:
+        return None
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for metric in pq.read_table(io.BytesIO(content)).to_pylist():
+        name, value = metric["metric"], metric["value"]
+        if name not in OUTPUT_METRICS:
+            row = rows.setdefault((metric["input"], metric["partition"]), {"slice_start": slice_start})
+            row |= {"input": metric["input"], "partition": metric["partition"]}
+            row[name] = int(value) if name in COUNTS and value is not None else value
+    return list(rows.values())
+
+
+def _text(slice_: Slice) -> str:
+    return ticks.to_text(slice_.start)

@@ -1,0 +1,83 @@
+"""Write reports: that of a run next to its run files, that of a range to a file."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.pages.picture import Draw, svg
+from recapture.run.plan import require_packages
+from recapture.run.summary import summary
+from recapture.run_files.planned import PlannedRun
+from recapture.time_model import ticks
+from recapture.tools.reports import sources
+from recapture.tools.reports.document import document
+from recapture.tools.reports.page import page
+
+PAGE = "report.html"
+"""Run file of the page of a run's report."""
+DOCUMENT = "report.json"
+"""Run file of the document of a run's report."""
+
+
+def write_run_report(run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> str:
+    """Write the report of an audited run to its run files, and return the address of the page.
+
+    `warnings` are shown in addition to those of the run. Raise RunError if a run file is missing.
+    """
+    source = sources.of_run(run, [*summary(run)["warnings"], *warnings])
+    content = document(source)
+    run.files.container.write(run.files.name(DOCUMENT), as_json(content))
+    run.files.container.write(run.files.name(PAGE), page(content, draw))
+    return f"{run.files.container.url}/{run.files.name(PAGE)}"
+
+
+def with_report(error: AuditError, run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> AuditError:
+    """Write the report of a run that its audit stopped, and return the error with the address of the page."""
+    try:
+        return AuditError(f"{error}; report: {write_run_report(run, warnings, draw)}")
+    except RunError as failure:
+        return AuditError(f"{error}; its report could not be written: {failure}")
+
+
+def write_range_report(
+    pipeline: Pipeline, start: datetime | None, end: datetime | None, file: Path | None
+) -> dict[str, Any]:
+    """Write the report of a range of published slices to a file, and its document next to it.
+
+    Return both files, the range and the verdict. Raise DefinitionError if the files cannot be written, or if a package
+    is not installed; other errors are those of `sources.of_range`.
+    """
+    require_packages()
+    content = document(sources.of_range(pipeline, start, end))
+    target = file or Path(f"{pipeline.name}-{_compact(content['from'])}-{_compact(content['to'])}.html")
+    beside = target.with_suffix(".json")
+    if beside == target:
+        raise DefinitionError(
+            f"{target} is the name of the document next to the page: give --out a name such as report.html"
+        )
+    for path, written in ((target, page(content)), (beside, as_json(content))):
+        try:
+            path.write_bytes(written)
+        except OSError as error:
+            raise DefinitionError(
+                f"{path} cannot be written ({error.strerror}): choose another file with --out"
+            ) from error
+    return {
+        "pipeline": pipeline.name,
+        "page": str(target),
+        "document": str(beside),
+        **{name: content[name] for name in ("from", "to", "verdict")},
+    }
+
+
+def as_json(content: Mapping[str, Any]) -> bytes:
+    """Return the document of a report as JSON in UTF-8."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _compact(text: str) -> str:
+    return ticks.to_compact_text(ticks.from_datetime(datetime.fromisoformat(text)))

@@ -1,0 +1,58 @@
+"""A run of a query with JavaScript functions."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from recapture.errors import PermanentError, RunError
+from recapture.execute.spark import compute as job
+from tests.worlds import TEN, World, at, backfill, body, published
+
+QUERY = """
+    SELECT udf.label(deviceId) AS device, COUNT(*) AS events, MAX(udf.fahrenheit(temperature)) AS warmest
+    INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY udf.label(deviceId), TumblingWindow(hour, 1)
+"""
+FUNCTIONS = {
+    "label": {"script": "label.js", "output_type": "nvarchar(max)", "argument_types": ["nvarchar(max)"]},
+    "fahrenheit": {"script": "fahrenheit.js", "output_type": "float", "argument_types": ["float"]},
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a-1", at(10), 10.0), body("a-2", at(11), 20.0)])
+    world.put("1", at(22), [body("b-1", at(20), 30.0)])
+    world.put("0", at(80))
+    world.put("1", at(80))
+    tmp_path.joinpath("label.js").write_text("function main(id) {\n  return id.split('-')[0].toUpperCase();\n}\n")
+    tmp_path.joinpath("fahrenheit.js").write_text("function main(c) { return c * 9 / 5 + 32; }")
+    return world
+
+
+def test_the_values_of_functions_are_published(spark: SparkSession, world: World) -> None:
+    backfill(spark, world.define(QUERY, functions=FUNCTIONS), TEN, at(60))
+    rows = sorted((row["device"], row["events"], row["warmest"]) for row in published(world.table))
+    assert rows == [("A", 2, 68.0), ("B", 1, 86.0)]
+
+
+def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing(
+    spark: SparkSession, world: World
+) -> None:
+    world.put("0", at(32), [body(None, at(30))], first=2)
+    with pytest.raises(RunError) as error:
+        backfill(spark, world.define(QUERY, functions=FUNCTIONS), TEN, at(60))
+    assert str(error.value) == (
+        "udf.label: TypeError: Cannot read properties of null (reading 'split') (line 2 of its script); "
+        "its arguments are (null)"
+    )
+    assert published(world.table) == []
+
+
+@pytest.mark.parametrize("name", ["udf.label", "uda.total", "ST_WITHIN", "CREATELINESTRING"])
+def test_an_error_that_a_function_raises_is_reported_without_spark_s_words(name: str) -> None:
+    text = f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {name}: it failed SQLSTATE: P0001"
+    error = job._error(PySparkException(message=text))
+    assert (type(error), str(error)) == (PermanentError, f"{name}: it failed")

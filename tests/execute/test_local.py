@@ -1,0 +1,174 @@
+"""A run without Spark: its processes end with it, and its failures are one line."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import active_children, forkserver
+from pathlib import Path
+
+import pytest
+
+from recapture.errors import RunError
+from recapture.execute.processes import compute as local
+from recapture.execute.processes.compute import compute, cores_of
+from recapture.execute.processes.workers import Workers, prepare, workers
+from recapture.run.plan import plan_run
+from tests.paths import ROOT
+from tests.worlds import TEN, World, at, published, steady
+
+SECONDS = 60
+
+
+@pytest.fixture
+def processes() -> Iterator[Workers]:
+    """One process, which a failure kills."""
+    with workers(1) as started:
+        yield started
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return steady(tmp_path, hours=1, partitions=2)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[2,4]", 2),
+        ("local[0]", None),
+        ("local-cluster[2,1,1024]", None),
+        ("spark://host:7077", None),
+        ("yarn", None),
+    ],
+)
+def test_a_master_on_this_machine_has_cores(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(local, "_QUOTA", limit)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8), raising=False)
+    for text, cores in {"150000 100000\n": 2, "20000 100000\n": 1, "max 100000\n": 8}.items():
+        limit.write_text(text)
+        assert cores_of("local[*]") == cores
+
+
+def test_the_progress_reaches_the_number_of_tasks_and_slices(processes: Workers, world: World, tmp_path: Path) -> None:
+    seen = []
+    run = plan_run(world.define(), TEN, at(60))
+    compute(processes, run, tmp_path, lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert published(world.table) == [], "staged is not published"
+
+
+def test_a_damaged_blob_stops_the_run_with_one_line(processes: Workers, world: World, tmp_path: Path) -> None:
+    blob = sorted(world.capture.rglob("*.avro"))[20]
+    pipeline, modified = world.define(), blob.stat().st_mtime
+    blob.write_bytes(blob.read_bytes()[:-20])
+    os.utime(blob, (modified, modified))
+    with pytest.raises(RunError, match=r"^blob \S+ is damaged: .*$") as error:
+        compute(processes, plan_run(pipeline, TEN, at(60)), tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world: World, tmp_path: Path) -> None:
+    run = plan_run(world.define(), TEN, at(60))
+    with pytest.raises(RunError, match=r"^a worker failed: FileNotFoundError: .*absent"):
+        compute(processes, run, tmp_path / "absent")
+
+
+def test_the_end_of_a_worker_stops_the_run_and_says_what_to_do(world: World, tmp_path: Path) -> None:
+    run = plan_run(world.define(), TEN, at(60))
+    others = set(active_children())
+    with workers(1) as started:
+
+        def kill(done: int, total: int) -> None:
+            (worker,) = set(active_children()) - others
+            worker.kill()
+            worker.join()
+
+        with pytest.raises(
+            RunError, match="a worker ended suddenly: if the machine had no memory left, backfill fewer"
+        ):
+            compute(started, run, tmp_path, kill)
+
+
+def test_the_end_of_the_fork_server_while_workers_start_is_one_line() -> None:
+    prepare()
+    server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    os.kill(server, signal.SIGSTOP)
+    killer = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
+    killer.start()
+    started = workers(2)
+    with pytest.raises(RunError, match=r"^the workers could not be started, because the process that forks them ended"):
+        started.__enter__()
+    killer.join()
+    with workers(1):
+        """The next workers are forked from another server."""
+
+
+def test_the_processes_end_with_the_context_even_if_they_are_busy() -> None:
+    others = set(active_children())
+    began = time.monotonic()
+    with workers(1) as started:
+        started.pool.submit(time.sleep, 10 * SECONDS)
+    assert set(active_children()) == others
+    assert time.monotonic() - began < SECONDS
+
+
+BUSY = """
+import signal
+import threading
+import time
+from multiprocessing import active_children, forkserver
+from recapture.execute.processes.workers import workers
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    with workers(2) as started:
+        started.pool.submit(abs, 1).result()
+        print(*(child.pid for child in active_children()), flush=True)
+        started.pool.submit(time.sleep, 600).result()
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"),
+    [
+        (lambda pid: os.kill(pid, signal.SIGKILL), -signal.SIGKILL, 0),
+        (lambda pid: os.killpg(pid, signal.SIGINT), -signal.SIGINT, 1),
+    ],
+    ids=["killed", "Ctrl-C"],
+)
+def test_the_processes_end_when_the_command_does(
+    tmp_path: Path, stop: Callable[[int], None], code: int, said: int
+) -> None:
+    """A Ctrl-C reaches all processes of a terminal, but only the command prints something."""
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY)
+    running = subprocess.Popen(
+        [sys.executable, script],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    pids = [int(pid) for pid in running.stdout.readline().split()]
+    assert len(pids) == 2
+    stop(running.pid)
+    _, errors = running.communicate(timeout=SECONDS)
+    assert running.returncode == code
+    assert errors.count("Traceback") == said
+    deadline = time.monotonic() + SECONDS
+    while any(Path("/proc", str(pid)).exists() for pid in pids):
+        assert time.monotonic() < deadline, "the processes are still there"
+        time.sleep(0.05)

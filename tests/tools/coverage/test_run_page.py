@@ -1,0 +1,60 @@
+"""The page of a run: its report, or what the other run files say until there is one."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recapture.run_files.files import RunFiles
+from recapture.storage import open_container
+from recapture.tools.coverage.run_page import run_page
+
+RUN = "20260301T060000Z-20260301T080000Z-0123456789ab"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> RunFiles:
+    return RunFiles(open_container(tmp_path.as_uri()), RUN)
+
+
+def text(files: RunFiles) -> str:
+    return run_page(files, "telemetry", "/recapture").decode()
+
+
+def audited(files: RunFiles, verdict: str, **more: Any) -> None:
+    files.write("audit.json", {"verdict": verdict, "reason": "too <b>warm</b>", "text": "FAILED", **more})
+
+
+def test_a_run_that_was_not_audited_leads_to_its_slices_and_its_manifest(files: RunFiles) -> None:
+    page = text(files)
+    assert "The run has not been audited yet." in page
+    assert "/recapture/telemetry/?from=2026-03-01T06%3A00%3A00Z&amp;to=2026-03-01T08%3A00%3A00Z#chosen" in page
+    assert f"/recapture/telemetry/runs/{RUN}/manifest.json" in page
+
+
+def test_without_a_report_the_verdict_and_its_reason_are_shown_as_text(files: RunFiles) -> None:
+    audited(files, "failed")
+    page = text(files)
+    assert "The audit stopped the run: it published nothing." in page
+    assert "too &lt;b&gt;warm&lt;/b&gt;" in page
+    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
+    content = files.container.read_current(files.name("audit.json"))
+    assert content is not None
+    files.write("approval.json", approval | {"audit": hashlib.sha256(content).hexdigest()})
+    assert "Ada approved the run at 2026-03-02T08:00:00Z: known" in text(files)
+
+
+def test_an_approval_of_an_earlier_audit_is_not_shown(files: RunFiles) -> None:
+    audited(files, "failed")
+    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
+    files.write("approval.json", approval | {"audit": "digest of an earlier audit"})
+    assert "approved" not in text(files)
+
+
+def test_a_report_is_framed_so_that_it_can_run_no_script(files: RunFiles) -> None:
+    audited(files, "passed")
+    files.container.write(files.name("report.html"), b"<h1>report</h1>")
+    page = text(files)
+    assert f'src="/recapture/telemetry/runs/{RUN}/report.html" sandbox="allow-downloads"' in page
+    assert "The run passed its audit." not in page, "the report says it"

@@ -1,0 +1,180 @@
+"""The states of slices, from publications, blocked runs, changed blobs and the progress of Capture."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recapture.run.blocks import Block, blocked_slices
+from recapture.run.changed import Changes
+from recapture.run.slice_state import Findings, State
+from recapture.time_model import ticks
+from recapture.tools.coverage.activity import Activity, DagRun, RunState
+from recapture.tools.coverage.states import slice_states
+
+HOUR = ticks.from_seconds(3600)
+NINE, TEN, ELEVEN, TWELVE = (f"2024-03-01T{hour:02}:00:00Z" for hour in range(9, 13))
+SIX_PM = datetime(2024, 3, 1, 18, tzinfo=UTC)
+
+
+def at(text: str) -> int:
+    return ticks.from_datetime(ticks.parse_utc(text))
+
+
+def entry(run: str | None = "first", quality: str | None = "passed", taken_back: str | None = None) -> dict[str, Any]:
+    published = None if run is None else "2024-03-01T15:00:00Z"
+    return {"run": run, "quality": quality, "published": published, "taken_back": taken_back}
+
+
+def states(
+    entries: dict[str, Any], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
+) -> list[str]:
+    """Return the hour and the state of each slice."""
+    found = slice_states(
+        entries,
+        Findings(kinds.get("blocked", {}), Changes(kinds.get("changed", {})), kinds.get("outdated", {})),
+        at(end),
+        HOUR,
+        None if incomplete_from is None else at(incomplete_from),
+        kinds.get("activity", Activity()),
+    )
+    return [f"{ticks.to_text(state.start)[11:13]} {state.state}" for state in found]
+
+
+def blocked(entries: dict[str, Any], *blocks: Block) -> dict[str, str]:
+    return blocked_slices(entries, blocks, HOUR)
+
+
+def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Block:
+    return Block(run, at(start), at(end), when)
+
+
+def test_nothing_is_known_before_the_first_publication() -> None:
+    assert states({}) == []
+
+
+@pytest.mark.parametrize(
+    ("quality", "state"),
+    [
+        ("passed", State.PUBLISHED),
+        ("passed with warnings", State.WARNINGS),
+        ("approved", State.APPROVED),
+    ],
+)
+def test_a_published_slice_has_the_verdict_of_its_audit(quality: str, state: State) -> None:
+    assert states({ELEVEN: entry(quality=quality)}) == [f"11 {state}"]
+
+
+def test_a_slice_between_the_first_publication_and_now_is_missing_if_nothing_is_published() -> None:
+    assert states({NINE: entry(), TEN: entry(None, None, "first")}) == ["09 published", "10 missing", "11 missing"]
+
+
+def test_a_slice_is_not_missing_before_capture_is_complete() -> None:
+    assert states({NINE: entry()}, incomplete_from=ELEVEN) == ["09 published", "10 missing", "11 capture incomplete"]
+
+
+def test_a_slice_that_has_not_ended_has_no_state() -> None:
+    assert states({NINE: entry(), ELEVEN: entry()}, end=TEN) == ["09 published"]
+
+
+def test_a_slice_is_stale_as_long_as_it_holds_the_run_whose_blobs_changed() -> None:
+    entries = {NINE: entry("first"), TEN: entry("second"), ELEVEN: entry(None, None)}
+    changed = {NINE: "first", TEN: "first", ELEVEN: "first"}
+    assert states(entries, changed=changed) == ["09 stale", "10 published", "11 missing"]
+
+
+def test_a_blocked_slice_was_perhaps_never_published() -> None:
+    assert states({TEN: entry()}, blocked={NINE: "second", TEN: "second"}, end=ELEVEN) == ["09 blocked", "10 blocked"]
+
+
+def test_a_run_that_its_audit_stopped_blocks_all_its_slices_and_no_other() -> None:
+    assert blocked({}, block("second", TEN, TWELVE)) == {TEN: "second", ELEVEN: "second"}
+
+
+def test_a_later_publication_unblocks_a_slice_and_an_earlier_one_does_not() -> None:
+    early = block("second", NINE, ELEVEN, datetime(2024, 3, 1, 14, tzinfo=UTC))
+    late = block("third", NINE, TEN, SIX_PM)
+    entries = {NINE: entry(), TEN: entry()}
+    assert blocked(entries, early) == {}
+    assert blocked(entries, early, late) == {NINE: "third"}
+
+
+def test_a_run_that_was_approved_or_rolled_back_does_not_block() -> None:
+    entries = {NINE: entry("second", "approved"), TEN: entry(None, None, "second"), ELEVEN: entry()}
+    assert blocked(entries, block("second", NINE, TWELVE)) == {ELEVEN: "second"}
+
+
+BEGAN = "2024-03-01T16:00:00Z"
+"""Time at which the DAG runs begin: after the publications."""
+
+
+def dag_run(state: RunState, start: str = TEN, end: str = ELEVEN, began: str = BEGAN, **more: Any) -> DagRun:
+    return DagRun(f"run {began}", state, at(start), at(end), at(began), **more)
+
+
+def active(*runs: DagRun, start: str | None = NINE, is_paused: bool = False) -> Activity:
+    return Activity(runs, None if start is None else at(start), is_paused)
+
+
+def test_a_slice_is_running_or_queued_while_a_dag_run_of_it_is() -> None:
+    runs = dag_run(RunState.RUNNING), dag_run(RunState.QUEUED, ELEVEN, TWELVE)
+    assert states({NINE: entry()}, activity=active(*runs)) == ["09 published", "10 running", "11 queued"]
+
+
+def test_running_slices_are_shown_before_anything_is_published() -> None:
+    activity = active(dag_run(RunState.RUNNING), start=None)
+    assert states({}, end=ELEVEN, activity=activity) == ["10 running"]
+
+
+def test_a_slice_of_the_schedule_without_a_dag_run_is_queued() -> None:
+    assert states({}, activity=active(start=TEN)) == ["10 queued", "11 queued"]
+
+
+def test_a_slice_that_no_run_will_compute_is_missing() -> None:
+    """It is before the beginning of the schedule, or its run has ended."""
+    assert states({NINE: entry()}, activity=active(start=ELEVEN)) == ["09 published", "10 missing", "11 queued"]
+    rolled_back = {NINE: entry(), TEN: entry(None, None, "first")}
+    activity = active(dag_run(RunState.SUCCESS))
+    assert states(rolled_back, end=ELEVEN, activity=activity) == ["09 published", "10 missing"]
+
+
+def test_while_the_dag_is_paused_no_slice_is_queued() -> None:
+    activity = active(dag_run(RunState.QUEUED), is_paused=True)
+    assert states({NINE: entry()}, activity=activity) == ["09 published", "10 paused", "11 paused"]
+    running = active(dag_run(RunState.RUNNING), start=None, is_paused=True)
+    assert states({NINE: entry()}, end=ELEVEN, activity=running) == ["09 published", "10 running"]
+
+
+def test_a_slice_whose_dag_run_waits_for_capture_is_not_complete() -> None:
+    activity = active(dag_run(RunState.RUNNING, ELEVEN, TWELVE))
+    found = states({NINE: entry(), TEN: entry()}, incomplete_from=ELEVEN, activity=activity)
+    assert found == ["09 published", "10 published", "11 capture incomplete"]
+
+
+def test_a_slice_has_failed_if_its_last_dag_run_did_and_nothing_was_published_since() -> None:
+    failed = dag_run(RunState.FAILED, NINE, ELEVEN)
+    assert states({}, end=ELEVEN, activity=active(failed)) == ["09 failed", "10 failed"]
+    assert states({NINE: entry(), TEN: entry()}, end=ELEVEN, activity=active(failed)) == ["09 failed", "10 failed"]
+    before = dag_run(RunState.FAILED, NINE, ELEVEN, "2024-03-01T14:00:00Z")
+    assert states({NINE: entry(), TEN: entry()}, end=ELEVEN, activity=active(before)) == [
+        "09 published",
+        "10 published",
+    ]
+    repaired = active(failed, dag_run(RunState.SUCCESS, TEN, ELEVEN, "2024-03-01T17:00:00Z"))
+    assert states({NINE: entry(), TEN: entry()}, end=ELEVEN, activity=repaired) == ["09 failed", "10 published"]
+
+
+def test_a_blocked_slice_is_running_again_or_awaits_a_decision_or_stays_blocked() -> None:
+    stopped = {TEN: "second"}
+    for run, state in (
+        (dag_run(RunState.FAILED), "blocked"),
+        (dag_run(RunState.RUNNING), "running"),
+        (dag_run(RunState.RUNNING, awaits_decision=True), "awaiting a decision"),
+    ):
+        assert states({TEN: entry()}, end=ELEVEN, blocked=stopped, activity=active(run, start=None)) == [f"10 {state}"]
+
+
+def test_a_published_slice_keeps_its_state_while_it_is_computed_again() -> None:
+    activity = active(dag_run(RunState.RUNNING))
+    assert states({TEN: entry()}, end=ELEVEN, activity=activity)[-1] == "10 published"
+    assert states({TEN: entry()}, end=ELEVEN, changed={TEN: "first"}, activity=activity)[-1] == "10 running"

@@ -1,0 +1,138 @@
+"""Reports of slices that a version of Recapture ran which did not have one of the metrics."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from markupsafe import Markup
+
+from recapture import cli
+from recapture.definition.pipeline import load
+from recapture.quality.metrics import PARTITION_METRICS, by_slice, combine
+from recapture.storage import Container
+from recapture.table.files import parquet
+from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY, total
+from recapture.tools.reports import sources
+from recapture.tools.reports.document import document
+from recapture.tools.reports.page import page
+from tests.worlds import COUNTS as QUERY
+from tests.worlds import World, at, body, run_file
+
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """An hour that is published, with an event of nearly every verdict and a fraction of a second in its watermark."""
+    world = World(tmp_path_factory.mktemp("older"))
+    world.put("0", at(12), [body("a", at(9.1239)), body("a", at(2)), body("b", None), b"no JSON", body("a", at(30))])
+    world.put("0", at(13), [body("b", at(8))], 20)
+    world.put("0", at(90), [], 21)
+    world.define(QUERY, eventsOutOfOrderMaxDelayInSeconds=1)
+    assert cli.main(["backfill", str(world.file), *HOUR, "--json"]) == 0
+    return world
+
+
+def drawn(*_: object) -> Markup:
+    return Markup("")
+
+
+@pytest.fixture(scope="module")
+def totals(world: World) -> dict[str, int | None]:
+    """The totals of the report."""
+    return dict(document(sources.of_range(load(world.file), None, None))["ledger"]["totals"])
+
+
+def copied(world: World, home: Path) -> World:
+    """Return a copy of the world, whose tables are its own."""
+    copy = World(home / "copy")
+    shutil.copytree(world.home, copy.home)
+    return copy
+
+
+Forget = Callable[[World, pytest.MonkeyPatch, str], None]
+
+
+def forget_in_run_files(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
+    """Leave the metric out of the run's metrics, as a version without it would have done."""
+    [path] = world.table.glob("_recapture/*/metrics.json")
+    written = json.loads(path.read_bytes())
+    for row in written["content"]:
+        row.pop(metric, None)
+    path.write_text(json.dumps(written))
+
+
+def forget_in_table(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
+    """Leave the metric out of what the metrics table holds. Its files are as they were: their names tell a change."""
+
+    def without_metric(container: Container, path: str) -> bytes:
+        content = container.read_current(path)
+        assert content is not None
+        table = pq.read_table(io.BytesIO(content))
+        return parquet(table.filter(pc.not_equal(table["metric"], metric)))
+
+    shutil.rmtree(world.table / "_recapture")
+    patch.setattr(sources, "read_slice_file", without_metric)
+
+
+@pytest.mark.parametrize("forget", [forget_in_run_files, forget_in_table])
+@pytest.mark.parametrize("metric", PARTITION_METRICS)
+def test_a_metric_that_a_version_did_not_count_is_unknown_in_the_report_and_not_0(
+    world: World,
+    totals: dict[str, int | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    metric: str,
+    forget: Forget,
+) -> None:
+    older = copied(world, tmp_path)
+    forget(older, monkeypatch, metric)
+    content = document(sources.of_range(load(older.file), None, None))
+    assert content["ledger"]["totals"] == totals | ({metric: None} if metric in totals else {})
+    html = page(content, drawn).decode()
+    assert ("An en dash stands for what was not counted" in html) == (metric in COUNTS and metric in totals)
+
+
+def test_counts_of_a_slice_whose_metrics_are_lost_are_unknown_and_not_0(world: World, tmp_path: Path) -> None:
+    copy = copied(world, tmp_path)
+    shutil.rmtree(copy.table / "_recapture")
+    for path in copy.table.with_name("table_metrics").rglob("*.parquet"):
+        path.unlink()
+    content = document(sources.of_range(load(copy.file), None, None))
+    assert content["ledger"]["totals"]["InputEvents"] is None
+    assert content["ledger"]["groups"][0]["InputEvents"] is None
+    assert content["verdict"]["events"] == "The events that arrived were not counted."
+
+
+def test_a_total_of_counts_of_which_one_is_unknown_is_unknown() -> None:
+    assert total([1, 2]) == 3
+    assert total([]) == 0
+    assert total([1, None]) is None
+
+
+def test_slices_and_partitions_without_a_metric_are_combined(world: World) -> None:
+    [run] = (path.name for path in (world.table / "_recapture").iterdir() if path.is_dir() and "-" in path.name)
+    rows = run_file(world.table, run, "metrics.json")
+    for row in rows:
+        del row["DuplicateEvents"], row[WATERMARK]
+    assert combine(rows)["DuplicateEvents"] is None
+    [of_slice] = by_slice(rows).values()
+    assert of_slice["DuplicateEvents"] is None
+    assert of_slice["InputEvents"] == 6
+
+
+def test_times_of_the_metrics_table_keep_their_fractions(world: World, tmp_path: Path) -> None:
+    copy = copied(world, tmp_path)
+    pipeline = load(copy.file)
+    [from_run_files] = sources.of_range(pipeline, None, None).metrics
+    shutil.rmtree(copy.table / "_recapture")
+    [from_table] = sources.of_range(pipeline, None, None).metrics
+    assert from_run_files[WATERMARK] % 1 != 0
+    assert {name: from_table[name] for name in (WATERMARK, WATERMARK_DELAY)} == {
+        name: from_run_files[name] for name in (WATERMARK, WATERMARK_DELAY)
+    }
