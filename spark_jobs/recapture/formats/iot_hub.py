@@ -19,6 +19,8 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro import decode
 from recapture.formats.avro_framing import MAGIC, Record, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
+from recapture.formats.bodies import BodyDecoder
+from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
@@ -86,7 +88,7 @@ class IotHubInput(AvroInput):
         return (self.iot_hub,)
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return IotHubReader(self.limits)
+        return IotHubReader(self.limits, self.decoder)
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ class IotHubReader:
     """A `Reader` of the messages that IoT Hub routes; they have no sequence number and keep their order."""
 
     limits: Limits = DEFAULT
+    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
     numbered = False
-    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
