@@ -429,7 +429,7 @@ def _compute_and_audit(
 
     from rich.progress import Progress
 
-    from recapture.execute.processes.compute import cores_of
+    from recapture.execute.engine import Engine, cores_of, engine_of
     from recapture.execute.processes.workers import workers
     from recapture.run.audit import audit
     from recapture.run.leftovers import remove_leftovers, scratch_name
@@ -438,7 +438,8 @@ def _compute_and_audit(
     from recapture.storage.scratch import scratch_folder
     from recapture.tools.reports.write import with_report
 
-    cores = None if pipeline.query.needs_spark else cores_of(arguments.master)
+    engine = engine_of(pipeline.query.needs_spark, arguments.master)
+    cores = cores_of(arguments.master) if engine is Engine.PROCESSES else None
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
     with progress_bar:
         step = progress_bar.add_task("plan", total=None)

@@ -16,8 +16,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import MAGIC, Record, has_block
+from recapture.formats.avro import MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.bodies import BodyDecoder
 from recapture.formats.body_formats import DECODERS, BodyFormat
