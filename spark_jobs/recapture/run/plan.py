@@ -75,7 +75,7 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     """
     file, files = Path(name), files_of(pipeline, name)
     if not file.is_file() and (not name or "/" in name):
-        raise RunError(f"{name or 'an empty text'} is not a file: give the file of a manifest, or the name of a run")
+        raise RunError(f"{name or 'an empty string'} is not a file: give the file of a manifest, or the name of a run")
     try:
         content = file.read_bytes() if file.is_file() else files.container.read_current(files.name("manifest.json"))
     except OSError as error:
