@@ -22,7 +22,6 @@ from rich.markup import escape
 
 from recapture import __version__, printing
 from recapture.errors import (
-    AuditError,
     ClosedOutputError,
     DefinitionError,
     InterruptedRunError,
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from recapture.archive.manifest import Manifest
     from recapture.definition.pipeline import Pipeline
     from recapture.execute.processes.workers import Workers
+    from recapture.run_files.computed import Computed
+    from recapture.run_files.contents import Audited, Outcome
     from recapture.run_files.planned import PlannedRun
     from recapture.tools.reports.drawing import Drawing
 
@@ -408,12 +409,12 @@ def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
     require_packages()
     with drawing_process() as drawing:
         try:
-            run, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
+            run, computed, audited, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
         try:
-            publish(run, take_over=arguments.take_over)
-            return _write_report(run, warnings, arguments, drawing)
+            outcome = publish(run, computed, audited, take_over=arguments.take_over)
+            return _write_report(run, computed, audited, outcome, warnings, arguments, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError(
                 f"interrupted while run {run.id} was being published or reported: "
@@ -423,15 +424,15 @@ def _backfill(pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console
 
 def _compute_and_audit(
     pipeline: Pipeline, arguments: _BackfillArguments, stderr: Console, drawing: Drawing
-) -> tuple[PlannedRun, list[str]]:
-    """Plan, compute and audit a run; return it, and warnings about its plan."""
+) -> tuple[PlannedRun, Computed, Audited, list[str]]:
+    """Plan, compute and audit a run; return it, what it computed, its audit, and warnings about its plan."""
     from concurrent.futures import ThreadPoolExecutor
 
     from rich.progress import Progress
 
     from recapture.execute.processes.compute import cores_of
     from recapture.execute.processes.workers import workers
-    from recapture.run.audit import audit
+    from recapture.run.audit import audit, stopped
     from recapture.run.leftovers import remove_leftovers, scratch_name
     from recapture.run.plan import begin_run, require_auditable
     from recapture.run.suites import parse_parameters
@@ -457,15 +458,14 @@ def _compute_and_audit(
         ):
             auditable = meanwhile.submit(require_auditable, pipeline, parameters)
             if processes is None:
-                _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
+                computed = _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
             else:
-                _compute_here(run, processes, scratch, auditable, progress_bar, step)
+                computed = _compute_here(run, processes, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
-        try:
-            audit(run, parameters, accept_loss=arguments.accept_loss)
-        except AuditError as error:
-            raise with_report(error, run, warnings, drawing.svg) from None
-    return run, warnings
+        audited = audit(run, computed, parameters, accept_loss=arguments.accept_loss)
+        if error := stopped(run, computed, audited):
+            raise with_report(error, run, computed, audited, warnings, drawing.svg)
+    return run, computed, audited, warnings
 
 
 def _compute_here(
@@ -475,7 +475,7 @@ def _compute_here(
     auditable: Future[None],
     progress_bar: Progress,
     step: TaskID,
-) -> None:
+) -> Computed:
     from recapture.execute.processes.compute import compute
 
     def watch(done: int, total: int) -> None:
@@ -483,8 +483,9 @@ def _compute_here(
             auditable.result()
         progress_bar.update(step, total=total, completed=done)
 
-    compute(processes, run, scratch, watch)
+    computed = compute(processes, run, scratch, watch)
     auditable.result()
+    return computed
 
 
 def _compute_with_spark(
@@ -494,7 +495,7 @@ def _compute_with_spark(
     auditable: Future[None],
     progress_bar: Progress,
     step: TaskID,
-) -> None:
+) -> Computed:
     from recapture.execute.spark.compute import compute
     from recapture.execute.spark.session import spark_session
 
@@ -505,23 +506,29 @@ def _compute_with_spark(
         printing.show_tasks(spark, progress_bar, step),
     ):
         auditable.result()
-        compute(spark, run)
+        return compute(spark, run)
 
 
 def _write_report(
-    run: PlannedRun, warnings: list[str], arguments: _BackfillArguments, drawing: Drawing
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    outcome: Outcome,
+    warnings: list[str],
+    arguments: _BackfillArguments,
+    drawing: Drawing,
 ) -> dict[str, Any]:
     """Write the report of a published run, and print and return its summary. Raise UnfinishedError if that fails."""
     from recapture.run.summary import summary
     from recapture.tools.reports.write import write_run_report
 
     try:
-        result = summary(run)
+        result = summary(run, computed, audited, outcome)
         result["warnings"] += warnings
-        result["report"] = write_run_report(run, warnings, drawing.svg)
+        result["report"] = write_run_report(run, computed, audited, result["warnings"], drawing.svg)
         if not arguments.json:
             out = printing.console()
-            printing.print_staged_rows(out, run, result)
+            printing.print_staged_rows(out, run, computed, result)
             printing.print_run(out, result)
     except Exception as error:
         said = str(error) if isinstance(error, RecaptureError) else f"{type(error).__name__}: {error}"
