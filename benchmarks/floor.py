@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from recapture.definition.pipeline import load
-from recapture.formats.avro_framing import walk
+from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import DEFAULT, inflated
 from recapture.model import TYPES, time_fields
@@ -85,7 +85,7 @@ def _parsing(query: CompiledQuery) -> str:
 
 def _inflate(blob: Path) -> int:
     content = blob.read_bytes()
-    framing = walk(blob.name, content, EVENT_DATA)
+    framing = read_framing(blob.name, content, EVENT_DATA)
     blocks = [memoryview(content)[block] for block in framing.blocks]
     for _ in inflated(blob.name, blocks, DEFAULT) if framing.codec == "deflate" else ():
         pass

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture import cli
+from recapture.commands import backfill as command
 from recapture.errors import RunError
 from recapture.run import audit as audit_stage
-from recapture.run import summary as summary_stage
 from recapture.run.plan import plan_run
 from recapture.run.status import status
 from recapture.run_files.computed import Computed
@@ -44,7 +44,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         computed = compute(spark, run)
         return run, computed, audit_stage.audit(run, computed), []
 
-    monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
+    monkeypatch.setattr(command, "_compute_and_audit", compute_and_audit)
     return world
 
 
@@ -92,7 +92,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_stage, "summary", interrupt)
+    monkeypatch.setattr(command, "summary", interrupt)
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
@@ -108,7 +108,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
     def fail(*arguments: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr({"audit": audit_stage, "summary": summary_stage}[stage], stage, fail)
+    monkeypatch.setattr({"audit": audit_stage, "summary": command}[stage], stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)

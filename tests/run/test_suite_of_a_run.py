@@ -92,7 +92,7 @@ def test_a_number_for_a_text_stays_a_text(world: World) -> None:
     assert load_suites(pipeline, {"device": "7"})["aggregates"].parameters == {"device": "7"}
 
 
-@pytest.mark.parametrize(("value", "reason"), [(True, "should be a number or a text"), ([1], "should be a number")])
+@pytest.mark.parametrize(("value", "reason"), [(True, "should be a number or a string"), ([1], "should be a number")])
 def test_a_parameter_is_a_number_or_a_text(world: World, value: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=rf"quality\.parameters\.warmest.*{reason}"):
         define(world, WARMEST, warmest=value)

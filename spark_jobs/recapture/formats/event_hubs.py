@@ -14,8 +14,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import Record, has_block
+from recapture.formats.avro import Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader

@@ -16,8 +16,7 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import MAGIC, Record, has_block
+from recapture.formats.avro import MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of

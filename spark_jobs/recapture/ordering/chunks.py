@@ -33,7 +33,7 @@ from recapture.storage import Blob, Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
-"""Least number of events in a chunk that has less than CHUNK_BYTES; the last one may be smaller.
+"""Minimum events per chunk, unless CHUNK_BYTES is reached first or the input ends.
 
 Small blobs share a chunk, because each call has a fixed cost. A chunk has less than twice as many events.
 """

@@ -75,7 +75,7 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     """
     file, files = Path(name), files_of(pipeline, name)
     if not file.is_file() and (not name or "/" in name):
-        raise RunError(f"{name or 'an empty text'} is not a file: give the file of a manifest, or the name of a run")
+        raise RunError(f"{name or 'an empty string'} is not a file: give the file of a manifest, or the name of a run")
     try:
         manifest = manifests.from_json(file.read_bytes()) if file.is_file() else files.find_manifest()
     except OSError as error:

@@ -1,8 +1,6 @@
 """Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none."""
 
 import itertools
-import os
-import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,26 +16,6 @@ from recapture.run_files.planned import PlannedRun
 from recapture.run_files.staged import StagedSlice
 
 T = TypeVar("T")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""File in which Linux keeps the limit of a container: microseconds of CPU and of time, or `max`."""
-
-
-def cores_of(master: str) -> int | None:
-    """Return the number of cores that a Spark master stands for; None if it is not on this machine: local[4] => 4"""
-    local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
-    if local is None:
-        return None
-    return _cores() if local[1] == "*" else int(local[1] or 1)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use, which a container may limit."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = _QUOTA.read_text().split()
-        return min(cores, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # without a limit, or not on Linux
-        return cores
 
 
 def compute(
