@@ -19,6 +19,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
+from recapture.run_files.computed import read_computed
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
 from tests.cases.case import Case, Row, is_time, parse, table
@@ -108,10 +109,10 @@ def write_blobs(capture: Path, alias: str, rows: list[Row], end: datetime) -> No
 
 def require_rows(run: PlannedRun, case: Case) -> None:
     """Fail unless the staged rows are the expected ones. The message has them as a case writes them."""
-    staged = run.files.read("staged.json")
+    computed = read_computed(run.files)
     for output in run.pipeline.outputs:
         home = Path(output.table.removeprefix("file://"))
-        files = [home / file["path"] for file in staged if file["output"] == output.alias]
+        files = [home / file.path for file in computed.staged_of(output.alias)]
         columns = run.pipeline.compiled(output).columns
         rows = [
             {column.name: of_type(row[column.name], column.type) for column in columns}

@@ -11,6 +11,9 @@ from recapture.errors import RunError
 from recapture.run import audit as audit_stage
 from recapture.run.plan import plan_run
 from recapture.run.status import status
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import OUTCOME, Audited
+from recapture.run_files.json_file import JsonFile
 from recapture.run_files.planned import PlannedRun
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
@@ -34,13 +37,12 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, list[str]]:
+    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, Computed, Audited, list[str]]:
         from recapture.execute.spark.compute import compute
 
         run = plan_run(pipeline, arguments.start, arguments.end)
-        compute(spark, run)
-        audit_stage.audit(run)
-        return run, []
+        computed = compute(spark, run)
+        return run, computed, audit_stage.audit(run, computed), []
 
     monkeypatch.setattr(command, "_compute_and_audit", compute_and_audit)
     return world
@@ -120,10 +122,10 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
 
     write = RunFiles.write
 
-    def full(files: RunFiles, file: str, value: Any) -> None:
-        if file == "outcome.json":
+    def full(files: RunFiles, file: JsonFile[Any], content: Any) -> Any:
+        if file is OUTCOME:
             raise RunError("cannot write outcome.json: No space left on device")
-        write(files, file, value)
+        return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
     code, line = outcome_of(capsys, world, "backfill")

@@ -16,12 +16,12 @@ from recapture.archive import changes
 from recapture.archive.manifest import Manifest
 from recapture.commands.arguments import PipelineArguments
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.execute.engine import Engine, cores_of, engine_of
 from recapture.execute.processes import compute as in_processes
 from recapture.execute.processes.workers import Workers, workers
 from recapture.process import log
-from recapture.run.audit import audit
+from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers, scratch_name
 from recapture.run.plan import (
     begin_run,
@@ -35,6 +35,8 @@ from recapture.run.plan import (
 from recapture.run.publish import publish
 from recapture.run.suites import parse_parameters
 from recapture.run.summary import summary
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 from recapture.time_model import ticks
@@ -67,12 +69,12 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     require_packages()
     with drawing_process() as drawing:
         try:
-            planned, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
+            planned, computed, audited, warnings = _compute_and_audit(pipeline, arguments, stderr, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError("interrupted; nothing was published: run the same command again") from None
         try:
-            publish(planned, take_over=arguments.take_over)
-            return _write_report(planned, warnings, arguments, drawing)
+            outcome = publish(planned, computed, audited, take_over=arguments.take_over)
+            return _write_report(planned, computed, audited, outcome, warnings, arguments, drawing)
         except KeyboardInterrupt:
             raise InterruptedRunError(
                 f"interrupted while run {planned.id} was being published or reported: "
@@ -82,8 +84,8 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
 
 def _compute_and_audit(
     pipeline: Pipeline, arguments: Arguments, stderr: Console, drawing: Drawing
-) -> tuple[PlannedRun, list[str]]:
-    """Plan, compute and audit a run; return it, and warnings about its plan."""
+) -> tuple[PlannedRun, Computed, Audited, list[str]]:
+    """Plan, compute and audit a run; return it, what it computed, its audit, and warnings about its plan."""
     engine = engine_of(pipeline.query.needs_spark, arguments.master)
     cores = cores_of(arguments.master) if engine is Engine.PROCESSES else None
     progress_bar = Progress(console=stderr, transient=True, disable=arguments.verbose or not stderr.is_terminal)
@@ -104,15 +106,14 @@ def _compute_and_audit(
         ):
             auditable = meanwhile.submit(require_auditable, pipeline, parameters)
             if processes is None:
-                _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
+                computed = _compute_with_spark(run, arguments, scratch, auditable, progress_bar, step)
             else:
-                _compute_here(run, processes, scratch, auditable, progress_bar, step)
+                computed = _compute_here(run, processes, scratch, auditable, progress_bar, step)
         progress_bar.update(step, description="audit", total=None)
-        try:
-            audit(run, parameters, accept_loss=arguments.accept_loss)
-        except AuditError as error:
-            raise with_report(error, run, warnings, drawing.svg) from None
-    return run, warnings
+        audited = audit(run, computed, parameters, accept_loss=arguments.accept_loss)
+        if error := stopped(run, computed, audited):
+            raise with_report(error, run, computed, audited, warnings, drawing.svg)
+    return run, computed, audited, warnings
 
 
 def _compute_here(
@@ -122,14 +123,15 @@ def _compute_here(
     auditable: Future[None],
     progress_bar: Progress,
     step: TaskID,
-) -> None:
+) -> Computed:
     def watch(done: int, total: int) -> None:
         if auditable.done():
             auditable.result()
         progress_bar.update(step, total=total, completed=done)
 
-    in_processes.compute(processes, run, scratch, watch)
+    computed = in_processes.compute(processes, run, scratch, watch)
     auditable.result()
+    return computed
 
 
 def _compute_with_spark(
@@ -139,7 +141,7 @@ def _compute_with_spark(
     auditable: Future[None],
     progress_bar: Progress,
     step: TaskID,
-) -> None:
+) -> Computed:
     from recapture.execute.spark.compute import compute
     from recapture.execute.spark.session import spark_session
 
@@ -150,18 +152,26 @@ def _compute_with_spark(
         printing.show_tasks(spark, progress_bar, step),
     ):
         auditable.result()
-        compute(spark, run)
+        return compute(spark, run)
 
 
-def _write_report(run: PlannedRun, warnings: list[str], arguments: Arguments, drawing: Drawing) -> dict[str, Any]:
+def _write_report(
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    outcome: Outcome,
+    warnings: list[str],
+    arguments: Arguments,
+    drawing: Drawing,
+) -> dict[str, Any]:
     """Write the report of a published run, and print and return its summary. Raise UnfinishedError if that fails."""
     try:
-        result = summary(run)
+        result = summary(run, computed, audited, outcome)
         result["warnings"] += warnings
-        result["report"] = write_run_report(run, warnings, drawing.svg)
+        result["report"] = write_run_report(run, computed, audited, result["warnings"], drawing.svg)
         if not arguments.json:
             out = printing.console()
-            printing.print_staged_rows(out, run, result)
+            printing.print_staged_rows(out, run, computed, result)
             printing.print_run(out, result)
     except Exception as error:
         said = str(error) if isinstance(error, RecaptureError) else f"{type(error).__name__}: {error}"
