@@ -77,4 +77,4 @@ def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch:
 
 def test_the_changelog_names_the_format_of_manifests_and_run_files() -> None:
     stated = re.findall(r"Manifests have format (\d+), other run files format (\d+)", CHANGELOG.read_text("utf-8"))
-    assert stated == [(str(MANIFEST_FORMAT), str(FORMAT))]
+    assert stated[0] == (str(MANIFEST_FORMAT), str(FORMAT)), "the newest statement comes first"
