@@ -11,6 +11,8 @@ from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
 from recapture.execute.engine import Engine
 from recapture.run.status import status
+from recapture.run_files.contents import OUTCOME
+from recapture.run_files.json_file import JsonFile
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
@@ -36,7 +38,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def order_and_aggregate(backfill: Backfill, engine: Engine) -> None:
         from recapture.execute.spark.compute import compute
 
-        compute(spark, backfill.run)
+        backfill.computed = compute(spark, backfill.run)
 
     monkeypatch.setattr(Backfill, "order_and_aggregate", order_and_aggregate)
     return world
@@ -116,10 +118,10 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
 
     write = RunFiles.write
 
-    def full(files: RunFiles, file: str, value: Any) -> None:
-        if file == "outcome.json":
+    def full(files: RunFiles, file: JsonFile[Any], content: Any) -> Any:
+        if file is OUTCOME:
             raise RunError("cannot write outcome.json: No space left on device")
-        write(files, file, value)
+        return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
     code, line = outcome_of(capsys, world, "backfill")

@@ -15,16 +15,18 @@ from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.manifest import repeated
 from recapture.commands.progress import ProgressBar
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import AuditError, DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
 from recapture.execute.engine import Engine, engine_of
 from recapture.process import log
-from recapture.run.audit import audit
+from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
 from recapture.run.plan import begin_run, preview, require_auditable, require_packages
 from recapture.run.publish import publish
 from recapture.run.stages import Audit, OrderAndAggregate, Plan, Publish, Report, Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
 from recapture.run.summary import summary
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.reports.drawing import Drawing, drawing_process
 from recapture.tools.reports.write import with_report, write_run_report
@@ -80,6 +82,9 @@ class Backfill:
     """Parameters of the suites."""
     warnings: list[str] = field(init=False)
     """Warnings about the plan."""
+    computed: Computed = field(init=False)
+    audited: Audited = field(init=False)
+    outcome: Outcome = field(init=False)
     result: dict[str, Any] = field(init=False)
     """Summary of the reported run."""
 
@@ -116,29 +121,30 @@ class Backfill:
             log.silence_spark_errors()
         compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
         check = partial(require_auditable, self.pipeline, self.parameters)
-        compute(self.run, self.arguments.master, check, self.bar)
+        self.computed = compute(self.run, self.arguments.master, check, self.bar)
 
     def audit(self) -> None:
         """Judge what is staged. Raise AuditError, with the address of the report, if the audit fails."""
-        try:
-            audit(self.run, self.parameters, accept_loss=self.arguments.accept_loss)
-        except AuditError as error:
-            raise with_report(error, self.run, self.warnings, self.drawing.svg) from None
+        accept_loss = self.arguments.accept_loss
+        self.audited = audit(self.run, self.computed, self.parameters, accept_loss=accept_loss)
+        if error := stopped(self.run, self.computed, self.audited):
+            raise with_report(error, self.run, self.computed, self.audited, self.warnings, self.drawing.svg)
 
     def publish(self) -> None:
         """Replace the slices in the tables."""
         self.bar.remove()
-        publish(self.run, take_over=self.arguments.take_over)
+        self.outcome = publish(self.run, self.computed, self.audited, take_over=self.arguments.take_over)
 
     def report(self) -> None:
         """Write the report of the published run, and print its summary. Raise UnfinishedError if that fails."""
         try:
-            result = summary(self.run)
+            result = summary(self.run, self.computed, self.audited, self.outcome)
             result["warnings"] += self.warnings
-            result["report"] = write_run_report(self.run, self.warnings, self.drawing.svg)
+            draw, warnings = self.drawing.svg, result["warnings"]
+            result["report"] = write_run_report(self.run, self.computed, self.audited, warnings, draw)
             if not self.arguments.json:
                 out = printing.console()
-                printing.print_staged_rows(out, self.run, result)
+                printing.print_staged_rows(out, self.run, self.computed, result)
                 printing.print_run(out, result)
         except Exception as error:
             said = str(error) if isinstance(error, RecaptureError) else f"{type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ from recapture.execute.engine import cores_of
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.run.leftovers import scratch_name
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 
@@ -21,7 +22,7 @@ Check = Callable[[], None]
 """Raises DefinitionError if the run could not be audited."""
 
 
-def compute_in_processes(run: PlannedRun, master: str, check: Check, bar: ProgressBar) -> None:
+def compute_in_processes(run: PlannedRun, master: str, check: Check, bar: ProgressBar) -> Computed:
     """Stage the rows of a run with as many processes as `master` has cores. Stop as soon as `check` raises an error."""
     cores = cores_of(master)
     assert cores is not None
@@ -33,11 +34,12 @@ def compute_in_processes(run: PlannedRun, master: str, check: Check, bar: Progre
                 checked.result()
             bar.update(done, total)
 
-        compute(processes, run, scratch, watch)
+        computed = compute(processes, run, scratch, watch)
         checked.result()
+        return computed
 
 
-def compute_with_spark(run: PlannedRun, master: str, check: Check, bar: ProgressBar) -> None:
+def compute_with_spark(run: PlannedRun, master: str, check: Check, bar: ProgressBar) -> Computed:
     """Stage the rows of a run with Spark, unless `check` raises an error."""
     from recapture.execute.spark.compute import compute
     from recapture.execute.spark.session import spark_session
@@ -49,7 +51,7 @@ def compute_with_spark(run: PlannedRun, master: str, check: Check, bar: Progress
         _shown_tasks(spark, bar),
     ):
         checked.result()
-        compute(spark, run)
+        return compute(spark, run)
 
 
 @contextlib.contextmanager
