@@ -9,7 +9,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.tools.advise.clocks import WrongClock
 from recapture.tools.advise.input_advice import InputAdvice, percent
 from recapture.tools.advise.keys import Key
-from recapture.tools.advise.tolerances import LARGEST_LATE, LARGEST_OUT_OF_ORDER
+from recapture.time_model.policies import LARGEST_LATE, LARGEST_OUT_OF_ORDER
 
 SHOWN = 5
 """Maximum number of names in a sentence."""
