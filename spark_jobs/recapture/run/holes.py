@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.holes import ArrivedNumbers, Hole, Kind, Partition, SliceNumbers, find_holes
 from recapture.archive.listing import FAR
@@ -17,7 +15,6 @@ from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sequence_partition import ROUND
-from recapture.run.tables import tables_of
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
@@ -56,10 +53,10 @@ def _arrived(row: Mapping[str, Any]) -> ArrivedNumbers:
     return ArrivedNumbers(tuple(map(tuple, row["ranges"])), row["sequence_partition"])
 
 
-def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
+def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Hole]:
     """Return what is missing from the archive for a run, or may be: the most severe first, by input."""
     slices = [run_slice.slice for run_slice in run.manifest.slices]
-    neighbours = _Neighbours(Publications(tables_of(run.pipeline).publications), slices[0], slices[-1])
+    neighbours = _Neighbours(publications, slices[0], slices[-1])
     holes = [
         hole
         for definition in run_definition(run.pipeline).inputs
@@ -265,14 +262,6 @@ class _Neighbours:
             )
             self._read |= {read: entry.current for read, entry in entries.items()}
         return self._read[text]
-
-
-_HOLES = TypeAdapter(list[Hole])
-
-
-def holes_from(written: Any) -> list[Hole]:
-    """Return the holes in the file of an audit."""
-    return _HOLES.validate_python(written)
 
 
 def missing_blobs_by_slice(run: PlannedRun, holes: Iterable[Hole]) -> dict[str, int]:
