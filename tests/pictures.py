@@ -13,9 +13,11 @@ from playwright.sync_api import Browser
 from recapture import cli
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.slices import slice_length
+from recapture.run_files.contents import AUDIT
+from recapture.run_files.planned import files_of
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.calendar import Access, Range, calendar_page
+from recapture.tools.coverage.calendar import Access, Range, blocking_runs, calendar_page
 from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.sample import world, write_world
 from tests.browser import chromium
@@ -28,7 +30,9 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 HOURS, FAULTY_HOUR = 60, 50
 RANGES = ((0, 24), (24, FAULTY_HOUR), (FAULTY_HOUR, FAULTY_HOUR + 1), (FAULTY_HOUR + 1, HOURS))
 """Ranges that are backfilled, in hours after the start. The audit stops the faulty hour."""
-WIDTH, HEIGHT = 1000, 860
+WIDTH, HEIGHT = 1000, 800
+"""Size of a picture, at most; in pixels."""
+STYLE = f"max-height: {HEIGHT}px; padding: 0 24px 16px; box-sizing: border-box; overflow: hidden"
 
 
 def main() -> None:
@@ -44,9 +48,9 @@ def main() -> None:
             cli.main(["backfill", str(PIPELINE), "--from", bounds[0], "--to", bounds[1]])
         page = home / "calendar.html"
         page.write_bytes(calendar(load(PIPELINE)))
-        take(browser, page, "calendar")
+        take(browser, page, "calendar", ".beside")
         [report] = home.glob(f"table/_recapture/{START:%Y%m%d}T000000Z-*/report.html")
-        take(browser, report, "report")
+        take(browser, report, "report", "body")
 
 
 def calendar(pipeline: Pipeline) -> bytes:
@@ -54,25 +58,27 @@ def calendar(pipeline: Pipeline) -> bytes:
     now, start = START + (HOURS + 3) * HOUR, ticks.from_datetime(START)
     length = slice_length(pipeline)
     coverage = CoverageReader(pipeline).read(now, os.environ, Activity(schedule_start=start))
-    faulty = start + FAULTY_HOUR * length
+    faulty = Range(start + FAULTY_HOUR * length, start + (FAULTY_HOUR + 1) * length)
     return calendar_page(
         pipeline.name,
         [pipeline.name],
         coverage,
         date(START.year, START.month, 1),
-        Range(faulty, faulty + length),
+        faulty,
         {},
         length,
         Access("", "", dict.fromkeys(("backfill", "rollback", "check")), asks_for_approval=True),
-        {},
+        {run: files_of(pipeline, run).read(AUDIT).text for run in blocking_runs(coverage.slices, faulty)},
     )
 
 
-def take(browser: Browser, file: Path, name: str) -> None:
-    """Take a picture of the top of a page."""
+def take(browser: Browser, file: Path, name: str, selector: str) -> None:
+    """Take a picture of an element of a page: of its top, if it is higher than a picture."""
     page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
     page.goto(file.as_uri())
-    page.screenshot(path=FOLDER / f"{name}.png")
+    element = page.locator(selector)
+    element.evaluate(f"element => {{ element.style.cssText += '{STYLE}' }}")
+    element.screenshot(path=FOLDER / f"{name}.png")
     page.close()
 
 
