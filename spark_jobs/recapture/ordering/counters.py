@@ -32,7 +32,7 @@ class FurthestAhead:
     """The processed event whose System.Timestamp is furthest ahead of its arrival: it pushed the watermark."""
 
     ticks: int
-    """System.Timestamp less arrival, in ticks."""
+    """System.Timestamp minus arrival, in ticks."""
     number: int
     """Sequence number of the event; if it has none, its index in its blob, from 0."""
     blob: str
