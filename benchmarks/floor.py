@@ -21,7 +21,8 @@ from recapture.definition.pipeline import load
 from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import DEFAULT, inflated
-from recapture.model import TYPES, time_fields
+from recapture.formats.json_bodies.columns import DUCKDB_TYPES
+from recapture.model import time_fields
 from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
 
@@ -79,7 +80,7 @@ def read_blobs(blobs: Iterable[Path], query: CompiledQuery, last: Step = "parse"
 def _parsing(query: CompiledQuery) -> str:
     """Return the SQL that reads the fields of a query from `bodies`."""
     columns = [*query.inputs[0].columns, *time_fields(query.inputs[0].timestamp_by)]
-    fields = json.dumps({column.name: TYPES[column.type].duckdb for column in columns})
+    fields = json.dumps({column.name: DUCKDB_TYPES[column.type] for column in columns})
     return f"SELECT unnest(json_transform(body, '{fields}')) FROM bodies"
 
 

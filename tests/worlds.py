@@ -16,12 +16,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.quality.suites import Check
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
-from recapture.run.summary import summary
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.stages import audit, publish, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,6 +137,11 @@ class World:
         self.home.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(sections))
         return load(self.file)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file in a folder, by path."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def lenient(world: World) -> str:

@@ -29,18 +29,16 @@ class Representation:
     """Arrow type in a published table."""
     spark: str
     """Type in the Spark SQL of a query, as in the view of ordered events."""
-    duckdb: str
-    """Type in DuckDB, which parses the bodies."""
 
 
 TYPES = {
-    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT", "VARCHAR"),
-    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE", "DOUBLE"),
-    AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING", "VARCHAR"),
-    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT", "VARCHAR"),
-    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN", "JSON"),
-    AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING", "JSON"),
-    AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING", "JSON"),
+    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT"),
+    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE"),
+    AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT"),
+    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN"),
+    AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING"),
 }
 """Representation of each ASA type."""
 
@@ -173,7 +171,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class Shifted:
-    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` a whole number."""
+    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` an integer."""
 
     unit: int
     amount: InputColumn
@@ -242,7 +240,7 @@ def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
 
 
 def dateadd_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
-    """Return the fields whose whole numbers a TIMESTAMP BY adds with DATEADD."""
+    """Return the fields whose integers a TIMESTAMP BY adds with DATEADD."""
     match time:
         case Shifted():
             return (time.amount, *dateadd_fields(time.base))

@@ -12,9 +12,8 @@ from recapture.definition import pipeline
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
 from recapture.query.compile import compile_query
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
+from tests.stages import audit, publish
 from tests.worlds import TEN, at, backfill, files, steady
 
 if TYPE_CHECKING:

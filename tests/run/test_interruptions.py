@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture import cli
+from recapture.commands import backfill as command
+from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
-from recapture.run import audit as audit_stage
-from recapture.run import summary as summary_stage
-from recapture.run.plan import plan_run
+from recapture.execute.engine import Engine
 from recapture.run.status import status
-from recapture.run_files.planned import PlannedRun
+from recapture.run_files.contents import OUTCOME
+from recapture.run_files.json_file import JsonFile
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
@@ -21,28 +22,25 @@ if TYPE_CHECKING:
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
-def interrupt(*arguments: Any) -> None:
+def interrupt(*arguments: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.fixture
 def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A published hour, and then a late blob. The Spark stages of the command run in this process."""
+    """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
     world = World(tmp_path)
     world.put("0", at(12), [body("a", at(10))])
     world.put("0", at(90))
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, list[str]]:
+    def order_and_aggregate(backfill: Backfill, engine: Engine) -> None:
         from recapture.execute.spark.compute import compute
 
-        run = plan_run(pipeline, arguments.start, arguments.end)
-        compute(spark, run)
-        audit_stage.audit(run)
-        return run, []
+        backfill.computed = compute(spark, backfill.run)
 
-    monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
+    monkeypatch.setattr(Backfill, "order_and_aggregate", order_and_aggregate)
     return world
 
 
@@ -57,7 +55,7 @@ def outcome_of(capsys: pytest.CaptureFixture[str], world: World, *command: str) 
 def test_an_interruption_before_anything_is_published_says_so(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_stage, "audit", interrupt)
+    monkeypatch.setattr(command, "audit", interrupt)
     assert outcome_of(capsys, world, "backfill") == (
         130,
         "interrupted; nothing was published: run the same command again",
@@ -90,7 +88,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_stage, "summary", interrupt)
+    monkeypatch.setattr(command, "summary", interrupt)
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
@@ -103,10 +101,10 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
 def test_a_storage_that_fails_says_whether_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr({"audit": audit_stage, "summary": summary_stage}[stage], stage, fail)
+    monkeypatch.setattr(command, stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)
@@ -120,10 +118,10 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
 
     write = RunFiles.write
 
-    def full(files: RunFiles, file: str, value: Any) -> None:
-        if file == "outcome.json":
+    def full(files: RunFiles, file: JsonFile[Any], content: Any) -> Any:
+        if file is OUTCOME:
             raise RunError("cannot write outcome.json: No space left on device")
-        write(files, file, value)
+        return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
     code, line = outcome_of(capsys, world, "backfill")

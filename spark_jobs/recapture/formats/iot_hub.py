@@ -18,6 +18,8 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro import MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
+from recapture.formats.bodies import BodyDecoder
+from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
@@ -85,7 +87,7 @@ class IotHubInput(AvroInput):
         return (self.iot_hub,)
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return IotHubReader(self.limits)
+        return IotHubReader(self.limits, self.decoder)
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,8 @@ class IotHubReader:
     """A `Reader` of the messages that IoT Hub routes; they have no sequence number and keep their order."""
 
     limits: Limits = DEFAULT
+    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
     numbered = False
-    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

@@ -2,7 +2,7 @@
 
 The result is the one that Great Expectations returns for one frame with all rows. There are five ways to get it:
 
-* An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
+* An expectation that judges each row separately is evaluated on one frame after the other, and the counts are added.
 * An expectation that rows are unique is evaluated in the same way, on frames that keep equal keys together.
 * An expectation on the names or the types of the columns is evaluated on a frame without rows.
 * An expectation with a history is evaluated on the rows of earlier slices and all rows, with the columns that it needs.
@@ -21,6 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from recapture.errors import RunError
+from recapture.quality.audit import JsonResult
 from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation, columns_of
 
@@ -75,8 +76,6 @@ _BY_SCHEMA = frozenset(
 
 ExpectationPair = tuple[Expectation, "LoadedExpectation"]
 """Expectation as declared in a suite, and its object in Great Expectations."""
-JsonResult = dict[str, Any]
-"""Result of Great Expectations for one expectation, in JSON types."""
 
 
 def evaluate_frame(

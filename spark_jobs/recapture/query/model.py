@@ -145,7 +145,7 @@ class CompiledQuery:
     """Windows, and sides of JOINs, over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
-    """Query in one spelling, whatever its white space and the letter case of its keywords."""
+    """Query in one spelling, whatever its white space and the case of its keywords."""
     references: tuple[CompiledReference, ...] = ()
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()

@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,13 +13,23 @@ from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
-from recapture.run.approval import APPROVED, approval_of
-from recapture.run.holes import holes_from, inputs_read, missing_blobs_by_slice
+from recapture.quality.metrics import SliceTotals
+from recapture.run.approval import APPROVED
+from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
-from recapture.run.staged import staged_files_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
-from recapture.run_files.metrics import metrics_with_outputs
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import (
+    OUTCOME,
+    Audited,
+    Outcome,
+    PublishedOutput,
+    PublishedQuarantine,
+    QuarantineReason,
+)
+from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File
@@ -33,48 +42,53 @@ MAX_REASONS = 20
 """Maximum number of quarantine reasons in the result; the most frequent ones come first."""
 
 
-def publish(run: PlannedRun, *, take_over: bool = False) -> dict[str, Any]:
-    """Publish the run's slices in every table. Raise AuditError if its audit failed and nobody approved the run.
+def publish(
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    approval: Approval | None = None,
+    *,
+    take_over: bool = False,
+) -> Outcome:
+    """Publish the run's slices in every table, and return what was published.
 
-    If a call is interrupted between two commits, the next call finishes it. With `take_over`, tables of another
-    pipeline become this pipeline's. Other errors are those of `table.publish.publish`.
+    Raise AuditError if its audit failed and nobody approved it. If a call is interrupted between two commits, the next
+    call finishes it. With `take_over`, tables of another pipeline become this pipeline's. Other errors are those of
+    `table.publish.publish`.
     """
-    audited = run.files.read("audit.json")
-    verdict, approval = audited["verdict"], None
-    if verdict == "failed":
-        verdict, approval = APPROVED, approval_of(run.files)
-        if approval is None:
-            raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
-    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    if audited.verdict == "failed" and approval is None:
+        raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
+    quality = APPROVED if audited.verdict == "failed" else audited.verdict
+    rows, slices = computed.metrics, metrics.by_slice(computed.metrics)
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
-        staged_files = staged_files_of(staged, output)
-        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
-        files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
-    files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
-    publications = _publications(run, verdict, approval, rows, holes_from(audited["holes"]), files)
+        staged = computed.staged_of(output.alias)
+        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged}
+        files[metrics_key(output)] = _stage_metrics(run, output, slices, staged)
+    files[QUARANTINE], reasons = _stage_quarantine(run, rows)
+    publications = _publications(run, quality, approval, rows, slices, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
-        outcome = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
-        results += [f"{name} version {version}" for name, version in outcome.versions.items()]
-    published = {
-        "slices": list(publications),
-        "quality": verdict,
-        "outputs": [_published_output(output, outcome) for output in run.pipeline.outputs],
-        "quarantine": {
-            "table": run.pipeline.outputs[0].quarantine_table,
-            "version": outcome.versions[QUARANTINE],
-            **quarantine_summary,
-        },
-        "warnings": list(warnings(outcome)),
-    }
+        changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
+        results += [f"{name} version {version}" for name, version in changes.versions.items()]
+    outcome = Outcome(
+        slices=tuple(publications),
+        quality=quality,
+        outputs=tuple(_published_output(output, changes) for output in run.pipeline.outputs),
+        quarantine=PublishedQuarantine(
+            run.pipeline.outputs[0].quarantine_table,
+            changes.versions[QUARANTINE],
+            reasons.total(),
+            tuple(_most_frequent(reasons)),
+        ),
+        warnings=tuple(warnings(changes)),
+    )
     try:
-        run.files.write("outcome.json", published)
+        return run.files.write(OUTCOME, outcome)
     except RunError as error:
         again = "run the same command again for its report"
         raise UnfinishedError(
             f"run {run.id} is published, but its outcome could not be recorded: {error}; {again}"
         ) from error
-    return published
 
 
 def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
@@ -100,11 +114,12 @@ def _publications(
     run: PlannedRun,
     verdict: str,
     approval: Approval | None,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Rows,
+    slices: Mapping[str, SliceTotals],
     holes: Sequence[Hole],
     files: Mapping[str, Mapping[str, File]],
 ) -> dict[str, Publication]:
-    totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
+    manifest_digest, now = run.manifest.digest, datetime.now(UTC)
     read, missing_blobs = inputs_read(run.pipeline, rows), missing_blobs_by_slice(run, holes)
     parts = parts_of(run.pipeline)
     holes_of_slice = {
@@ -118,8 +133,8 @@ def _publications(
             digest=run_slice.digest,
             manifest=manifest_digest,
             definition=run.manifest.definition_digest,
-            input_events=totals[start]["InputEvents"],
-            late_events=totals[start]["LateInputEvents"],
+            input_events=slices[start].totals.count("InputEvents"),
+            late_events=slices[start].totals.count("LateInputEvents"),
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
             approval=approval,
             parts=parts,
@@ -132,41 +147,41 @@ def _publications(
     }
 
 
-def _published_output(output: Output, outcome: table_publish.Outcome) -> dict[str, Any]:
-    return {
-        "alias": output.alias,
-        "table": output.table,
-        "version": outcome.versions[output.alias],
-        "changed": bool(outcome.changed[output.alias]),
-        "metrics_table": output.metrics_table,
-        "metrics_version": outcome.versions[metrics_key(output)],
-    }
+def _published_output(output: Output, changes: table_publish.Outcome) -> PublishedOutput:
+    return PublishedOutput(
+        output.alias,
+        output.table,
+        changes.versions[output.alias],
+        bool(changes.changed[output.alias]),
+        output.metrics_table,
+        changes.versions[metrics_key(output)],
+    )
 
 
 def _stage_metrics(
-    run: PlannedRun, output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]]
+    run: PlannedRun, output: Output, slices: Mapping[str, SliceTotals], staged: Iterable[StagedSlice]
 ) -> dict[str, File]:
     """Write the rows of each slice for the output's metrics table."""
-    folder = open_container(output.metrics_table)
+    folder, outputs = open_container(output.metrics_table), output_metrics(staged)
 
     def write(start: str) -> File:
-        rows, run_slice = metrics.table_rows(metrics_by_slice[start]), run.slices[start]
+        rows, run_slice = metrics.table_rows(slices[start], outputs[start]), run.slices[start]
         path, size = write_slice_file(folder, run_slice.slice.start, run_slice.digest, rows)
         return File(path, size, rows.num_rows)
 
-    return dict(zip(metrics_by_slice, in_parallel(write, metrics_by_slice), strict=True))
+    return dict(zip(slices, in_parallel(write, slices), strict=True))
 
 
-def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
+def _stage_quarantine(run: PlannedRun, rows: Rows) -> tuple[dict[str, File], Counter[tuple[str, str]]]:
     """Write the rows of each slice for the quarantine table; a slice without quarantined events has no file.
 
-    Return the files, and the number of rows: in all, and for the most frequent reasons.
+    Return the files, and the number of rows by verdict and reason.
     """
     folder = open_container(run.pipeline.outputs[0].quarantine_table)
     partitions: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        if any(row[count] for count in metrics.QUARANTINED):
-            partitions.setdefault(row["slice_start"], []).append((row["input"], row["partition"]))
+        if any(map(row.count, metrics.QUARANTINED)):
+            partitions.setdefault(row.slice_start, []).append((row.input, row.partition))
     starts = [start for start in run.slices if start in partitions]
 
     def write(slice_start: str) -> tuple[File, pa.Table]:
@@ -183,9 +198,9 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     for _, rows_by_reason in written:
         for row in rows_by_reason.to_pylist():
             reasons[row["verdict"], row["reason"]] += row["count_all"]
-    frequent = [
-        {"verdict": verdict, "reason": reason, "rows": count}
-        for (verdict, reason), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
-    ]
-    files = {start: file for start, (file, _) in zip(starts, written, strict=True)}
-    return files, {"rows": reasons.total(), "reasons": frequent}
+    return {start: file for start, (file, _) in zip(starts, written, strict=True)}, reasons
+
+
+def _most_frequent(reasons: Counter[tuple[str, str]]) -> Iterator[QuarantineReason]:
+    for (verdict, reason), rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]:
+        yield QuarantineReason(verdict, reason, rows)

@@ -8,11 +8,12 @@ from typing import Any
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
 from recapture.run.approval import APPROVED
-from recapture.run.blocks import blocked_slices, blocks_in
-from recapture.run.changed import Changes, read_changes
+from recapture.run.blocks import blocked_slices
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
+from recapture.run_files.blocks import blocks_in
+from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable
 
@@ -47,8 +48,8 @@ _MEANINGS = {
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input or suite than the pipeline has now.",
-    State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so nobody "
-    "can tell whether its blobs changed.",
+    State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so it is "
+    "unknown whether its blobs changed.",
     State.MISSING: "Capture is complete, nothing is published, and no run will compute the slice: backfill it.",
     State.PAUSED: "The DAG is paused: no run computes the slice before the DAG is unpaused.",
     State.RUNNING: "A run computes the slice now.",

@@ -6,7 +6,7 @@ other table of the pipeline follows it (see `publish`).
 
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from recapture.archive.holes import ArrivedNumbers, Hole
+from recapture.archive.holes import Hole
 from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.files import read_slice_file, write_slice_file
 from recapture.time_model import ticks
+from recapture.time_model.partition_metrics import ArrivedNumbers
 
 MAX_EARLIER = 10
 """Maximum number of earlier publications of a slice, which rollback can restore."""
@@ -152,8 +153,8 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 class Publications:
     """Table of publications, as it was when it was last read."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = OpenTable(table)
+    def __init__(self, table: Table, open_table: Callable[[Table], OpenTable] = OpenTable) -> None:
+        self.table = open_table(table)
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 

@@ -130,7 +130,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
             "FROM takes one name; others follow with JOIN … ON DATEDIFF(minute, a, b) BETWEEN 0 AND 5",
         ),
         (query(f", {B}"), "FROM takes one name"),
-        (query(f"JOIN {A} ON {NEAR}"), "`a` is taken: give each side of a JOIN a name of its own"),
+        (query(f"JOIN {A} ON {NEAR}"), "`a` is already used: give each side of a JOIN its own name"),
         (query(f"JOIN {B} ON DATEDIFF(second, a.t, b.t) BETWEEN 0 AND 5"), "this JOIN has no time bounds"),
         (query(f"JOIN {B} ON NOT (DATEDIFF(second, a, b) > 5)"), "DATEDIFF of two sides is a time bound"),
         (query(f"JOIN {B} ON DATEDIFF(second, a, b) <> 0"), "DATEDIFF of two sides is a time bound"),
@@ -175,7 +175,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         ),
         (
             query(f"LEFT JOIN {B} ON {NEAR} LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0"),
-            "in LEFT JOIN, DATEDIFF takes no side that may be without a row",
+            "in LEFT JOIN, DATEDIFF cannot refer to an earlier nullable side",
         ),
         (f"{PARTITIONED} JOIN {B} ON {NEAR}", "write PARTITION BY after every side of a JOIN, or after none"),
         (
@@ -190,7 +190,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         (
             f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND b.partitionid = a.PARTITIONID"
             " GROUP BY Tumbling(s, 1)",
-            "PARTITION BY PartitionId aggregates each PartitionId by itself",
+            "PARTITION BY PartitionId aggregates each PartitionId separately",
         ),
     ],
 )

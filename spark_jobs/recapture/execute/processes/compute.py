@@ -11,8 +11,9 @@ from recapture.execute import stage
 from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import InputTasks
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ def compute(
     run: PlannedRun,
     scratch: Path,
     watch: Callable[[int, int], None] = lambda done, of: None,
-) -> None:
+) -> Computed:
     """Stage the rows of a planned run in these processes; see `stage.compute`.
 
     Temporary files are in `scratch`. `watch` is called whenever a process has done something, with the number of what
@@ -54,7 +55,7 @@ def compute(
         return [file for of_slice in rows for file in of_slice]
 
     try:
-        stage.compute(run, workers.count, staged)
+        return stage.compute(run, workers.count, staged)
     except BrokenProcessPool:
         raise workers.broken("backfill fewer hours at once") from None
     except BaseException:

@@ -194,7 +194,7 @@ class FromCompiler:
             paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
             if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
                 raise self.source.error(
-                    group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
+                    group, f"PARTITION BY {key} aggregates each {key} separately: add {key} to GROUP BY"
                 )
             keys.append(_column(node, name))
         return tuple(keys)
@@ -210,7 +210,7 @@ class FromCompiler:
         if applied is None or len(call.expressions) != 1:
             raise self.source.error(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
         if alias is None or not alias.name:
-            raise self.source.error(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
+            raise self.source.error(call, "name the result of APPLY: CROSS APPLY GetArrayElements(array) AS element")
         require_only(self.source, alias, "this")
         taken = [*(named.name for named in from_clause.relations), *(one.alias for one in from_clause.elements)]
         if alias.name.lower() in (name.lower() for name in taken):

@@ -56,7 +56,7 @@ class JoinCompiler:
         Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
         """
         if from_clause.named(new.name):
-            raise self.source.error(join.this, f"`{new.name}` is taken: give each side of a JOIN a name of its own")
+            raise self.source.error(join.this, f"`{new.name}` is already used: give each side of a JOIN its own name")
         from_clause.relations.append(new)
         outer = _KINDS[join.side.upper(), join.kind.upper()]
         condition, bounds = self._on(from_clause, new, join.args["on"], outer)
@@ -88,7 +88,7 @@ class JoinCompiler:
                 conditions += [*self._keys(row, node), condition]
                 continue
             if outer and not new.is_reference and (limits.start.optional or limits.end.optional):
-                raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
+                raise self.source.error(node, "in LEFT JOIN, DATEDIFF cannot refer to an earlier nullable side")
             conditions.append(limits.condition)
             bound = limits.bound_of(new)
             if bound is not None:

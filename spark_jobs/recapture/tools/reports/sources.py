@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,18 +16,22 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import FormatError, RunError
 from recapture.execute import profiles
 from recapture.ordering.profile import PROFILE_SCHEMA
-from recapture.quality.metrics import OUTPUT_METRICS
+from recapture.quality.metrics import from_table_rows
+from recapture.run.problems import Problem, TableState, open_others
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
-from recapture.run.status import status
 from recapture.run.tables import metrics_key, tables_of
+from recapture.run_files.computed import METRICS, Computed
+from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
+from recapture.run_files.json_file import Content, JsonFile
 from recapture.run_files.planned import PlannedRun, files_of
+from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications
 from recapture.time_model import ticks
-from recapture.time_model.metrics import COUNTS
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
 
 NEWEST_SLICES = 31 * 24
@@ -41,15 +45,22 @@ class RunSource:
     files: RunFiles
     manifest: Manifest | None
     """Manifest; for a range, only that of the newest run."""
-    metrics: tuple[Mapping[str, Any], ...]
-    """Rows of metrics.json: one for each slice and partition of an input."""
-    audit: Mapping[str, Any] | None
+    metrics: tuple[PartitionMetrics, ...]
+    """What was counted in each slice and partition of an input."""
+    audited: Audited | None
     profile: pa.Table
     """Profile with `ordering.profile.PROFILE_SCHEMA`."""
+    known_staged: tuple[StagedSlice, ...] | None = None
+    """Files that the run staged; None if they have to be read."""
 
     @property
     def id(self) -> str:
         return self.files.id
+
+    @cached_property
+    def staged(self) -> tuple[StagedSlice, ...]:
+        """Files that the run staged. Raise PermanentError if they are not known any more."""
+        return self.files.read(STAGED) if self.known_staged is None else self.known_staged
 
 
 @dataclass(frozen=True)
@@ -65,10 +76,10 @@ class Source:
     """Id of the run of each slice that has one, by slice_start."""
     entries: Mapping[str, Entry]
     """Entries of the slices in the publications, by slice_start."""
-    metrics: tuple[Mapping[str, Any], ...]
+    metrics: tuple[PartitionMetrics, ...]
     """Metrics of the slices, a row for each partition of an input; without run files, those of the metrics table.
 
-    A row lacks a metric that the version which ran the slice did not have.
+    A metric that the version which ran the slice did not have is None.
     """
     rows: Mapping[tuple[str, str], int]
     """Number of rows by the alias of the output and slice_start."""
@@ -80,8 +91,8 @@ class Source:
     """Published slices whose metrics are lost, by slice_start: neither run files nor the metrics table has them."""
     standing: Standing | None = None
     """How the slices of a range stand now; None for the report of a run."""
-    problems: tuple[Mapping[str, Any], ...] = ()
-    """What the tables hold otherwise than it is published for slices of a range, as `run.status` says it."""
+    problems: tuple[Problem, ...] = ()
+    """What the tables hold otherwise than it is published for slices of a range, see `run.problems`."""
 
     @property
     def start(self) -> int:
@@ -114,11 +125,9 @@ class Source:
         return pa.concat_tables(tables)
 
 
-def of_run(run: PlannedRun, warnings: Sequence[str]) -> Source:
-    """Return the source of the report of one run, published or not. Raise RunError if it was not audited."""
-    source = _run_source(run.files, with_manifest=True)
-    if source.audit is None:
-        raise RunError(f"run {run.id} was not audited: start the run again from its plan")
+def of_run(run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str]) -> Source:
+    """Return the source of the report of one run, published or not."""
+    source = RunSource(run.files, run.manifest, computed.metrics, audited, _profile(run.files), computed.staged)
     starts = list(run.slices)
     return Source(
         pipeline=run.pipeline,
@@ -127,7 +136,7 @@ def of_run(run: PlannedRun, warnings: Sequence[str]) -> Source:
         run_of_slice=dict.fromkeys(starts, run.id),
         entries=Publications(tables_of(run.pipeline).publications).entries(starts),
         metrics=source.metrics,
-        rows={(file.output, file.slice_start): file.rows for file in run.files.staged()},
+        rows={(file.output, file.slice_start): file.rows for file in computed.staged},
         single=source,
         warnings=tuple(warnings),
     )
@@ -155,11 +164,11 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         return _run_source(files_of(pipeline, run), with_manifest=run == ids[-1])
 
     runs = dict(zip(ids, in_parallel(read, ids), strict=True))
-    by_run_and_slice: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_run_and_slice: dict[tuple[str, str], list[PartitionMetrics]] = {}
     for run, source in runs.items():
         for row in source.metrics:
-            by_run_and_slice.setdefault((run, row["slice_start"]), []).append(row)
-    metrics: list[Mapping[str, Any]] = []
+            by_run_and_slice.setdefault((run, row.slice_start), []).append(row)
+    metrics: list[PartitionMetrics] = []
     without_files: list[str] = []
     for slice_start, run in run_of_slice.items():
         rows = by_run_and_slice.get((run, slice_start), [])
@@ -171,13 +180,15 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
     for slice_start, of_slice in zip(without_files, from_tables, strict=True):
         metrics += of_slice or ()
         uncounted |= set() if of_slice is not None else {slice_start}
+    standing = standing_of(pipeline, publications.table)
+    state = TableState(publications.table, open_others(pipeline), standing)
     return Source(
         pipeline=pipeline,
         slices=tuple(slices),
         runs=runs,
         run_of_slice=run_of_slice,
         entries=entries,
-        metrics=tuple(sorted(metrics, key=lambda row: row["slice_start"])),
+        metrics=tuple(sorted(metrics, key=lambda row: row.slice_start)),
         rows={
             (output.alias, slice_start): file.rows
             for slice_start, entry in entries.items()
@@ -187,8 +198,8 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         },
         single=None,
         uncounted=frozenset(uncounted),
-        standing=standing_of(pipeline),
-        problems=tuple(of for of in status(pipeline)["problems"] if not set(starts).isdisjoint(of["slices"])),
+        standing=standing,
+        problems=tuple(problem for problem in state.problems() if not set(starts).isdisjoint(problem.slices)),
     )
 
 
@@ -207,43 +218,33 @@ def _range(pipeline: Pipeline, publications: Publications, start: datetime | Non
 
 def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
     """Return the run files of a run. A file that does not exist or has another format is missing."""
-
-    def read(file: str) -> Any:
-        try:
-            return files.find(file)
-        except FormatError:
-            return None
-
-    manifest = profile = None
+    manifest = None
     with suppress(FormatError):
-        if with_manifest and files.container.read_current(files.name("manifest.json")) is not None:
-            manifest = files.manifest()
+        manifest = files.find_manifest() if with_manifest else None
+    return RunSource(files, manifest, _find(files, METRICS) or (), _find(files, AUDIT), _profile(files))
+
+
+def _find(files: RunFiles, file: JsonFile[Content]) -> Content | None:
+    """Return the content of a run file; None if it does not exist or has another format."""
+    with suppress(FormatError):
+        return files.find(file)
+    return None
+
+
+def _profile(files: RunFiles) -> pa.Table:
+    """Return the profile of a run; an empty one if it does not exist or has another format."""
+    profile = None
     with suppress(FormatError):
         profile = profiles.read(files)
-    return RunSource(
-        files=files,
-        manifest=manifest,
-        metrics=tuple(read("metrics.json") or ()),
-        audit=read("audit.json"),
-        profile=PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None),
-    )
+    return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
-def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]] | None:
+def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[PartitionMetrics] | None:
     """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
     content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
-    if content is None:
-        return None
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for metric in pq.read_table(io.BytesIO(content)).to_pylist():
-        name, value = metric["metric"], metric["value"]
-        if name not in OUTPUT_METRICS:
-            row = rows.setdefault((metric["input"], metric["partition"]), {"slice_start": slice_start})
-            row |= {"input": metric["input"], "partition": metric["partition"]}
-            row[name] = int(value) if name in COUNTS and value is not None else value
-    return list(rows.values())
+    return None if content is None else from_table_rows(slice_start, pq.read_table(io.BytesIO(content)))
 
 
 def _text(slice_: Slice) -> str:

@@ -1,11 +1,11 @@
 """How published slices stand now: which are blocked, stale or outdated, and when that was last looked at."""
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import MAX_HOLES, Hole
-from recapture.run.holes import holes_from
 from recapture.run.outdated import is_outdated
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
@@ -38,7 +38,7 @@ def standing(source: Source) -> dict[str, Any] | None:
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "covers": changes.covers(source.starts[0], ticks.to_text(source.end)),
         "problems": [
-            {**problem, "slices": [start for start in source.starts if start in set(problem["slices"])]}
+            {**asdict(problem), "slices": [start for start in source.starts if start in set(problem.slices)]}
             for problem in source.problems
         ],
     }
@@ -48,7 +48,7 @@ def holes(source: Source) -> dict[str, Any]:
     """Return what is missing from the archive, as the audit of the run says, or as the publications of slices do."""
     name_input = len(source.pipeline.query.inputs) > 1
     if source.single is not None:
-        found = holes_from((source.single.audit or {}).get("holes", []))
+        found = list(source.single.audited.holes) if source.single.audited is not None else []
     else:
         currents = (source.entries[start].current for start in source.starts)
         found = [hole for current in currents if current is not None for hole in current.holes]
