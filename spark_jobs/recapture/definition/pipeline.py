@@ -281,7 +281,7 @@ def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None
         reason = "there are several outputs: write quality under each output that has a suite"
         raise document.error(("quality",), reason)
     if pipeline.quality is not None and pipeline.outputs[0].quality is not None:
-        raise document.error(("quality",), "the output has a suite of its own: remove one of the two quality keys")
+        raise document.error(("quality",), "the output has its own suite: remove one of the two quality keys")
 
 
 def require_suites_of_parameters(pipeline: Pipeline, document: Document) -> None:

@@ -113,7 +113,7 @@ def count_objects(bodies: pa.Array) -> int:
 
 
 def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
-    """Return the value at a path of each body, as a body of its own; NULL where there is none.
+    """Return the value at a path of each body, as its own body; NULL where there is none.
 
     An exact name wins, or else the first in other letters: {"Site": {"x": 1}}, ["site"] => {"x": 1}
     """

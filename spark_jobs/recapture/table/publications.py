@@ -6,7 +6,7 @@ other table of the pipeline follows it (see `publish`).
 
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -153,8 +153,8 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 class Publications:
     """Table of publications, as it was when it was last read."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = OpenTable(table)
+    def __init__(self, table: Table, open_table: Callable[[Table], OpenTable] = OpenTable) -> None:
+        self.table = open_table(table)
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 
