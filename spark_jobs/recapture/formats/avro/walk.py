@@ -3,7 +3,7 @@
 Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result.
 
 `nodes` are those of `layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does with
-its sync marker, because a number is read before its end is checked. A text is noted as a view of Arrow, 16 bytes: its
+its sync marker, because a number is read before its end is checked. A string is noted as a view of Arrow, 16 bytes: its
 length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
 """
 
@@ -20,7 +20,7 @@ PADDING = 16
 SHORT = 12
 NOWHERE = 1 << 62
 """Position after what cannot be read. It is after the end of every block."""
-_FIXED, _LONG, _TEXT, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
+_FIXED, _LONG, _STRING, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
 _HAS_PARTS = -1
 """Stands for the position after a value that has parts of its own."""
 _MAX_LONG = (1 << 63) - 1
@@ -58,13 +58,13 @@ class Columns(NamedTuple):
     numbers: NDArray[np.int64]
     """The value of a LONG, and the position of a MAP."""
     views: NDArray[np.int32]
-    """The view of a TEXT; a row for each column and record."""
+    """The view of a STRING; a row for each column and record."""
     nulls: NDArray[np.bool_]
     """Whether the value is null; False at first."""
     shared: NDArray[np.int64]
-    """For each column the number of its views so far, and the place and length of its last text.
+    """For each column the number of its views so far, and the place and length of its last string.
 
-    If that number is not negative at first, equal texts of successive records share a view, and `numbers` gets its
+    If that number is not negative at first, equal strings of successive records share a view, and `numbers` gets its
     index.
     """
 
@@ -94,8 +94,8 @@ class Entries(NamedTuple):
     """Index of the branch of a value that is a union; 0 at first."""
     numbers: NDArray[np.int64]
     """The value of a LONG, or the bytes of a FIXED of at most eight."""
-    texts: NDArray[np.int32]
-    """Views of the values that are texts."""
+    strings: NDArray[np.int32]
+    """Views of the values that are strings."""
 
 
 @inlined
@@ -114,8 +114,8 @@ def read_long(data: Sequence[int] | NDArray[np.uint8], position: int) -> tuple[i
 
 
 @inlined
-def _after_text(data: _Bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the length of a text, and the position after it."""
+def _after_string(data: _Bytes, position: int, end: int) -> tuple[int, int]:
+    """Return the length of a string, and the position after it."""
     size, position = read_long(data, position)
     if position > end or size < 0 or size > end - position:
         return size, NOWHERE
@@ -156,8 +156,8 @@ def _after_leaf(data: _Bytes, position: int, end: int, node: np.int32, nodes: _N
         return position + nodes[node + 1]
     if kind in (_LONG, _ENUM):
         return read_long(data, position)[1]
-    if kind == _TEXT:
-        return _after_text(data, position, end)[1]
+    if kind == _STRING:
+        return _after_string(data, position, end)[1]
     return _HAS_PARTS
 
 
@@ -184,7 +184,7 @@ def _after(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes)
             continue  # items without bytes
         for _ in range(count):
             if nodes[node] == _MAP:
-                position = _after_text(data, position, end)[1]
+                position = _after_string(data, position, end)[1]
                 if position > end:
                     return position
             after = _after_leaf(data, position, end, item, nodes)
@@ -197,7 +197,7 @@ def _after(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes)
 
 @inlined
 def _note(data: _Bytes, position: int, size: int, views: NDArray[np.int32], row: int) -> None:
-    """Write the view of a text."""
+    """Write the view of a string."""
     views[row, 0] = size
     if size > SHORT:
         views[row, 1] = (
@@ -218,7 +218,7 @@ def _note(data: _Bytes, position: int, size: int, views: NDArray[np.int32], row:
 
 @inlined
 def _equal(data: _Bytes, start: int, size: int, other: int, other_size: int) -> bool:
-    """Return whether two texts are equal."""
+    """Return whether two strings are equal."""
     index = 0 if size == other_size else size + 1
     while index < size and data[start + index] == data[other + index]:
         index += 1
@@ -248,8 +248,8 @@ def read_records(blocks: Blocks, fields: Fields, columns: Columns) -> int:
                         return block
                 if nodes[node] == _LONG:
                     numbers[slot, record], position = read_long(data, position)
-                elif nodes[node] == _TEXT:
-                    size, position = _after_text(data, position, end)
+                elif nodes[node] == _STRING:
+                    size, position = _after_string(data, position, end)
                     if position <= end and shared[slot, 0] < 0:
                         _note(data, position - size, size, views, slot * records + record)
                     elif position <= end:
@@ -285,7 +285,7 @@ def count_entries(maps: Maps, counts: NDArray[np.int64]) -> None:
                 break
             counts[index] += count
             for _ in range(count):
-                position = _after_text(data, position, end)[1]
+                position = _after_string(data, position, end)[1]
                 position = _after(data, position, end, maps.value, nodes)
 
 
@@ -293,7 +293,7 @@ def count_entries(maps: Maps, counts: NDArray[np.int64]) -> None:
 def read_entries(maps: Maps, entries: Entries) -> None:
     """Read the entries of maps that `count_entries` has counted."""
     data, nodes, end = maps.data, maps.nodes, len(maps.data)
-    keys, branches, numbers, texts = entries
+    keys, branches, numbers, strings = entries
     entry = 0
     for index in range(len(maps.positions)):
         position = maps.positions[index]
@@ -302,19 +302,19 @@ def read_entries(maps: Maps, entries: Entries) -> None:
             if count == 0:
                 break
             for _ in range(count):
-                size, position = _after_text(data, position, end)
+                size, position = _after_string(data, position, end)
                 _note(data, position - size, size, keys, entry)
                 node = maps.value
                 if nodes[node] == _UNION:
                     branches[entry] = read_long(data, position)[0]
                     node, position = _branch(data, position, end, node, nodes)
-                _note(data, position, 0, texts, entry)
+                _note(data, position, 0, strings, entry)
                 numbers[entry] = 0
                 if nodes[node] == _LONG:
                     numbers[entry], position = read_long(data, position)
-                elif nodes[node] == _TEXT:
-                    size, position = _after_text(data, position, end)
-                    _note(data, position - size, size, texts, entry)
+                elif nodes[node] == _STRING:
+                    size, position = _after_string(data, position, end)
+                    _note(data, position - size, size, strings, entry)
                 else:
                     word = np.uint64(0)
                     for byte in range(nodes[node + 1]):
