@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from recapture.errors import RunError
 from recapture.process import log
 from recapture.process.environment import environment
+from recapture.process.startup import leave_accumulators_running
 
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
@@ -142,8 +143,7 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
             ) from error
         raise
     finally:
-        # Its server of accumulators takes a second to stop. It is a thread that ends with the process.
-        spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+        leave_accumulators_running(spark.sparkContext)
         with contextlib.suppress(*JAVA_ERRORS):
             spark.stop()
 
