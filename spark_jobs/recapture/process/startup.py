@@ -54,7 +54,7 @@ def fork_server_pid() -> int | None:
 
 
 def leave_accumulators_running(context: Any) -> None:
-    """Let a Spark context stop without its server of accumulators, which takes up to a second to end.
+    """Let a Spark context stop without its server of accumulators, which takes half a second to end.
 
     The server is a thread that ends with the process.
     """
