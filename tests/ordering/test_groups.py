@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, SpreadResult
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
 from recapture.time_model.slices import Slice
@@ -63,12 +63,12 @@ def aggregation(length: int, offset: int) -> PaneAggregation:
 
 def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> MergedSelect:
     """Return a SELECT of all columns of the groups that have FEWEST events."""
+    merged = tuple(
+        MergedWindow(window, str(number), "input a", number, aggregation(length(window), window.offset))
+        for number, window in enumerate(windows)
+    )
     return MergedSelect(
-        tuple(
-            MergedWindow(window, str(number), "input a", number, aggregation(length(window), window.offset))
-            for number, window in enumerate(windows)
-        ),
-        RESULTS,
+        MergedGroups(merged, RESULTS),
         (Call(Function.GREATER_OR_EQUAL, (Column("_r0"), Constant(FEWEST, pa.int64()))),),
         tuple((OutputColumn(name, type_), Column(name)) for name, type_ in columns.items()),
     )
@@ -84,7 +84,7 @@ def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
 
     def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
         assert view == "input a"
-        window = of.windows[number]
+        window = of.groups.windows[number]
         fitting = [
             {**pane, "_slice_start": SLICE.start, "_slice_end": SLICE.end}
             for pane in panes

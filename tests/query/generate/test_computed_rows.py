@@ -46,7 +46,7 @@ def published(
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
     of_slice = {"_slice_start": start, "_slice_end": end}
     rows = ({**of_slice, "_arrival": row["_system_timestamp"], **row} for row in events)
-    views.create(spark, query.inputs[0], rows)
+    views.create(spark, query, {query.inputs[0].alias: rows})
     return spark.sql(query.outputs[0].sql).collect()
 
 

@@ -21,6 +21,7 @@ from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
 from recapture.execute import stage
+from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.session import MORE_MEMORY, pin_settings
@@ -33,7 +34,7 @@ from recapture.ordering.task import Task
 from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledInput, panes_view
+from recapture.query.model import CompiledQuery
 from recapture.run_files.files import StagedSlice
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.storage import open_container
@@ -68,12 +69,16 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
-        views = {_operator(of_input): stack.enter_context(_view(spark, of_input)) for of_input in inputs}
-        results = [spark.sql(compiled.sql) for _, compiled in outputs]
+        frames = {of_input.context.input.view: stack.enter_context(_frame(spark, of_input)) for of_input in inputs}
+        _create_views(run.pipeline.query, frames, len(digests))
+        results = [
+            merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
+            for _, compiled in outputs
+        ]
         plans = "".join(map(_optimized_plan, results))
-        for operator, events in views.items():
-            if plans.count(operator) > 1:
-                events.persist(StorageLevel.MEMORY_AND_DISK)
+        for view, frame in frames.items():
+            if plans.count(f"MapInArrow {view}(") > 1:
+                frame.persist(StorageLevel.MEMORY_AND_DISK)
         return [
             StagedSlice(output.alias, ticks.to_text(row.slice_start), row.path, row.size, row.rows, row.unanchored)
             for (output, compiled), result in zip(outputs, results, strict=True)
@@ -81,30 +86,26 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
         ]
 
 
-def _operator(of_input: InputTasks) -> str:
-    """Return the operator that reads the events of an input, as Spark's plan shows it."""
-    return f"MapInArrow {of_input.context.input.view}("
-
-
 @contextlib.contextmanager
-def _view(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
-    """Create the views of an input, and yield the frame that they select from: its events or its panes."""
+def _frame(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
+    """Yield the frame of what the tasks of an input give: its events or its panes."""
     given = _given(spark, of_input.context, of_input.tasks)
-    create_views(given, of_input.context.input)
     try:
         yield given
     finally:
         given.unpersist()
 
 
-def create_views(given: DataFrame, compiled: CompiledInput) -> None:
-    """Create the view of an input's events, or those of its panes, from what its tasks give."""
-    if not compiled.aggregations:
-        given.createOrReplaceTempView(f"`{compiled.view}`")
-    for number in range(len(compiled.aggregations)):
-        struct = quoted_name(panes.column_name(number))
-        rows = given.where(f"{struct} IS NOT NULL").select(f"{struct}.*")
-        rows.createOrReplaceTempView(quoted_name(panes_view(compiled.view, number)))
+def _create_views(query: CompiledQuery, frames: Mapping[str, DataFrame], slices: int) -> None:
+    """Create the views of events and of groups that the SQL of a query reads.
+
+    `frames` are what the tasks of each input give, by the view of the input.
+    """
+    for compiled in query.inputs:
+        if not compiled.aggregations:
+            frames[compiled.view].createOrReplaceTempView(quoted_name(compiled.view))
+    for groups in query.groups:
+        merging.create_groups_view(groups, frames, slices)
 
 
 def _optimized_plan(result: DataFrame) -> str:
