@@ -15,12 +15,16 @@ INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 UV := $(BIN)/uv --no-config
-# A file's tests share what they set up, and the longest files begin first.
+# tests/lanes.py says which worker runs what: a file's tests share what they set up, and the longest files begin first.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
+# Every test is in one of three lanes: services, spark or core.
+SERVICES := airflow or browser or e2e or process or storage
+SPARK := spark and not ($(SERVICES))
+CORE := not (spark or $(SERVICES))
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test deep check format bench guard performance chaos lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist deep check format bench guard performance chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -37,6 +41,19 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 # Some tests wait for services: two cores are busy with three processes.
 test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten to fifteen minutes
 	@$(WITH_JAVA) $(PYTEST) 3
+
+core: $(INSTALLED) version ## Run the tests that need neither Spark nor services; three minutes
+	@$(PYTEST) 2 -m "$(CORE)"
+
+spark: $(INSTALLED) version ## Run the tests that need Spark alone
+	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SPARK)"
+
+services: $(INSTALLED) $(AZURITE) $(BROWSER) version ## Run the tests that start services or processes, or load Airflow
+	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SERVICES)"
+
+dist: $(INSTALLED) ## Build the wheel and the sdist
+	@rm -rf dist
+	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
 
 deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, new ones each time; an hour or more
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"
@@ -76,7 +93,7 @@ version: $(INSTALLED) # The version is that of the commit: write it down, as a r
 	@$(BIN)/python -m setuptools_scm --force-write-version-files >/dev/null
 
 clean: ## Remove what the other targets made, the environment included
-	rm -rf $(VENV) .cache docker/azurite/node_modules docker/browser/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache dist docker/azurite/node_modules docker/browser/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'

@@ -18,10 +18,11 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from recapture.definition.pipeline import load
-from recapture.formats.avro_framing import walk
+from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.formats.inflate import DEFAULT, inflated
-from recapture.model import TYPES, time_fields
+from recapture.formats.json_bodies.columns import DUCKDB_TYPES
+from recapture.model import time_fields
 from recapture.ordering.chunks import CHUNK_BYTES, CHUNK_EVENTS
 from recapture.query.model import CompiledQuery
 
@@ -79,13 +80,13 @@ def read_blobs(blobs: Iterable[Path], query: CompiledQuery, last: Step = "parse"
 def _parsing(query: CompiledQuery) -> str:
     """Return the SQL that reads the fields of a query from `bodies`."""
     columns = [*query.inputs[0].columns, *time_fields(query.inputs[0].timestamp_by)]
-    fields = json.dumps({column.name: TYPES[column.type].duckdb for column in columns})
+    fields = json.dumps({column.name: DUCKDB_TYPES[column.type] for column in columns})
     return f"SELECT unnest(json_transform(body, '{fields}')) FROM bodies"
 
 
 def _inflate(blob: Path) -> int:
     content = blob.read_bytes()
-    framing = walk(blob.name, content, EVENT_DATA)
+    framing = read_framing(blob.name, content, EVENT_DATA)
     blocks = [memoryview(content)[block] for block in framing.blocks]
     for _ in inflated(blob.name, blocks, DEFAULT) if framing.codec == "deflate" else ():
         pass

@@ -28,6 +28,7 @@ from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark.session import create_session
 from recapture.run.plan import plan_run
 from recapture.run.staged import staged_rows
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
 
 WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
@@ -99,10 +100,10 @@ def compare(
     pipeline = load(pipeline_file(scratch, archive))
     spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
     for _ in range(rounds):
-        run, ours = _ours(processes, pipeline, world, scratch)
+        run, computed, ours = _ours(processes, pipeline, world, scratch)
         lowest = floor.events_per_second(archive, pipeline.query, world.events)
         peer = plain_spark.events_per_second(spark, archive, scratch / "peer", world.events)
-        require_same(our_rows(run), rows_of(scratch / "peer", world.end))
+        require_same(our_rows(run, computed), rows_of(scratch / "peer", world.end))
         yield Rates(ours, lowest, peer)
 
 
@@ -113,9 +114,9 @@ def pipeline_file(folder: Path, archive: Path) -> Path:
     return path
 
 
-def our_rows(run: PlannedRun) -> list[Row]:
+def our_rows(run: PlannedRun, computed: Computed) -> list[Row]:
     """Return the rows that a run staged, sorted."""
-    return _rows(staged_rows(run, run.pipeline.outputs[0]))
+    return _rows(staged_rows(run.id, computed, run.pipeline.outputs[0]))
 
 
 def rows_of(files: Path | list[str], end: datetime) -> list[Row]:
@@ -134,11 +135,11 @@ def require_same(ours: list[Row], peers: list[Row]) -> None:
         assert same, f"recapture has {our}, plain Spark {peer}"
 
 
-def _ours(processes: Workers, pipeline: Pipeline, world: World, scratch: Path) -> tuple[PlannedRun, float]:
+def _ours(processes: Workers, pipeline: Pipeline, world: World, scratch: Path) -> tuple[PlannedRun, Computed, float]:
     run = plan_run(pipeline, START, world.end)
     begin = time.perf_counter()
-    compute(processes, run, scratch)
-    return run, world.events / (time.perf_counter() - begin)
+    computed = compute(processes, run, scratch)
+    return run, computed, world.events / (time.perf_counter() - begin)
 
 
 def _rows(table: pa.Table) -> list[Row]:

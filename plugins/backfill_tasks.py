@@ -1,7 +1,6 @@
 """The tasks of a backfill DAG. Each task is one stage of a run and has its own process."""
 
 import logging
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from capture_complete import range_of_dag_run
 from recapture.definition.pipeline import Pipeline, load
-from recapture.errors import AuditError
 from recapture.printable import one_line
 from recapture.process.wording import named_slices
 from run_notifications import notifiers_of, notify
@@ -82,16 +80,6 @@ PARAMETERS = "parameters"
 """Name of the field with the parameters of the suites."""
 ACCEPT_LOSS = "accept_loss"
 """Name of the field that lets slices lose events that are published."""
-DAG_RUN = "dag_run.json"
-"""Run file with the DAG run that planned the run last."""
-
-
-@dataclass(frozen=True)
-class PlannedBy:
-    """DAG run that planned a run: the content of DAG_RUN."""
-
-    dag_id: str
-    run_id: str
 
 
 @task
@@ -102,12 +90,13 @@ def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = N
     """
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
+    from recapture.run_files.contents import PLANNED_BY, PlannedBy
 
     pipeline = load(Path(file))
     notifiers_of(pipeline)
     start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
     run = plan_run(pipeline, start, end, parameters_of(params))
-    run.files.write(DAG_RUN, asdict(PlannedBy(dag_run.dag_id, dag_run.run_id)))
+    run.files.write(PLANNED_BY, PlannedBy(dag_run.dag_id, dag_run.run_id))
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info(
             "removed a leftover of an interrupted run of these slices: %s", one_line(leftover)
@@ -121,21 +110,23 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
 
     If the audit stops the run, write its report and notify. Then raise AuditError, unless a person may approve the run.
     """
-    from recapture.run import audit
-    from recapture.run_files import planned
+    from recapture.run.audit import audit, stopped
+    from recapture.run_files.computed import read_computed
+    from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import with_report
 
     pipeline = load(Path(file))
-    planned_run = planned.load_run(pipeline, run)
-    try:
-        accept_loss = bool((params or {}).get(ACCEPT_LOSS))
-        return audit.audit(planned_run, parameters_of(params), accept_loss=accept_loss)
-    except AuditError as error:
-        stopped = with_report(error, planned_run)
-    notify(pipeline, "blocked", run, str(stopped))
+    planned_run = load_run(pipeline, run)
+    computed, accept_loss = read_computed(planned_run.files), bool((params or {}).get(ACCEPT_LOSS))
+    audited = audit(planned_run, computed, parameters_of(params), accept_loss=accept_loss)
+    error = stopped(planned_run, computed, audited)
+    if error is None:
+        return {"verdict": audited.verdict, "text": audited.text}
+    error = with_report(error, planned_run, computed, audited)
+    notify(pipeline, "blocked", run, str(error))
     if pipeline.approval is None:
-        raise stopped
-    return {"verdict": "failed", "reason": str(stopped)}
+        raise error
+    return {"verdict": "failed", "reason": str(error)}
 
 
 @task
@@ -144,23 +135,29 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 
     Notify if the run passed its audit and some of its slices were blocked until now.
     """
-    from recapture.run import publish
+    from recapture.run.approval import approval_of
     from recapture.run.blocks import blocked_slices_of
-    from recapture.run_files import planned
+    from recapture.run.publish import publish
+    from recapture.run_files.computed import read_computed
+    from recapture.run_files.contents import AUDIT, OUTCOME
+    from recapture.run_files.planned import load_run
 
     pipeline = load(Path(file))
-    planned_run = planned.load_run(pipeline, run)
+    planned_run = load_run(pipeline, run)
+    files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
-    published = publish.publish(planned_run)
+    own_audit = files.read(AUDIT)
+    outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
+    published: dict[str, Any] = OUTCOME.json_types(outcome)
     _add_to_events(
         outlet_events, pipeline, published["outputs"], published["slices"], run=run, audit=audited["verdict"]
     )
-    if blocked and published["quality"] != APPROVED:
+    if blocked and outcome.quality != APPROVED:
         notify(
             pipeline,
             "recovered",
             run,
-            f"{named_slices(blocked)}: run {run} is published, and its audit {published['quality']}",
+            f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}",
         )
     return published
 
@@ -168,12 +165,18 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 @task
 def report(file: str, run: str) -> dict[str, Any]:
     """Write the run's report, and return the summary of the run with the address of the page under `report`."""
-    from recapture.run import summary
-    from recapture.run_files import planned
+    from recapture.run.approval import approval_of
+    from recapture.run.summary import summary
+    from recapture.run_files.computed import read_computed
+    from recapture.run_files.contents import AUDIT, OUTCOME
+    from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import write_run_report
 
-    planned_run = planned.load_run(load(Path(file)), run)
-    return summary.summary(planned_run) | {"report": write_run_report(planned_run)}
+    planned_run = load_run(load(Path(file)), run)
+    files = planned_run.files
+    computed, audited, outcome = read_computed(files), files.read(AUDIT), files.read(OUTCOME)
+    result = summary(planned_run, computed, audited, outcome, approval_of(files, audited))
+    return result | {"report": write_run_report(planned_run, computed, audited, result["warnings"])}
 
 
 @task

@@ -24,15 +24,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from sqlalchemy import select
 
 import storage_connection
-from backfill_tasks import DAG_RUN, PlannedBy, dag_ids_of
+from backfill_tasks import dag_ids_of
 from dag_activity import activity_of
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, PermanentError, RecaptureError
 from recapture.pages.page import render
-from recapture.run.audited import audited
 from recapture.run.slices import slice_length
-from recapture.run_files.files import RunFiles, range_of_run
+from recapture.run_files.contents import AUDIT, PLANNED_BY
+from recapture.run_files.files import MANIFEST, REPORT_PAGE, RunFiles, range_of_run
 from recapture.storage import in_parallel, open_container
 from recapture.tools.coverage.activity import Activity
 from recapture.tools.coverage.calendar import (
@@ -50,9 +50,9 @@ from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
 
 FILES = {
-    "report.html": "text/html; charset=utf-8",
-    "audit.json": "application/json",
-    "manifest.json": "application/json",
+    REPORT_PAGE: "text/html; charset=utf-8",
+    AUDIT.name: "application/json",
+    MANIFEST: "application/json",
 }
 """Run files that a browser may read, with their media types."""
 HEADERS = {
@@ -172,9 +172,9 @@ def calendar(
 def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
     """Redirect to the DAG run that planned a run last."""
     files = _files(_reader(dag_id).pipeline, run, environment)
-    if not files.exists(DAG_RUN):
+    planned = files.find(PLANNED_BY)
+    if planned is None:
         return _message("No DAG run", f"Run {run} was not planned by Airflow, but by the command.", status=404)
-    planned = files.read_as(PlannedBy, DAG_RUN)
     return RedirectResponse(
         f"{_airflow(request)}/dags/{quote(planned.dag_id, safe='')}/runs/{quote(planned.run_id, safe='')}"
     )
@@ -217,10 +217,10 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
 def _audit_text(files: RunFiles) -> str:
     """Return what the audit of a run said, or why it cannot be read; nothing if it is gone."""
     try:
-        audit = audited(files)
+        audited = files.find(AUDIT)
     except PermanentError as error:
         return f"FAILED  {error}"
-    return "" if audit is None else audit.text
+    return "" if audited is None else audited.text
 
 
 def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:

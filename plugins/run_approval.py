@@ -34,16 +34,17 @@ class RunApproval(HITLOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the audit's result if the run passed or this audit was approved already. Otherwise ask a person."""
         from recapture.run.approval import APPROVED, approval_of
-        from recapture.run.audited import AUDIT, Audited
         from recapture.run_files import planned
+        from recapture.run_files.contents import AUDIT
 
         if self.audited["verdict"] != "failed":
             return dict(self.audited)
         run = planned.load_run(load(Path(self.file)), self.run)
-        if approval_of(run.files) is not None:
+        audited = run.files.read(AUDIT)
+        if approval_of(run.files, audited) is not None:
             return {**self.audited, "verdict": APPROVED}
         self.subject = f"Publish {run.pipeline.name} {run.id} although its audit stopped it?"
-        self.body = _body(run.files.read_as(Audited, AUDIT).text)
+        self.body = _body(audited.text)
         super().execute(context)
         raise AssertionError("unreachable: the task waits for an answer")
 

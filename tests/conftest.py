@@ -13,6 +13,7 @@ from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
 from tests.draws import load_profile
+from tests.lanes import LaneScheduling, place
 from tests.paths import ROOT
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ LONG = (
     "e2e/test_airflow.py",
     "benchmarks/",
     "test_command_runs.py",
-    "reports/test_run_report.py",
-    "run/test_spark_settings.py",
+    "tools/reports/test_run_report.py",
+    "execute/test_spark_settings.py",
     "e2e/",
-    "advise/test_counts.py",
+    "tools/advise/test_counts.py",
     "ordering/test_profile.py",
     "ordering/test_slices_alone.py",
-    "reports/test_size.py",
+    "tools/reports/test_size.py",
     "run/test_same_run.py",
     "archive/test_holes_against_oracle.py",
     "table/test_publish.py",
@@ -57,7 +58,7 @@ FOLDERS = {
     "embedded/": "storage",
     "plugins/": "airflow",
     "test_package.py": "process",
-    "test_streams.py": "process",
+    "process/test_streams.py": "process",
 }
 """The mark of the tests in a folder or file. These tests start services or processes or load Airflow themselves."""
 
@@ -66,14 +67,21 @@ FOLDERS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they start; those that start nothing and do not take long are marked `unit`.
 
-    Long files run first and those of unit tests last, so that the workers finish at the same time.
+    Sort the files for the workers that share them.
     """
+    marks_of_files: dict[Path, set[str]] = {}
     for item in items:
-        for mark in sorted(_marks(item)) or ["unit"]:
+        marks = _marks(item)
+        for mark in sorted(marks) or ["unit"]:
             item.add_marker(mark)
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("property")
-    items.sort(key=lambda item: (_length(item), item.get_closest_marker("unit") is not None))
+        marks_of_files.setdefault(item.path, set()).update(marks)
+    items.sort(key=lambda item: place(marks_of_files[item.path], _length(item)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> LaneScheduling | None:
+    return LaneScheduling(config) if config.getvalue("dist") == "loadfile" else None
 
 
 def _length(item: pytest.Item) -> int:

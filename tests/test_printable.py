@@ -14,9 +14,9 @@ from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.printable import message, one_line, printable
 from recapture.process import log
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
 from recapture.tools.infer.inference import infer
+from tests.stages import audit
 from tests.tools.advise.runs import fleet
 from tests.worlds import World, at, lenient
 

@@ -16,12 +16,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.quality.suites import Check
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
-from recapture.run.summary import summary
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.stages import audit, publish, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,18 +29,16 @@ class Representation:
     """Arrow type in a published table."""
     spark: str
     """Type in the Spark SQL of a query, as in the view of ordered events."""
-    duckdb: str
-    """Type in DuckDB, which parses the bodies."""
 
 
 TYPES = {
-    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT", "VARCHAR"),
-    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE", "DOUBLE"),
-    AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING", "VARCHAR"),
-    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT", "VARCHAR"),
-    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN", "JSON"),
-    AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING", "JSON"),
-    AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING", "JSON"),
+    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT"),
+    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE"),
+    AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT"),
+    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN"),
+    AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING"),
 }
 """Representation of each ASA type."""
 

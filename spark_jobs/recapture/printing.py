@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from recapture.archive.progress import PartitionProgress
     from recapture.run.propose import Proposal
+    from recapture.run_files.computed import Computed
     from recapture.run_files.planned import PlannedRun
     from recapture.tools.advise.advice import Advice
     from recapture.tools.advise.input_advice import InputAdvice
@@ -147,12 +148,12 @@ def print_import(out: Console, name: str, file: Path, draft: Draft) -> None:
             out.print(f"  {escape(message(str(finding)))}")
 
 
-def print_staged_rows(out: Console, run: PlannedRun, result: dict[str, Any]) -> None:
-    """Print the first rows of a run's outputs; `result` is its report."""
+def print_staged_rows(out: Console, run: PlannedRun, computed: Computed, result: dict[str, Any]) -> None:
+    """Print the first rows of a run's outputs; `result` is its summary."""
     from recapture.run.staged import staged_rows
 
     for output, written in zip(run.pipeline.outputs, result["outputs"], strict=True):
-        rows = staged_rows(run, output, SHOWN_ROWS)
+        rows = staged_rows(run.id, computed, output, SHOWN_ROWS)
         print_rows(out, output.alias, rows, written["metrics"]["OutputEvents"])
 
 

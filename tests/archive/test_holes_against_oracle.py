@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from recapture.archive.holes import Hole, Kind
 from recapture.execute.processes.compute import compute
-from recapture.run.audit import audit
 from recapture.run.holes import holes_of
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
+from recapture.run_files.computed import METRICS
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
 from tests.draws import slow
 from tests.oracle_holes import Archive, Blob, Event, Found, arrived, holes
+from tests.stages import audit, publish
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name, body, lenient
 
 INTERVAL, LATE, LOOK_BACK = 15, 20, 5
@@ -163,7 +163,8 @@ def named(case: Case, world: World) -> list[Hole]:
             publish(neighbour)
     write(world, case.left, case.partitions)
     run = computed(world, case, case.run, scratch)
-    return holes_of(run, run.files.read("metrics.json"))
+    metrics = run.files.read(METRICS)
+    return holes_of(run, metrics)
 
 
 def slices(hours: tuple[int, int]) -> list[tuple[float, float]]:

@@ -56,7 +56,7 @@ def test_a_plain_scalar_is_read_as_yaml_1_1_whatever_the_file_declares(
 
 @pytest.mark.parametrize("text", ["y", "Y", "n", "N", "1e5", "1E5", "12e03", "1e+5", "1.5e3", "-1.5E3"])
 def test_a_scalar_that_readers_of_yaml_dispute_is_refused(file: Path, text: str) -> None:
-    with pytest.raises(DefinitionError, match=r"a\.yaml:2: .* is a text to some readers of YAML, and not to others: "):
+    with pytest.raises(DefinitionError, match=r"a\.yaml:2: .* is a string to some YAML parsers, and not to others: "):
         value(file, f"b: 1\na: {text}\n")
     assert value(file, f"a: '{text}'\n") == text
 

@@ -41,9 +41,7 @@ def test_an_example_of_several_types_gives_these_rows(
         inputs.append({"alias": "devices", "type": "Reference", "format": "Json", **path})
     pipeline = world.define(query, inputs=inputs, outputs=[{"alias": "out", "table": "table"}])
     run = plan_run(pipeline, TEN, at(60))
-    compute(spark, run)
-    staged = [
-        row for file in run.files.read("staged.json") for row in pq.read_table(world.table / file["path"]).to_pylist()
-    ]
+    computed = compute(spark, run)
+    staged = [row for file in computed.staged for row in pq.read_table(world.table / file.path).to_pylist()]
     got = [{name: value for name, value in row.items() if name != "slice_start"} for row in staged]
     assert sorted(got, key=str) == json.loads(rows)

@@ -8,8 +8,8 @@ from typing import Any
 
 from embedded.live import HOUR, LiveWorld, capturing
 from embedded.main import activity_of
-from recapture.run.changed import Changes
 from recapture.run.slice_state import Findings
+from recapture.run_files.changes import Changes
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.tools.coverage.states import slice_states

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from recapture.errors import RunError
-from recapture.execute.processes import compute as local
-from recapture.execute.processes.compute import compute, cores_of
+from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, prepare, workers
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
@@ -33,31 +32,6 @@ def processes() -> Iterator[Workers]:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return steady(tmp_path, hours=1, partitions=2)
-
-
-@pytest.mark.parametrize(
-    ("master", "cores"),
-    [
-        ("local", 1),
-        ("local[3]", 3),
-        ("local[2,4]", 2),
-        ("local[0]", None),
-        ("local-cluster[2,1,1024]", None),
-        ("spark://host:7077", None),
-        ("yarn", None),
-    ],
-)
-def test_a_master_on_this_machine_has_cores(master: str, cores: int | None) -> None:
-    assert cores_of(master) == cores
-
-
-def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = tmp_path / "cpu.max"
-    monkeypatch.setattr(local, "_QUOTA", limit)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8), raising=False)
-    for text, cores in {"150000 100000\n": 2, "20000 100000\n": 1, "max 100000\n": 8}.items():
-        limit.write_text(text)
-        assert cores_of("local[*]") == cores
 
 
 def test_the_progress_reaches_the_number_of_tasks_and_slices(processes: Workers, world: World, tmp_path: Path) -> None:

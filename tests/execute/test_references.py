@@ -12,6 +12,8 @@ from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
+from recapture.run_files.computed import METRICS
+from recapture.run_files.staged import STAGED
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
 
 if TYPE_CHECKING:
@@ -169,5 +171,5 @@ def test_every_event_is_counted_if_no_row_of_the_reference_data_has_a_key(
     for columns in ("d.site", ", ".join(f"d.site AS s{number}" for number in range(120))):
         query = f"SELECT {columns} INTO aggregates FROM telemetry t JOIN devices d ON t.deviceId = d.deviceId"
         run = staged(spark, defined(world, STATIC, query, f"table{len(columns)}"), TEN, TEN + HOUR)
-        assert [counts["InputEvents"] for counts in run.files.read("metrics.json")] == [3]
-        assert [file.rows for file in run.files.staged()] == [0]
+        assert [counts["InputEvents"] for counts in run.files.read(METRICS)] == [3]
+        assert [file.rows for file in run.files.read(STAGED)] == [0]

@@ -38,7 +38,7 @@ def test_the_end_of_java_is_an_error_that_says_what_to_do(
 
 
 def test_with_v_what_spark_prints_at_its_start_is_shown_once(python: Python, tmp_path: Path) -> None:
-    script = "from recapture import log; log.enable()\n" + SESSION.format(statement="spark.range(1).count()")
+    script = "from recapture.process import log; log.enable()\n" + SESSION.format(statement="spark.range(1).count()")
     completed = python("-c", script, str(tmp_path), JAVA_TOOL_OPTIONS=QUICK_START)
     assert completed.stdout == b""
     assert completed.stderr.count(b"Setting Spark log level") == 1

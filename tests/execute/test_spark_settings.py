@@ -12,11 +12,10 @@ import pytest
 
 from recapture.errors import RunError
 from recapture.execute.spark.session import CLUSTERS_OWN
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
 from tests.paths import ROOT
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
+from tests.stages import audit, publish
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.errors import DamagedBlobError, RunError
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import has_block, header, walk
+from recapture.formats.avro import decode, has_block, header, read_framing
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.tools.sample.capture_file import SampleEvent, capture_file, capture_schema
@@ -110,7 +109,7 @@ def test_events_are_in_the_order_of_the_file(codec: Literal["null", "deflate"], 
     content = capture_file(events(5, 3, 4), codec=codec, properties_with_null=properties_with_null)
     table = decode("b", content, EVENT_DATA)
     assert table.to_pylist() == [{"SequenceNumber": n, "Body": b'{"n":%d}' % n} for n in (5, 3, 4)]
-    assert walk("b", content, EVENT_DATA).codec == codec
+    assert read_framing("b", content, EVENT_DATA).codec == codec
 
 
 def test_bodies_stay_where_they_are_in_the_blob() -> None:
@@ -129,13 +128,13 @@ def test_an_empty_file_is_a_heartbeat(codec: Literal["null", "deflate"]) -> None
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_block_is_read(codec: str) -> None:
     content = in_blocks(events(0, 1), events(2), events(3, 4, 5), codec=codec)
-    assert len(walk("b", content, EVENT_DATA).blocks) == 3
+    assert len(read_framing("b", content, EVENT_DATA).blocks) == 3
     assert sequence(content) == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_empty_block_between_two_blocks_changes_nothing() -> None:
     content = in_blocks(events(0), events(1))
-    blocks = walk("b", content, EVENT_DATA).blocks
+    blocks = read_framing("b", content, EVENT_DATA).blocks
     second = blocks[0].stop + 16
     assert sequence(content[:second] + b"\0\0" + content[second - 16 : second] + content[second:]) == [0, 1]
 
@@ -152,7 +151,7 @@ def test_a_body_may_be_null_empty_or_any_bytes() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_equal_texts_of_successive_events_are_read_once(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recapture.formats.avro.PART_BYTES", 100)
+    monkeypatch.setattr("recapture.formats.avro.records.PART_BYTES", 100)
     texts = ["", "a", "a", "ab", "aa", "a", "a longer text", "a longer text", "a longer texu", "a longer text"] * 2
     schema = fastavro.parse_schema(json.loads(capture_schema()))
     out = BytesIO()
@@ -180,7 +179,7 @@ def test_an_event_that_looks_like_the_end_is_an_event() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_file_that_is_cut_off_anywhere_is_reported_as_cut_off(codec: Literal["null", "deflate"]) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content, EVENT_DATA).blocks[0].start - 3
+    header = read_framing("b", content, EVENT_DATA).blocks[0].start - 3
     for size in {*range(1, len(content))} - {header}:
         assert complaint(content[:size]).startswith("it is cut off: "), size
     assert complaint(content[: len(content) // 2 - 100]).endswith(f"longer than its {len(content) // 2 - 100} bytes")
@@ -188,7 +187,7 @@ def test_a_file_that_is_cut_off_anywhere_is_reported_as_cut_off(codec: Literal["
 
 def test_the_block_in_which_a_file_is_cut_off_is_named() -> None:
     content = in_blocks(events(0, 1), events(2))
-    second = walk("b", content, EVENT_DATA).blocks[0].stop + 16
+    second = read_framing("b", content, EVENT_DATA).blocks[0].stop + 16
     for size in range(second + 1, len(content)):
         assert complaint(content[:size]).startswith(f"it is cut off: its block at byte {second} "), size
 
@@ -209,7 +208,7 @@ def test_a_file_with_only_a_header_has_no_events(codec: str) -> None:
 def test_a_flipped_byte_never_loses_an_event(codec: Literal["null", "deflate"]) -> None:
     """Neither codec has a checksum: a value may change, but either all events are there or the file is refused."""
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content, EVENT_DATA).blocks[0].start - 2
+    header = read_framing("b", content, EVENT_DATA).blocks[0].start - 2
     survived = 0
     for position in range(len(content)):
         for mask in (0x02, 0xFF) if position >= header else (0x01,):
@@ -225,7 +224,7 @@ def test_a_block_that_declares_another_number_of_records_is_refused(
     declared: int, codec: Literal["null", "deflate"]
 ) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
+    count = content.index(b"\x06", read_framing("b", content, EVENT_DATA).blocks[0].start - 4)
     number = BytesIO()
     fastavro.schemaless_writer(number, "long", declared)
     reason = complaint(content[:count] + number.getvalue() + content[count + 1 :])
@@ -408,7 +407,7 @@ def test_with_any_fields_a_flipped_byte_never_loses_an_event(
     more: tuple[str, ...], codec: Literal["null", "deflate"]
 ) -> None:
     content = capture_file(events(0, 1, 2), codec=codec)
-    header = walk("b", content, EVENT_DATA).blocks[0].start - 2
+    header = read_framing("b", content, EVENT_DATA).blocks[0].start - 2
     survived = 0
     for position in range(header, len(content)):
         with contextlib.suppress(DamagedBlobError):
@@ -420,7 +419,7 @@ def test_with_any_fields_a_flipped_byte_never_loses_an_event(
 @pytest.mark.parametrize("declared", [1, 2, 4])
 def test_with_all_fields_the_declared_number_of_records_must_be_there(declared: int) -> None:
     content = capture_file(events(0, 1, 2))
-    count = content.index(b"\x06", walk("b", content, EVENT_DATA).blocks[0].start - 4)
+    count = content.index(b"\x06", read_framing("b", content, EVENT_DATA).blocks[0].start - 4)
     with pytest.raises(DamagedBlobError):
         decode("b", content[:count] + bytes([2 * declared]) + content[count + 1 :], EVENT_DATA, ALL)
 
@@ -494,7 +493,7 @@ def test_fields_that_are_not_read_may_have_any_type(
     assert decode("b", out.getvalue(), EVENT_DATA).to_pylist() == expected
     if codec == "null" and rows:
         content = out.getvalue()
-        position = data.draw(st.integers(walk("b", content, EVENT_DATA).blocks[0].start, len(content) - 17))
+        position = data.draw(st.integers(read_framing("b", content, EVENT_DATA).blocks[0].start, len(content) - 17))
         with contextlib.suppress(DamagedBlobError):
             assert decode("b", flipped(content, position), EVENT_DATA).num_rows == len(rows)
 

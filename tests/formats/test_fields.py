@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.formats.bodies import parse
+from recapture.formats.bodies import Projection
 from recapture.formats.fields import Field, count_objects, count_values, fields_of, records_in
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import AsaType, InputColumn
 
+JSON = JsonBodies()
 VALUES: dict[AsaType | None, list[Any]] = {
     AsaType.BIGINT: [0, -5, 2**63 - 1],
     AsaType.FLOAT: [1.5, 1.0, 1e300, 2**63],
@@ -29,8 +31,12 @@ def bodies(*values: Any) -> pa.Array:
     return pa.array([value if isinstance(value, bytes) else json.dumps(value).encode() for value in values])
 
 
-def fields(*values: Any, only_texts: bool = False) -> list[Field]:
-    return fields_of([count_values(bodies(*values), only_texts)])
+def documents(*values: Any) -> pa.Array:
+    return JSON.as_json(bodies(*values))
+
+
+def fields(*values: Any, only_strings: bool = False) -> list[Field]:
+    return fields_of([count_values(documents(*values), only_strings)])
 
 
 @pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, values in VALUES.items() for value in values])
@@ -39,7 +45,7 @@ def test_a_value_has_one_type_and_a_column_of_this_type_reads_it(kind: AsaType |
     assert field.kinds == {kind: 1}
     if kind is not None:
         column = InputColumn(("x",), kind)
-        read = parse(bodies({"x": value}), [column])
+        read = JSON.decode(bodies({"x": value}), Projection([column]))
         assert (read.malformed.to_pylist(), read.columns[column].null_count) == ([None], 0)
 
 
@@ -59,10 +65,10 @@ def test_a_value_has_one_type_and_a_column_of_this_type_reads_it(kind: AsaType |
     ],
 )
 def test_where_all_values_are_texts_a_text_has_the_type_that_reads_it(text: str, kind: AsaType) -> None:
-    (field,) = fields({"x": text}, only_texts=True)
+    (field,) = fields({"x": text}, only_strings=True)
     assert field.kinds == {kind: 1}
     column = InputColumn(("x",), kind)
-    assert parse(bodies({"x": text}), [column]).malformed.to_pylist() == [None]
+    assert JSON.decode(bodies({"x": text}), Projection([column])).malformed.to_pylist() == [None]
 
 
 def test_fields_come_in_the_order_of_their_first_appearance() -> None:
@@ -80,9 +86,9 @@ def test_the_first_of_several_spellings_in_one_body_counts() -> None:
 
 
 def test_bodies_that_are_no_json_objects_have_no_fields() -> None:
-    some = [*bodies(b"\xff", b"nope", b"", "text", [1], {}, {"x": 1}).to_pylist(), None]
-    assert count_objects(pa.array(some)) == 2
-    assert [field.name for field in fields_of([count_values(pa.array(some), False)])] == ["x"]
+    some = JSON.as_json(pa.array([*bodies(b"\xff", b"nope", b"", "text", [1], {}, {"x": 1}).to_pylist(), None]))
+    assert count_objects(some) == 2
+    assert [field.name for field in fields_of([count_values(some, False)])] == ["x"]
 
 
 def test_a_byte_order_mark_in_a_body_does_not_matter() -> None:
@@ -104,9 +110,9 @@ def test_the_records_of_bodies_are_found_in_any_letter_case() -> None:
         [1],
         b"nope",
     ]
-    assert records_in(bodies(*some), ["a", "b~/c"]).to_pylist() == [b'{"x":1}', None, b'[{"y":2}]', None, None, None]
-    assert records_in(bodies(*some), []).to_pylist()[0] == json.dumps(some[0]).encode()
-    [field] = fields_of([count_values(records_in(bodies(*some), ["a", "B~/c"]), False)], ["a", "b"])
+    assert records_in(documents(*some), ["a", "b~/c"]).to_pylist() == ['{"x":1}', None, '[{"y":2}]', None, None, None]
+    assert records_in(documents(*some), []).to_pylist()[0] == json.dumps(some[0])
+    [field] = fields_of([count_values(records_in(documents(*some), ["a", "B~/c"]), False)], ["a", "b"])
     assert (field.path, field.dotted, field.kinds) == (("a", "b", "x"), "a.b.x", {AsaType.BIGINT: 1})
 
 
@@ -116,7 +122,7 @@ OBJECTS = st.lists(st.dictionaries(st.sampled_from("abcAB"), ANY_VALUE, max_size
 
 @given(OBJECTS, st.integers(0, 6))
 def test_parts_of_a_sample_count_as_the_whole_does(objects: list[dict[str, Any]], cut: int) -> None:
-    parts = [count_values(bodies(*part), False) for part in (objects[:cut], objects[cut:]) if part]
+    parts = [count_values(documents(*part), False) for part in (objects[:cut], objects[cut:]) if part]
     together = fields_of(parts) if parts else []
     naive: dict[str, Counter[str]] = {}
     for value in objects:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.formats.bodies import parse
+from recapture.formats.bodies import Projection
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import (
     AsaType,
     Branch,
@@ -41,7 +42,8 @@ def read(
     time: TimeExpression, *bodies: dict[str, Any], metadata: dict[MetadataColumn, pa.Array] | None = None
 ) -> Times:
     content = pa.array([json.dumps(body).encode() for body in bodies], pa.binary())
-    parsed = parse(content, dateadd_fields(time), [*time_fields(time), *dateadd_fields(time)])
+    projection = Projection(dateadd_fields(time), [*time_fields(time), *dateadd_fields(time)])
+    parsed = JsonBodies().decode(content, projection)
     assert parsed.malformed.null_count == len(bodies), "the policies judge these fields"
     return times_of(time, parsed, (metadata or {}).__getitem__)
 

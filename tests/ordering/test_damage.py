@@ -17,6 +17,7 @@ from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import MetadataColumn
 from recapture.ordering import decoding
 from recapture.ordering.counters import Counters
@@ -89,7 +90,7 @@ class Stumbling:
     error: Exception
     limits = DEFAULT
     numbered = True
-    only_texts = False
+    decoder = JsonBodies()
 
     def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recapture.archive.pinning import PinnedBlob, PlannedSlice
-from recapture.formats.avro_framing import walk
+from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
@@ -123,8 +123,8 @@ def judged(content: bytes) -> Counters:
 def test_a_mutated_blob_is_read_to_its_last_event_or_quarantined_whole(name: str) -> None:
     content = FILES[name]()
     expected = judged(content)
-    assert (expected.damaged, expected.events) == (0, walk("b", content, EVENT_DATA).records)
-    borders = {block.stop + 16 for block in walk("b", content, EVENT_DATA).blocks}
+    assert (expected.damaged, expected.events) == (0, read_framing("b", content, EVENT_DATA).records)
+    borders = {block.stop + 16 for block in read_framing("b", content, EVENT_DATA).blocks}
     chance = Random(name)
     outcomes: Counter[str] = Counter()
     for _ in range(MUTATIONS):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import AuditError
-from recapture.run.approval import approval_of
 from recapture.run_files.planned import PlannedRun
+from tests.stages import approval_of
 from tests.worlds import TEN, World, at, body, staged
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
 
     with pytest.raises(TaskAwaitingInput):
         task.execute_complete(context, answer("Approve", " "))
-    assert (len(asked), approval_of(run.files)) == (2, None)
+    assert (len(asked), approval_of(run)) == (2, None)
     assert task.execute_complete(context, answer("Approve", "heating"))["verdict"] == "approved"
-    assert approval_of(run.files) is not None
+    assert approval_of(run) is not None
     assert task.execute(context)["verdict"] == "approved", "a retry does not ask again"
     events: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
     tasks.publish.function(file, run.id, audited, outlet_events=events)
@@ -134,7 +134,7 @@ def test_a_run_that_is_rejected_or_not_answered_publishes_nothing(
     late = {"error": "late", "error_type": "timeout"}
     with pytest.raises(AuditError, match="nobody approved it in time"):
         task.execute_complete({}, late)
-    assert approval_of(run.files) is None
+    assert approval_of(run) is None
     assert tasks.RETRY_POLICY.evaluate(no.value, 1, 2).action == tasks.RetryAction.FAIL
 
 

@@ -118,8 +118,9 @@ def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing
 TERMINATED = """
 import os, signal, sys
 from recapture import cli
+from recapture.commands import plan
 
-cli._plan = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+plan.run = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
 sys.argv = ["recapture", "plan", sys.argv[1], "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"]
 cli.run()
 """

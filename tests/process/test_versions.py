@@ -9,6 +9,7 @@ import pytest
 from recapture.errors import RunError
 from recapture.process.versions import FORMAT, MANIFEST_FORMAT, PUBLICATIONS_FORMAT, require_format
 from recapture.run.plan import load_manifest, plan_run
+from recapture.run_files.contents import AUDIT
 from recapture.run_files.files import RunFiles
 from recapture.storage import open_container
 from recapture.table import publications
@@ -59,9 +60,9 @@ def test_a_manifest_of_another_format_is_refused(tmp_path: Path, number: object,
 )
 def test_a_run_file_of_another_format_is_refused(tmp_path: Path, document: object, message: str) -> None:
     files = RunFiles(open_container(tmp_path.as_uri()), "run")
-    files.container.write(files.name("audit.json"), json.dumps(document).encode())
+    files.container.write(files.name(AUDIT.name), json.dumps(document).encode())
     with pytest.raises(RunError, match=rf"audit\.json of run run {message}"):
-        files.read("audit.json")
+        files.read(AUDIT)
 
 
 def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,4 +77,4 @@ def test_a_publication_of_another_format_is_refused(tmp_path: Path, monkeypatch:
 
 def test_the_changelog_names_the_format_of_manifests_and_run_files() -> None:
     stated = re.findall(r"Manifests have format (\d+), other run files format (\d+)", CHANGELOG.read_text("utf-8"))
-    assert stated == [(str(MANIFEST_FORMAT), str(FORMAT))]
+    assert stated[0] == (str(MANIFEST_FORMAT), str(FORMAT)), "the newest statement comes first"

@@ -25,10 +25,10 @@ def test_every_page_can_be_reached_and_shows_texts_of_devices_as_texts(
     with tempfile.TemporaryDirectory() as folder:
         rows = {"aggregates": in_files(Path(folder), aggregates)}
         audited = checkpoint.audit(in_rows(metrics), rows, {"aggregates": suite}, **run)
-    index = data_docs.write(audited.json, "run-1", datetime(2026, 3, 2, tzinfo=UTC), tmp_path / "site")
+    index = data_docs.write(audited, "run-1", datetime(2026, 3, 2, tzinfo=UTC), tmp_path / "site")
     links = set(re.findall(r"(?:expectations|validations)/[^\"']+\.html", index.read_text("utf-8")))
     pages = {index.parent / unquote(link) for link in links}
-    assert len(pages) == 2 * len(audited.json["validations"]) == 6
+    assert len(pages) == 2 * len(audited.validations) == 6
     texts = [page.read_text("utf-8") for page in pages]
     assert not any(HOSTILE in text for text in texts)
     (results,) = (text for text in texts if "deviceId=&lt;img src=x onerror=alert(1)&gt;" in text)

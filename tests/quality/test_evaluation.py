@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.quality import checkpoint, suites
-from recapture.quality.evaluation import ExpectationPair, JsonResult, evaluate_frame, evaluate_rows
+from recapture.quality.audit import JsonResult
+from recapture.quality.evaluation import ExpectationPair, evaluate_frame, evaluate_rows
 from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation
 from tests.draws import examples

@@ -112,7 +112,10 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         ({**NOT_NULL, "meta": {"aset": "metrics"}}, 'unknown key "aset"; did you mean asset?'),
         ({**NOT_NULL, "meta": {"asset": "metric"}}, 'unknown asset "metric"; did you mean metrics?'),
         ({**NOT_NULL, "meta": []}, "meta must be an object"),
-        ({**NOT_NULL, "meta": {"failure": 1}}, "failure must be text: what is so if the expectation is not met"),
+        (
+            {**NOT_NULL, "meta": {"failure": 1}},
+            "failure must be a string that says what is true if the expectation is not met",
+        ),
         ({**NOT_NULL, "kwargs": []}, "kwargs must be an object"),
         ({**NOT_NULL, "kwargs": {}}, "kwargs lacks column"),
         ({**NOT_NULL, "kwargs": {"column": "event"}}, 'the aggregates have no column "event"; did you mean events?'),
@@ -120,7 +123,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         ({**NOT_NULL, "meta": {"asset": "metrics"}}, 'the metrics have no column "events"'),
         ({**NOT_NULL, "kwargs": {"column": "events", "mosty": 1}}, 'unknown argument "mosty"; did you mean mostly?'),
         ({**NOT_NULL, "kwargs": {"column": "events", "severity": "info"}}, 'unknown argument "severity"'),
-        ({**NOT_NULL, "description": 1}, "description must be text"),
+        ({**NOT_NULL, "description": 1}, "description must be a string"),
         ({"kwargs": {}}, "give the expectation a type"),
         ("expect_column_to_exist", "an expectation must be an object"),
         (
@@ -162,7 +165,7 @@ LATE: dict[str, Any] = {"type": "expect_share_of_late_events_to_be_at_most", "kw
         ({**NEAR, "kwargs": {"column": "event"}}, 'the aggregates have no column "event"; did you mean events?'),
         ({**NEAR, "kwargs": {"column": "events", "key_columns": ["device"]}}, "did you mean deviceId?"),
         ({**NEAR, "kwargs": {"column": "events", "key_columns": "deviceId"}}, "key_columns must be a list"),
-        ({**NEAR, "kwargs": {"column": "events", "days": 0}}, "days must be a whole number from 1 to 366"),
+        ({**NEAR, "kwargs": {"column": "events", "days": 0}}, "days must be an integer from 1 to 366"),
         ({**NEAR, "kwargs": {"column": "events", "since": "2026-03-01"}}, 'unknown argument "since"'),
         (
             {**LATE, "kwargs": {"max_value": {"$PARAMETER": "max_late"}}},

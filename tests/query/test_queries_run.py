@@ -27,8 +27,9 @@ from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
 from recapture.run.plan import plan_run
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.verdicts import PROCESSED
@@ -92,19 +93,17 @@ def planned(folder: Path, case: Case) -> PlannedRun:
     return plan_run(small_world.define(World(folder), *case), TEN, at(120))
 
 
-def require_rows(run: PlannedRun) -> None:
+def require_rows(run: PlannedRun, computed: Computed) -> None:
     """Raise AssertionError unless all events counted, and each output has rows, with its columns and types."""
-    metrics = run.files.read("metrics.json")
     for of_input in run.pipeline.query.inputs:
-        counted = [row for row in metrics if row["input"] == of_input.alias]
+        counted = [row for row in computed.metrics if row["input"] == of_input.alias]
         assert sum(row[verdict.label] for row in counted for verdict in PROCESSED) == small_world.EVENTS
-    staged = run.files.read("staged.json")
     for output in run.pipeline.outputs:
         query = run.pipeline.compiled(output)
-        rows = [file for file in staged if file["output"] == output.alias]
-        assert sum(file["rows"] for file in rows), f"no rows in {output.alias}"
-        for file in rows:
-            schema = pq.read_schema(Path(output.table.removeprefix("file://")) / file["path"])
+        files = computed.staged_of(output.alias)
+        assert sum(file.rows for file in files), f"no rows in {output.alias}"
+        for file in files:
+            schema = pq.read_schema(Path(output.table.removeprefix("file://")) / file.path)
             assert schema.equals(published_schema(query.columns))
 
 
@@ -141,15 +140,13 @@ def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -
 @pytest.mark.parametrize("case", IN_SPARK, ids=lambda case: case[0])
 def test_a_query_that_compiles_runs(spark: "SparkSession", tmp_path: Path, case: Case) -> None:
     run = planned(tmp_path, case)
-    stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs))
-    require_rows(run)
+    require_rows(run, stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs)))
 
 
 @pytest.mark.parametrize("case", IN_PROCESSES, ids=lambda case: case[0])
 def test_a_query_that_needs_no_spark_runs_in_processes(processes: Workers, tmp_path: Path, case: Case) -> None:
     run = planned(tmp_path, case)
-    local.compute(processes, run, tmp_path)
-    require_rows(run)
+    require_rows(run, local.compute(processes, run, tmp_path))
 
 
 def respelt(text: str) -> str:

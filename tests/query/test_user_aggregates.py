@@ -97,7 +97,7 @@ def test_an_aggregate_may_have_the_name_of_a_keyword(spark: SparkSession, name: 
         ),
         (
             "SELECT uda.any(GetArrayElement(x, 0)) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",
-            "the type of this is not known, and JavaScript tells a text from a number: CAST it, or declare "
+            "the type of this is not known, and JavaScript distinguishes strings from numbers: CAST it, or declare "
             "functions.any.argument_types in the pipeline file",
         ),
         (

@@ -59,12 +59,12 @@ def test_a_declared_type_of_an_argument_decides_the_type_of_a_field() -> None:
         (
             "WITH a AS (SELECT x FROM telemetry UNION SELECT y AS x FROM telemetry)"
             " SELECT udf.stringify(x) AS y INTO out FROM a",
-            "the type of this is not known, and JavaScript tells a text from a number: CAST it, or declare "
+            "the type of this is not known, and JavaScript distinguishes strings from numbers: CAST it, or declare "
             "functions.stringify.argument_types in the pipeline file",
         ),
         (
             "SELECT udf.stringify(GetArrayElement(list, 0)) AS y INTO out FROM telemetry",
-            "the type of this is not known, and JavaScript tells a text from a number: CAST it, or declare "
+            "the type of this is not known, and JavaScript distinguishes strings from numbers: CAST it, or declare "
             "functions.stringify.argument_types in the pipeline file",
         ),
         (

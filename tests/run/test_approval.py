@@ -9,20 +9,19 @@ import pytest
 from deltalake import DeltaTable
 
 from recapture.errors import AuditError
-from recapture.run.approval import approval_of, approve
-from recapture.run.audit import audit
+from recapture.run.approval import approve
 from recapture.run.blocks import blocked_slices_of
-from recapture.run.changed import check, read_changes
-from recapture.run.publish import publish
+from recapture.run.changed import check
 from recapture.run.rollback import rollback
-from recapture.run.summary import summary
+from recapture.run_files.changes import read_changes
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.delta import METADATA
 from recapture.table.publications import Approval
 from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
-from recapture.tools.reports.write import write_range_report, write_run_report
+from recapture.tools.reports.write import write_range_report
+from tests.stages import approval_of, audit, publish, summary, write_run_report
 from tests.worlds import TEN, World, at, body, published, staged
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
         publish(run)
     approve(run, APPROVAL)
     outcome = publish(run)
-    assert outcome["quality"] == "approved"
+    assert outcome.quality == "approved"
     assert len(published(world.table)) == 2
     assert blocked_slices_of(run) == []
     assert coverage(run) == ["published after approval"] * 2
@@ -99,23 +98,23 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
 
 def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: "SparkSession", world: World) -> None:
     run = blocked(spark, world)
-    assert approval_of(run.files) is None
+    assert approval_of(run) is None
     approve(run, APPROVAL)
-    assert approval_of(run.files) == APPROVAL
+    assert approval_of(run) == APPROVAL
     assert b"Ada approved the run" in run_page(run.files, run.pipeline.name, "")
     with pytest.raises(AuditError):
         audit(run)
-    assert approval_of(run.files) == APPROVAL
+    assert approval_of(run) == APPROVAL
     suite(world, 18)
     with pytest.raises(AuditError):
         audit(run)
-    assert approval_of(run.files) is None
+    assert approval_of(run) is None
     assert b"approved" not in run_page(run.files, run.pipeline.name, "")
     with pytest.raises(AuditError, match="nothing is published"):
         publish(run)
     suite(world, 21)
     audit(run)
-    assert publish(run)["quality"] == "passed"
+    assert publish(run).quality == "passed"
     assert coverage(run) == ["published", "published"]
 
 

@@ -12,10 +12,9 @@ import pytest
 from recapture import cli
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run, preview, require_auditable
-from recapture.run.publish import publish
 from recapture.run.status import status
+from tests.stages import audit, publish
 from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
 
 if TYPE_CHECKING:

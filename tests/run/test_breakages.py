@@ -21,10 +21,12 @@ import yaml
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
+from recapture.run_files.computed import Computed, read_computed, write_computed
+from recapture.run_files.files import RunFiles
 from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world
 from tests.paths import ROOT
+from tests.stages import audit
 from tests.worlds import World, backfill, run_file, staged
 
 if TYPE_CHECKING:
@@ -185,9 +187,10 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
     manifest = folder.joinpath(run.id, "manifest.json").read_bytes()
     shutil.copytree(folder / computed, folder / run.id, dirs_exist_ok=True)
     folder.joinpath(run.id, "manifest.json").write_bytes(manifest)
-    for name in ("staged.json", "metrics.json"):
-        entries = run_file(table, computed, name)
-        run.files.write(name, [entry for entry in entries if entry["slice_start"] in run.slices])
+    whole = read_computed(RunFiles(run.files.container, computed))
+    staged = tuple(file for file in whole.staged if file.slice_start in run.slices)
+    metrics = tuple(row for row in whole.metrics if row["slice_start"] in run.slices)
+    write_computed(run.files, Computed(staged, metrics))
     with contextlib.suppress(AuditError):
         audit(run)
     failed = [result for result in run_file(table, run.id, "audit.json")["json"]["results"] if not result["success"]]

@@ -15,16 +15,16 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
 from recapture.run.rollback import rollback
-from recapture.run.staged import staged_rows
 from recapture.run.status import status
+from recapture.run_files.computed import read_computed
+from recapture.run_files.contents import AUDIT
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.reports.changes import changes
 from recapture.tools.reports.document import document
 from recapture.tools.reports.sources import of_range, of_run
+from tests.stages import audit, publish, staged_rows
 from tests.table import strangers
 from tests.worlds import TEN, World, at, body, published, steady
 
@@ -278,5 +278,7 @@ def test_a_report_does_not_compare_rows_with_a_lost_or_damaged_file(
 ) -> None:
     stranger(world.table)
     another(world)
-    (output,) = changes(of_run(backfill(world.define()), ()))["outputs"]
+    run = backfill(world.define())
+    source = of_run(run, read_computed(run.files), run.files.read(AUDIT), ())
+    (output,) = changes(source)["outputs"]
     assert (output["changed"], output["uncompared"]) == (2, 1)

@@ -14,9 +14,8 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
+from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, files, steady
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ from recapture import cli
 from recapture.quality.metrics import combine
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
+from recapture.run_files.computed import METRICS
+from recapture.run_files.staged import STAGED
 from recapture.time_model.metrics import VERDICTS
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
 
@@ -152,8 +154,8 @@ def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
         run = staged(spark, defined(world, JOIN), TEN, at(120))
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", before)
-    assert sum(row["InputEvents"] for row in run.files.read("metrics.json")) == 2 * 24 * 6
-    assert sum(file.rows for file in run.files.staged()) == 0
+    assert sum(row["InputEvents"] for row in run.files.read(METRICS)) == 2 * 24 * 6
+    assert sum(file.rows for file in run.files.read(STAGED)) == 0
 
 
 def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:

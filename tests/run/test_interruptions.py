@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture import cli
+from recapture.commands import backfill as command
 from recapture.errors import RunError
 from recapture.run import audit as audit_stage
-from recapture.run import summary as summary_stage
 from recapture.run.plan import plan_run
 from recapture.run.status import status
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import OUTCOME, Audited
+from recapture.run_files.json_file import JsonFile
 from recapture.run_files.planned import PlannedRun
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
@@ -34,15 +37,14 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, list[str]]:
+    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, Computed, Audited, list[str]]:
         from recapture.execute.spark.compute import compute
 
         run = plan_run(pipeline, arguments.start, arguments.end)
-        compute(spark, run)
-        audit_stage.audit(run)
-        return run, []
+        computed = compute(spark, run)
+        return run, computed, audit_stage.audit(run, computed), []
 
-    monkeypatch.setattr(cli, "_compute_and_audit", compute_and_audit)
+    monkeypatch.setattr(command, "_compute_and_audit", compute_and_audit)
     return world
 
 
@@ -90,7 +92,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_stage, "summary", interrupt)
+    monkeypatch.setattr(command, "summary", interrupt)
     code, line = outcome_of(capsys, world, "backfill")
     assert code == 130
     run = status(world.define())["slices"][0]["run"]
@@ -106,7 +108,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
     def fail(*arguments: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr({"audit": audit_stage, "summary": summary_stage}[stage], stage, fail)
+    monkeypatch.setattr({"audit": audit_stage, "summary": command}[stage], stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)
@@ -120,10 +122,10 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
 
     write = RunFiles.write
 
-    def full(files: RunFiles, file: str, value: Any) -> None:
-        if file == "outcome.json":
+    def full(files: RunFiles, file: JsonFile[Any], content: Any) -> Any:
+        if file is OUTCOME:
             raise RunError("cannot write outcome.json: No space left on device")
-        write(files, file, value)
+        return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
     code, line = outcome_of(capsys, world, "backfill")

@@ -225,7 +225,7 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
         (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),
         (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
-        (("--manifest", ""), 1, "an empty text is not a file"),
+        (("--manifest", ""), 1, "an empty string is not a file"),
         (("--manifest", "{file}"), 1, "the run's manifest cannot be read"),
     ],
 )

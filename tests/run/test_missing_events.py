@@ -12,10 +12,9 @@ import pytest
 from recapture.errors import AuditError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
 from recapture.run.status import status
+from tests.stages import audit, publish
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name, body, published, run_file
 
 HOURS = 4

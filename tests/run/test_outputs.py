@@ -11,13 +11,11 @@ from deltalake import DeltaTable
 from embedded.azurite import Azurite
 from recapture import cli
 from recapture.errors import AuditError, InterruptedRunError
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
 from recapture.run.rollback import rollback
-from recapture.run.summary import summary
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
+from tests.stages import audit, publish, summary
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
 
 if TYPE_CHECKING:
@@ -145,8 +143,8 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     assert {name: number for name, number in versions(world).items() if number} == half
     finished = publish(run)
     assert set(versions(world).values()) == {1}
-    assert [output["changed"] for output in finished["outputs"]] == [False, committed < 3]
-    (warning,) = finished["warnings"]
+    assert [output.changed for output in finished.outputs] == [False, committed < 3]
+    (warning,) = finished.warnings
     assert warning.startswith(
         "restored what is published in 2 slices, the first 2024-03-01T10:00:00Z: a table held something else, because"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.formats.avro_framing import walk
+from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.rollback import rollback
 from recapture.tools.sample import SampleEvent, capture_file
@@ -130,7 +130,7 @@ def foreign() -> bytes:
 
 def overwritten(sound: bytes) -> bytes:
     """Overwrite the first bytes of the first record."""
-    begin = walk("", sound, EVENT_DATA).blocks[0].start
+    begin = read_framing("", sound, EVENT_DATA).blocks[0].start
     return sound[:begin] + bytes([255]) * 24 + sound[begin + 24 :]
 
 

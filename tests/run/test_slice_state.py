@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from recapture.errors import PermanentError
-from recapture.run.changed import Changes, read_changes
 from recapture.run.outdated import PARTS, UNKNOWN, outdated_slices, parts_of
 from recapture.run.slice_state import Findings, State
 from recapture.run.status import status
+from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import open_container
 from tests.worlds import COUNTS, TELEMETRY, World
 

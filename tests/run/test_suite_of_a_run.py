@@ -9,11 +9,10 @@ import pytest
 
 from recapture import cli
 from recapture.errors import AuditError, DefinitionError
-from recapture.run.audit import audit
 from recapture.run.plan import plan_run
-from recapture.run.publish import publish
 from recapture.run.suites import load_suites, parse_parameters
 from recapture.run_files.planned import load_run
+from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
     run = staged(spark, pipeline, TEN, at(60))
     with pytest.raises(AuditError, match="no room is too warm"):
         audit(run)
-    text = audit(run, parse_parameters(["warmest=21.5"]))["text"]
+    text = audit(run, parse_parameters(["warmest=21.5"])).text
     assert text.splitlines()[:2] == ["audit passed", "parameters of aggregates: warmest=21.5"]
     assert run_file(world.table, run.id, "audit.json")["json"]["parameters"] == {"aggregates": {"warmest": 21.5}}
     publish(run)
@@ -93,7 +92,7 @@ def test_a_number_for_a_text_stays_a_text(world: World) -> None:
     assert load_suites(pipeline, {"device": "7"})["aggregates"].parameters == {"device": "7"}
 
 
-@pytest.mark.parametrize(("value", "reason"), [(True, "should be a number or a text"), ([1], "should be a number")])
+@pytest.mark.parametrize(("value", "reason"), [(True, "should be a number or a string"), ([1], "should be a number")])
 def test_a_parameter_is_a_number_or_a_text(world: World, value: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=rf"quality\.parameters\.warmest.*{reason}"):
         define(world, WARMEST, warmest=value)
@@ -152,7 +151,7 @@ def require_a_proposed_suite_to_pass(world: World, run: str, capsys: pytest.Capt
     assert "already exists and is not overwritten" in capsys.readouterr().err
     assert cli.main(["suite", "init", str(world.file), "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z"]) == 1
     assert "nothing is published in this range" in capsys.readouterr().err
-    assert audit(load_run(world.define(quality="proposed.json"), run))["verdict"] == "passed"
+    assert audit(load_run(world.define(quality="proposed.json"), run)).verdict == "passed"
 
 
 def require_data_docs(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:

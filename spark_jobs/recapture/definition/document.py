@@ -204,11 +204,11 @@ def _require_readable(path: Path, node: ScalarNode, constructor: SafeConstructor
     shown = f"{path}:{_line(node)}: {node.value[:40]}"
     disputed = _DISPUTED.get(str(node.tag))
     if disputed is not None and disputed.fullmatch(node.value):
-        raise DefinitionError(f"{shown} is a text to some readers of YAML, and not to others: quote or rewrite it")
+        raise DefinitionError(f"{shown} is a string to some YAML parsers, and not to others: quote or rewrite it")
     try:
         constructor.construct_object(node)
     except ValueError as error:
-        reason = "looks like a number or a date but is not: put quotation marks around a text"
+        reason = "looks like a number or a date but is not: if it is a string, quote it"
         raise DefinitionError(f"{shown} {reason}") from error
 
 

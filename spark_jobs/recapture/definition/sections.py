@@ -54,7 +54,7 @@ def _argument_type(written: object) -> object:
 
 def _parameter_value(written: object) -> object:
     if isinstance(written, bool) or not isinstance(written, int | float | str):
-        raise ValueError("should be a number or a text")
+        raise ValueError("should be a number or a string")
     return written
 
 

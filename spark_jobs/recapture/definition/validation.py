@@ -37,7 +37,7 @@ def _problem(problem: dict[str, Any], document: Document, root: type[BaseModel])
         case "union_tag_not_found":
             return document.error((*key_path[:2], "format"), "is missing: add it", colon=" ")
         case "string_type":
-            reason = "should be a text: put it in quotation marks"
+            reason = "should be a string: put it in quotation marks"
     return document.error(key_path, f"{reason}{_given(document, key_path, problem['input'])}")
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,9 +13,10 @@ from recapture.ordering.task import Task, split
 from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.computed import Computed, write_computed
 from recapture.run_files.metrics import metric_rows
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
 
@@ -41,8 +42,8 @@ Stage = Callable[[list[InputTasks]], Iterable[StagedSlice]]
 """Runs the tasks, and writes and returns the files of the slices that have rows."""
 
 
-def compute(run: PlannedRun, cores: int, stage: Stage) -> None:
-    """Stage the rows of a planned run and write what it counted to the run files. Publish nothing.
+def compute(run: PlannedRun, cores: int, stage: Stage) -> Computed:
+    """Stage the rows of a planned run and write what it counted to the run files, and return both. Publish nothing.
 
     Raise RunError if a blob is damaged or has changed since it was planned, or if the computation fails.
     """
@@ -50,12 +51,12 @@ def compute(run: PlannedRun, cores: int, stage: Stage) -> None:
     inputs = [_input_tasks(run, compiled, task_bytes) for compiled in run.pipeline.query.inputs]
     tasks = [task for of_input in inputs for task in of_input.tasks]
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
-        staged = [*_with_empty_slices(run, stage(inputs) if tasks else [])]
-        run.files.write("staged.json", [asdict(file) for file in staged])
-        rows = list(metric_rows(run.files, run.manifest))
-        run.files.write("metrics.json", rows)
-        profiles.collect(run.files, tasks, rows)
+        staged = tuple(_with_empty_slices(run, stage(inputs) if tasks else []))
+        computed = Computed(staged, tuple(metric_rows(run.files, run.manifest)))
+        write_computed(run.files, computed)
+        profiles.collect(run.files, tasks, computed.metrics)
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
+    return computed
 
 
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:

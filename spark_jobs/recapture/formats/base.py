@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.definitions import SEARCH_HOURS, ArrivalTime
 from recapture.errors import DefinitionError
+from recapture.formats.bodies import BodyDecoder
+from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.events import Reader
 from recapture.formats.inflate import Limits
 from recapture.formats.path_names import DATE_FORMAT, InputPath
@@ -65,8 +67,6 @@ class InputSection(Section):
 
     metadata: ClassVar[InputMetadata | None]
     """Metadata that a query can read of the events; None for reference data."""
-    only_texts: ClassVar[bool] = False
-    """Whether bodies have no other values than texts and null."""
     location_keys: ClassVar[tuple[str, ...]] = ("type", "alias", "container")
     """Keys that `reading` leaves out: they do not change what the reader makes of a given blob."""
 
@@ -130,10 +130,22 @@ class BlobInput(InputSection):
 
 
 class AvroInput(BlobInput):
-    """The `input` section of a format whose blobs may be Avro files."""
+    """The `input` section of a format whose blobs may be Avro files: they hold bodies as they were sent."""
 
+    body_format: BodyFormat = BodyFormat.JSON
+    """Format in which the senders write bodies."""
     max_block_mib: Mebibytes = Limits.block
     """Largest inflated size of one block of an Avro file, MiB."""
+
+    @property
+    def decoder(self) -> BodyDecoder:
+        """Decoder of the bodies."""
+        return DECODERS[self.body_format]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        excluded = {"body_format"} if self.body_format is BodyFormat.JSON else set()  # it was once the only one
+        return {key: value for key, value in super().reading.items() if key not in excluded}
 
     @property
     def limits(self) -> Limits:

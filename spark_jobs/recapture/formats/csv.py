@@ -18,6 +18,7 @@ from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.duckdb_sql import identifier, one_array, select, utf8
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import in_place, lines, text
 from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
@@ -32,7 +33,6 @@ class CsvInput(BodiesInput):
     """CSV blobs under a path of folders."""
 
     metadata: ClassVar[InputMetadata] = InputMetadata("Csv", BLOB_METADATA)
-    only_texts: ClassVar[bool] = True
 
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","
@@ -48,7 +48,7 @@ def column_names(columns: Iterable[InputColumn]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CsvReader:
-    """A `Reader` of CSV blobs. An event's body is its row as JSON: an empty field is null, all others are texts."""
+    """A `Reader` of CSV blobs. An event's body is its row as JSON: an empty field is null, all others are strings."""
 
     delimiter: str
     """Character between the fields of a line."""
@@ -56,7 +56,7 @@ class CsvReader:
     """Fields that the query reads, sorted, in lower case; a header must name one of them."""
     limits: Limits = DEFAULT
     numbered = False
-    only_texts = True
+    decoder = JsonBodies(only_strings=True)
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

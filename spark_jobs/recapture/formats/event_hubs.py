@@ -14,9 +14,10 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, WIDTHS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats import event_hubs_metadata
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import Record, has_block
+from recapture.formats.avro import Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
+from recapture.formats.bodies import BodyDecoder
+from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
@@ -75,7 +76,7 @@ class CaptureInput(AvroInput):
         return self.namespace, self.event_hub
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return CaptureReader(self.limits)
+        return CaptureReader(self.limits, self.decoder)
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ class CaptureReader:
     """A `Reader` of Capture's Avro files."""
 
     limits: Limits = DEFAULT
+    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
     numbered = True
-    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
+from recapture.formats.bodies import BodyDecoder
 from recapture.formats.inflate import Limits
 from recapture.model import TYPES, Metadata, MetadataColumn
 from recapture.time_model import ticks, timestamps
@@ -65,8 +66,8 @@ class Reader(Protocol):
         """Whether sequence numbers order the events; otherwise they keep their order in the blob."""
 
     @property
-    def only_texts(self) -> bool:
-        """Whether bodies have no other values than texts and null."""
+    def decoder(self) -> BodyDecoder:
+        """Decoder of the bodies that it reads."""
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.

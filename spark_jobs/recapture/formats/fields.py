@@ -1,4 +1,7 @@
-"""The fields of JSON bodies, or the properties of their records, and the types of their values."""
+"""The fields of bodies, or the properties of their records, and the types of their values.
+
+Bodies are JSON here (string, or views), as every `BodyDecoder` can give them; a string may be no JSON.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,9 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.bodies import as_text
-from recapture.formats.declared import KINDS
 from recapture.formats.duckdb_sql import literal, one_array, select
+from recapture.formats.json_bodies.kinds import KINDS
 from recapture.model import AsaType
 from recapture.time_model import timestamps
 
@@ -18,7 +20,7 @@ _READING = f"""
         SELECT * FROM (SELECT row_number() OVER () AS event, {{json}} AS doc FROM bodies)
         WHERE json_type(doc) = 'OBJECT'
     )
-    SELECT key AS name, atom->>'$' AS text,
+    SELECT key AS name, atom->>'$' AS string,
         row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS is_first,
         CASE
             WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float'
@@ -41,12 +43,12 @@ _COUNTING = """
     SELECT name, kind, count(*) FILTER (is_first) AS events, count(*) AS spelt
     FROM (SELECT *, row_number() OVER () AS place FROM bodies) GROUP BY name, kind ORDER BY min(place)
 """
-_IN_TEXTS = {
+_IN_STRINGS = {
     AsaType.BIGINT: r"^-?(?:0|[1-9][0-9]{0,17})$",
     AsaType.FLOAT: r"^-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?$",
     AsaType.BIT: r"^(?i:true|false)$",
 }
-"""Texts that stand for values of other types in formats that have only texts. A code such as 007 remains a text."""
+"""Strings that stand for values of other types, if bodies have only strings. A code such as 007 remains a string."""
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Field:
     name: str
     """Name as most bodies spell it."""
     kinds: dict[AsaType | None, int] = field(default_factory=dict)
-    """Number of events by the type of the value: a text that is an ISO time is a datetime, and None is null."""
+    """Number of events by the type of the value: a string that is an ISO time is a datetime, and None is null."""
     spellings: dict[str, int] = field(default_factory=dict)
     """Number of times that each spelling occurs."""
     record: tuple[str, ...] = ()
@@ -79,10 +81,9 @@ class Field:
 
 
 def count_keys(bodies: pa.Array) -> pa.Array:
-    """Return how many keys each body (binary) has; 0 for one that is not a JSON object."""
-    text, _ = as_text(bodies)
+    """Return how many keys each body has; 0 for one that is not a JSON object."""
     query = f"SELECT coalesce(len(json_keys({_JSON})), 0)::BIGINT AS keys FROM bodies"
-    return one_array(select({"body": text}, query)["keys"])
+    return one_array(select({"body": bodies}, query)["keys"])
 
 
 def most_frequent(counts: pa.Table, number: int) -> tuple[pa.Table, str | None]:
@@ -105,46 +106,43 @@ def most_frequent(counts: pa.Table, number: int) -> tuple[pa.Table, str | None]:
 
 
 def count_objects(bodies: pa.Array) -> int:
-    """Return how many bodies (binary) are JSON objects."""
-    text, _ = as_text(bodies)
+    """Return how many bodies are JSON objects."""
     query = f"SELECT count(*) AS n FROM (SELECT {_JSON} AS doc FROM bodies) WHERE json_type(doc) = 'OBJECT'"
-    count: int = select({"body": text}, query)["n"][0].as_py()
+    count: int = select({"body": bodies}, query)["n"][0].as_py()
     return count
 
 
 def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
-    """Return the value at a path of each body (binary), as a body of its own; NULL where there is none.
+    """Return the value at a path of each body, as a body of its own; NULL where there is none.
 
     An exact name wins, or else the first in other letters: {"Site": {"x": 1}}, ["site"] => {"x": 1}
     """
-    text, _ = as_text(bodies)
     for step in path:
-        text = one_array(select({"body": text}, _STEPPING.format(json=_JSON, step=literal(step)))["value"])
-    return text.cast(pa.binary())
+        bodies = one_array(select({"body": bodies}, _STEPPING.format(json=_JSON, step=literal(step)))["value"])
+    return bodies
 
 
-def count_values(bodies: pa.Array, only_texts: bool) -> pa.Table:
-    """Return how often each name has values of each type in bodies (binary, or views), in order of first appearance.
+def count_values(bodies: pa.Array, only_strings: bool) -> pa.Table:
+    """Return how often each name has values of each type in bodies, in order of first appearance.
 
-    With `only_texts`, a text has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or NULL
-    for null), `events` and `spelt`. Of the fields of a body whose names differ only in letter case, `events` counts the
-    first, and `spelt` counts all.
+    With `only_strings`, a string has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or
+    NULL for null), `events` and `spelt`. Of the fields of a body whose names differ only in letter case, `events`
+    counts the first, and `spelt` counts all.
     """
-    text, _ = as_text(bodies)
-    values = select({"body": text}, _READING.format(json=_JSON))
-    kinds = _refined_kinds(one_array(values["text"]), one_array(values["kind"]), only_texts)
+    values = select({"body": bodies}, _READING.format(json=_JSON))
+    kinds = _refined_kinds(one_array(values["string"]), one_array(values["kind"]), only_strings)
     columns = {"name": one_array(values["name"]), "is_first": one_array(values["is_first"]), "kind": kinds}
     return select(columns, _COUNTING)
 
 
-def _refined_kinds(text: pa.Array, kinds: pa.Array, only_texts: bool) -> pa.Array:
-    """Return the types of values; a text that is a time is a datetime."""
-    is_text = pc.fill_null(pc.equal(kinds, AsaType.TEXT), False)
-    texts = pc.if_else(is_text, text, None)
-    for kind, pattern in _IN_TEXTS.items() if only_texts else ():
-        matches = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+def _refined_kinds(values: pa.Array, kinds: pa.Array, only_strings: bool) -> pa.Array:
+    """Return the types of values; a string that is a time is a datetime."""
+    is_string = pc.fill_null(pc.equal(kinds, AsaType.TEXT), False)
+    strings = pc.if_else(is_string, values, None)
+    for kind, pattern in _IN_STRINGS.items() if only_strings else ():
+        matches = pc.fill_null(pc.match_substring_regex(strings, pattern), False)
         kinds = pc.if_else(pc.and_(matches, pc.equal(kinds, AsaType.TEXT)), str(kind), kinds)
-    return pc.if_else(pa.array(timestamps.parse(texts)[1]), str(AsaType.DATETIME), kinds)
+    return pc.if_else(pa.array(timestamps.parse(strings)[1]), str(AsaType.DATETIME), kinds)
 
 
 def fields_of(counts: Iterable[pa.Table], record: Sequence[str] = ()) -> list[Field]:
@@ -155,10 +153,10 @@ def fields_of(counts: Iterable[pa.Table], record: Sequence[str] = ()) -> list[Fi
     fields: dict[str, Field] = {}
     for row in pa.concat_tables(counts).to_pylist():
         name, kind = row["name"], row["kind"] and AsaType(row["kind"])
-        of_name = fields.setdefault(name.lower(), Field(name, record=tuple(record)))
-        of_name.spellings[name] = of_name.spellings.get(name, 0) + row["spelt"]
+        entry = fields.setdefault(name.lower(), Field(name, record=tuple(record)))
+        entry.spellings[name] = entry.spellings.get(name, 0) + row["spelt"]
         if row["events"]:
-            of_name.kinds[kind] = of_name.kinds.get(kind, 0) + row["events"]
-    for of_name in fields.values():
-        of_name.name = max(of_name.spellings, key=lambda spelling: of_name.spellings[spelling])
+            entry.kinds[kind] = entry.kinds.get(kind, 0) + row["events"]
+    for entry in fields.values():
+        entry.name = max(entry.spellings, key=entry.spellings.__getitem__)
     return list(fields.values())

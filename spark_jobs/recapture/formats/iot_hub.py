@@ -16,9 +16,10 @@ from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import HUB_PARTITIONS, Piece, Vocabulary, pieces, require_delimiters
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro import decode
-from recapture.formats.avro_framing import MAGIC, Record, has_block
+from recapture.formats.avro import MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
+from recapture.formats.bodies import BodyDecoder
+from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
@@ -86,7 +87,7 @@ class IotHubInput(AvroInput):
         return (self.iot_hub,)
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return IotHubReader(self.limits)
+        return IotHubReader(self.limits, self.decoder)
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,8 @@ class IotHubReader:
     """A `Reader` of the messages that IoT Hub routes; they have no sequence number and keep their order."""
 
     limits: Limits = DEFAULT
+    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
     numbered = False
-    only_texts = False
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

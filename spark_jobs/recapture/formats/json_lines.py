@@ -14,6 +14,7 @@ from recapture.formats.base import BLOB_METADATA, BodiesInput
 from recapture.formats.duckdb_sql import duckdb_connection, literal, one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import in_place, lines, text
 from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
@@ -38,7 +39,7 @@ class JsonReader:
 
     limits: Limits = DEFAULT
     numbered = False
-    only_texts = False
+    decoder = JsonBodies()
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = text(pinned.blob.name, content, self.limits)

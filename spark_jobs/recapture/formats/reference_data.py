@@ -72,8 +72,6 @@ class JsonReference(ReferenceInput):
 class CsvReference(ReferenceInput):
     """Reference data as CSV with a header."""
 
-    only_texts: ClassVar[bool] = True
-
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","
 

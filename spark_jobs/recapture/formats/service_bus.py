@@ -15,6 +15,7 @@ from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import lines, text
 from recapture.formats.sequence_partition import partition_of
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
@@ -63,7 +64,7 @@ class ServiceBusReader:
     """FieldPath of the body."""
     limits: Limits = DEFAULT
     numbered = True
-    only_texts = False
+    decoder = JsonBodies()
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(text(pinned.blob.name, content, self.limits))

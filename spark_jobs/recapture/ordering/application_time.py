@@ -56,7 +56,7 @@ def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataC
     """
     match time:
         case InputColumn():
-            return _from_text(bodies.texts[time], time.name)
+            return _from_text(bodies.strings[time], time.name)
         case MetadataColumn() if time.type is AsaType.TEXT:
             return _from_text(metadata(time), time.name)
         case MetadataColumn():
@@ -65,13 +65,13 @@ def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataC
             return _known(np.full(len(bodies.malformed), time.ticks))
         case Shifted():
             base = times_of(time.base, bodies, metadata)
-            return _shifted(base, time, bodies.texts[time.amount], bodies.columns[time.amount])
+            return _shifted(base, time, bodies.strings[time.amount], bodies.columns[time.amount])
         case FirstOf():
             return _first_of([times_of(candidate, bodies, metadata) for candidate in time.candidates])
         case Chosen():
             other = times_of(time.other, bodies, metadata) if time.other else _null(len(bodies.malformed))
             for branch in reversed(time.branches):
-                holds = pc.fill_null(pc.equal(bodies.texts[branch.field], branch.text), False)
+                holds = pc.fill_null(pc.equal(bodies.strings[branch.field], branch.text), False)
                 other = _where(holds, times_of(branch.time, bodies, metadata), other)
             return other
 

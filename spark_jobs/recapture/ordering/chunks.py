@@ -20,12 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats.bodies import Bodies, BodyDecoder, Projection
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import UNNUMBERED, Reader
 from recapture.formats.views import lengths, taken
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
-from recapture.ordering.decoding import DecodedBlob, Decoder
+from recapture.ordering.decoding import BlobDecoder, DecodedBlob
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
@@ -33,7 +34,7 @@ from recapture.storage import Blob, Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
-"""Least number of events in a chunk that has less than CHUNK_BYTES; the last one may be smaller.
+"""Minimum events per chunk, unless CHUNK_BYTES is reached first or the input ends.
 
 Small blobs share a chunk, because each call has a fixed cost. A chunk has less than twice as many events.
 """
@@ -72,8 +73,8 @@ class Chunk:
     """Whether events are judged; otherwise only their sequence numbers count."""
     numbered: bool
     """Whether the events of this input have sequence numbers."""
-    only_texts: bool = False
-    """Whether bodies have no other values than texts and null."""
+    decoder: BodyDecoder
+    """Decoder of the bodies."""
 
     def __len__(self) -> int:
         return self.events.num_rows
@@ -132,6 +133,10 @@ class Chunk:
         """Size of each event's body in bytes."""
         return lengths(self.body)
 
+    def decoded(self, projection: Projection) -> Bodies:
+        """Return what is read of the bodies."""
+        return self.decoder.decode(self.body, projection, self.unreadable)
+
     def arrived_in(self, slice_: Slice) -> RowIndex:
         """Return the events that arrived in a slice."""
         if self._arrivals_ascend:
@@ -168,11 +173,11 @@ class Chunk:
 def chunks(
     task: Task, container: Container, compiled: CompiledInput, reader: Reader, quarantine_damaged: bool
 ) -> Iterator[Chunk]:
-    """Yield the events of a task. The errors are those of `Decoder.decode`."""
+    """Yield the events of a task. The errors are those of `BlobDecoder.decode`."""
     over = [column for column in compiled.over if isinstance(column, MetadataColumn)]
     metadata = tuple(dict.fromkeys([*compiled.metadata, *over, *metadata_of(compiled.timestamp_by)]))
-    numbers_decoder = Decoder(reader, (), quarantine_damaged)
-    events_decoder = Decoder(reader, metadata, quarantine_damaged)
+    numbers_decoder = BlobDecoder(reader, (), quarantine_damaged)
+    events_decoder = BlobDecoder(reader, metadata, quarantine_damaged)
     numbers = ContinuousNumbers()
     with ThreadPoolExecutor(1) as pool:
         downloads = Downloads(pool, container, task.blobs)
@@ -230,7 +235,7 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
         yield batch
 
 
-def _decoded(decoder: Decoder, blobs: Sequence[PinnedBlob], downloads: Downloads) -> Iterator[list[DecodedBlob]]:
+def _decoded(decoder: BlobDecoder, blobs: Sequence[PinnedBlob], downloads: Downloads) -> Iterator[list[DecodedBlob]]:
     """Yield the decoded blobs in groups of equal arrival."""
     for _, arrived_together in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):
         decoded = []
@@ -272,7 +277,7 @@ def _in_chunks(
             is_last=end == len(number),
             is_judged=is_judged,
             numbered=reader.numbered,
-            only_texts=reader.only_texts,
+            decoder=reader.decoder,
         )
 
 

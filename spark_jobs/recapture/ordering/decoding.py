@@ -41,7 +41,7 @@ class DecodedBlob:
 
 
 @dataclass(frozen=True)
-class Decoder:
+class BlobDecoder:
     """Decodes the blobs of one input."""
 
     reader: Reader

@@ -29,7 +29,7 @@ from recapture.time_model.windows import HoppingWindow
 MERGED_ROWS = 1 << 20
 """Number of panes that are merged at once, each counted once for each of its windows. No window is divided."""
 ENDS = 1 << 20
-"""Number of window ends that are found at once, each counted once for each of its panes; more if a pane has more."""
+"""Approximate upper bound on the (pane, window end) pairs that are held in memory at once."""
 
 Panes = Callable[[str, int], list[pa.RecordBatch]]
 """Returns the panes of a slice, given the view of an input and the number of an aggregation."""

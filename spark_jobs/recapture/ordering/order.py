@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats import bodies
-from recapture.formats.declared import Declared
+from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.events import Reader
 from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.application_time import times_of
@@ -147,7 +146,7 @@ class _ChunkProcessor:
         payload += [chunk.metadata(column) for column in self.compiled.metadata]
         yield from self._by_slice(judged, chunk.arrival, payload)
 
-    def _judged(self, chunk: Chunk, parsed: bodies.Bodies) -> tuple[Judged, pa.Array, TimedEvents | None]:
+    def _judged(self, chunk: Chunk, parsed: Bodies) -> tuple[Judged, pa.Array, TimedEvents | None]:
         """Return the verdicts; the reason why an event is malformed or has no time (string), or NULL; and the times.
 
         There are no times without TIMESTAMP BY.
@@ -176,7 +175,7 @@ class _ChunkProcessor:
         )
 
     def _columns(
-        self, columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: bodies.Bodies
+        self, columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: Bodies
     ) -> dict[str, pa.Array]:
         """Return the values of columns by name."""
         return {
@@ -226,12 +225,11 @@ def observe_numbers(chunk: Chunk, numbers: PartitionedNumbers) -> tuple[NDArray[
     )
 
 
-def parse_bodies(chunk: Chunk, compiled: CompiledInput) -> bodies.Bodies:
-    """Return the columns that a query reads of the bodies of a chunk, and the texts of TIMESTAMP BY."""
+def parse_bodies(chunk: Chunk, compiled: CompiledInput) -> Bodies:
+    """Return the columns that a query reads of the bodies of a chunk, and the strings of TIMESTAMP BY."""
     time = compiled.timestamp_by
     timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-    declared = Declared(compiled.columns_to_check, chunk.only_texts)
-    return bodies.parse(chunk.body, compiled.body_columns, timestamp_fields, chunk.unreadable, declared)
+    return chunk.decoded(Projection(compiled.body_columns, timestamp_fields, compiled.columns_to_check))
 
 
 def scope_columns(chunk: Chunk, keys: dict[str, pa.Array]) -> dict[str, pa.Array]:

@@ -187,7 +187,7 @@ class _Rules:
         )
 
     def chosen(self, slice_: Slice, floors: Mapping[str, int]) -> NDArray[np.intp]:
-        """Return the indices of the events in the sample, or of a few more; those below a rule's floor are left out."""
+        """Return candidate indices: a superset of the sample, without events below any rule's floor."""
         chosen = [
             _largest(applies, values, self.rank, count, floors.get(name))
             for name, (applies, values, count) in self._rules().items()

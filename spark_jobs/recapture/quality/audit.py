@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recapture.quality.suites import Severity
+from recapture.quality.suites import ParameterValue, Severity
 
 Verdict = Literal["passed", "passed with warnings", "failed"]
+JsonResult = dict[str, Any]
+"""Result of Great Expectations for one expectation, in JSON types."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,20 @@ class Result:
     """Number of rows that fail; None for an expectation that does not judge row by row."""
     sentence: str
     """Line of the audit's text: what was expected and observed, or what is wrong."""
-    title: str
-    """What is expected."""
+    title: str = ""
+    """What is expected; empty in an audit of an earlier version."""
     proved: bool = True
     """Whether there was something to judge. If not, for example without enough history, the expectation succeeds."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What Great Expectations says about the expectations of a suite that could be judged."""
+
+    suite_name: str
+    judged: str
+    """As in `Result`."""
+    results: list[JsonResult]
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,8 @@ class Audit:
 
     verdict: Verdict
     results: tuple[Result, ...]
-    json: dict[str, Any] = field(repr=False)
-    """Content of the run files: what is above, the published slices that the run was compared with, and the results of
-    Great Expectations; valid JSON."""
-    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, ParameterValue]] = field(default_factory=dict)
     """Values of the user's parameters, by the alias of the output whose suite has them."""
+    history: Mapping[str, list[str]] = field(default_factory=dict)
+    """Starts of the published slices that the run was compared with, by what was judged."""
+    validations: tuple[Validation, ...] = field(default=(), repr=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
 from recapture.quality import evaluation, sentences
-from recapture.quality.audit import Audit, Result, Verdict
+from recapture.quality.audit import Audit, JsonResult, Result, Validation, Verdict
 from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import COLUMNS, UNAUDITED, derive
 from recapture.quality.rows import Rows
@@ -81,11 +80,11 @@ def audit(
         pairs = _pairs([*distinct, *suites.values()])
         context = create_context()
     results: list[Result] = []
-    validations: list[dict[str, Any]] = []
+    validations: list[Validation] = []
 
     def evaluate_metrics(
         judgeable: Sequence[evaluation.ExpectationPair], parameters: Mapping[str, object]
-    ) -> list[evaluation.JsonResult]:
+    ) -> list[JsonResult]:
         evaluate = partial(
             evaluation.evaluate_frame, context, parameters=parameters, identifying_columns=identifying_columns
         )
@@ -117,7 +116,7 @@ def audit(
             _result(suite.name, judged, expectation, by_id.get(id(expectation)), rows) for expectation in declared
         )
         if judgeable:
-            validations.append({"suite_name": suite.name, "judged": judged, "results": json_results})
+            validations.append(Validation(suite.name, judged, json_results))
 
     for suite in distinct:
         judge(suite, "metrics", None)
@@ -125,16 +124,13 @@ def audit(
             results.extend(slice_results)
     for alias, suite in suites.items():
         judge(suite, alias, aggregates[alias])
-    verdict = _verdict(results)
-    user_parameters = {alias: dict(suite.parameters) for alias, suite in suites.items() if suite.parameters}
-    content = {
-        "verdict": verdict,
-        "results": [asdict(result) for result in results],
-        "parameters": user_parameters,
-        "history": _history(earlier_metrics, {alias: aggregates[alias] for alias in suites}),
-        "validations": validations,
-    }
-    return Audit(verdict, tuple(results), content, user_parameters)
+    return Audit(
+        verdict=_verdict(results),
+        results=tuple(results),
+        parameters={alias: dict(suite.parameters) for alias, suite in suites.items() if suite.parameters},
+        history=_history(earlier_metrics, {alias: aggregates[alias] for alias in suites}),
+        validations=tuple(validations),
+    )
 
 
 def _history(earlier_metrics: pd.DataFrame | None, aggregates: Mapping[str, Rows]) -> dict[str, list[str]]:

@@ -8,19 +8,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from recapture.quality.audit import Audit
 from recapture.quality.loading import load_great_expectations
 
 _SITE = "audit"
 
 
-def write(audit: Mapping[str, Any], run: str, audited: datetime, folder: Path) -> Path:
+def write(audit: Audit, run: str, audited: datetime, folder: Path) -> Path:
     """Write the site of an audit into a folder, and return its first page.
 
     There is a page for each suite and what it judged. The built-in checks on slices are not expectations of Great
     Expectations, and so not in it.
 
     Args:
-        audit: the content of the run files, `Audit.json`.
+        audit: the audit of the run.
         run: the name of the run.
         audited: when the audit was written, aware.
         folder: the folder of the site.
@@ -55,9 +56,9 @@ def write(audit: Mapping[str, Any], run: str, audited: datetime, folder: Path) -
     )
     context = gx.get_context(project_config=config, mode="ephemeral")
     run_id = RunIdentifier(run_name=run, run_time=audited)
-    for number, validation in enumerate(audit["validations"], 1):
-        name = re.sub(r"[^\w-]+", " ", f"{number} {validation['suite_name']} {validation['judged']}")
-        results = [expectationValidationResultSchema.load(_renderable(result)) for result in validation["results"]]
+    for number, validation in enumerate(audit.validations, 1):
+        name = re.sub(r"[^\w-]+", " ", f"{number} {validation.suite_name} {validation.judged}")
+        results = [expectationValidationResultSchema.load(_renderable(result)) for result in validation.results]
         succeeded = sum(bool(result.success) for result in results)
         context.suites.add(ExpectationSuite(name=name, expectations=[result.expectation_config for result in results]))
         whole = ExpectationSuiteValidationResult(
@@ -75,10 +76,10 @@ def write(audit: Mapping[str, Any], run: str, audited: datetime, folder: Path) -
                 "run_id": run_id,
                 "expectation_suite_name": name,
                 "great_expectations_version": gx.__version__,
-                "batch_spec": {"data_asset_name": validation["judged"]},
+                "batch_spec": {"data_asset_name": validation.judged},
             },
         )
-        key = ValidationResultIdentifier(ExpectationSuiteIdentifier(name), run_id, validation["judged"])
+        key = ValidationResultIdentifier(ExpectationSuiteIdentifier(name), run_id, validation.judged)
         context.validation_results_store.set(key, whole)
     context.build_data_docs([_SITE])
     return folder / "index.html"

@@ -21,6 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from recapture.errors import RunError
+from recapture.quality.audit import JsonResult
 from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation, columns_of
 
@@ -75,8 +76,6 @@ _BY_SCHEMA = frozenset(
 
 ExpectationPair = tuple[Expectation, "LoadedExpectation"]
 """Expectation as declared in a suite, and its object in Great Expectations."""
-JsonResult = dict[str, Any]
-"""Result of Great Expectations for one expectation, in JSON types."""
 
 
 def evaluate_frame(

@@ -204,11 +204,11 @@ _WRONG_VALUE_MESSAGES = {
     ("_Suite", "severities"): 'severities must be an object such as {"query_returns_rows": "info"}',
     ("_Expectation", ""): "an expectation must be an object with a type, and its arguments in kwargs",
     ("_Expectation", "type"): "give the expectation a type, such as expect_column_values_to_not_be_null",
-    ("_Expectation", "description"): "description must be text",
-    ("_Expectation", "notes"): "notes must be text or a list of texts",
+    ("_Expectation", "description"): "description must be a string",
+    ("_Expectation", "notes"): "notes must be a string or a list of strings",
     ("_Expectation", "kwargs"): "kwargs must be an object with the expectation's arguments",
     ("_Expectation", "meta"): 'meta must be an object such as {"asset": "metrics"}',
-    ("_Meta", "failure"): "failure must be text: what is so if the expectation is not met",
+    ("_Meta", "failure"): "failure must be a string that says what is true if the expectation is not met",
 }
 """Message for each key with a wrong value."""
 
@@ -258,7 +258,7 @@ def _check_own_arguments(signature: Signature, asset: Asset, kwargs: Mapping[str
         raise DefinitionError(f'{where}: key_columns must be a list such as ["deviceId"]')
     days = kwargs.get("days", 1)
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MAX_DAYS:
-        raise DefinitionError(f"{where}: days must be a whole number from 1 to {MAX_DAYS}")
+        raise DefinitionError(f"{where}: days must be an integer from 1 to {MAX_DAYS}")
 
 
 def _require_arguments(

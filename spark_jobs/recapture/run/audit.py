@@ -1,8 +1,7 @@
 """Audit a run: judge its staged rows and its metrics before anything is published."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 from recapture.definition.digest import run_definition
@@ -13,16 +12,17 @@ from recapture.process.wording import counted
 from recapture.quality import metrics
 from recapture.quality.audit import Result
 from recapture.quality.suites import Check, Severity, require_installed
-from recapture.run.blocks import record_block
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
 from recapture.run.losses import losses_of
 from recapture.run.published import earlier_metrics, with_history
 from recapture.run.slices import slice_length
-from recapture.run.staged import staged_files_of, write_locally
+from recapture.run.staged import write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.vanished import vanished_keys
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.blocks import record_block
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 from recapture.time_model import ticks
@@ -30,17 +30,20 @@ from recapture.time_model import ticks
 _LOG = logging.getLogger(__name__)
 
 
-def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False) -> dict[str, Any]:
-    """Judge what is staged and write the result to the run files. Raise AuditError if a critical expectation fails.
+def audit(
+    run: PlannedRun, computed: Computed, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False
+) -> Audited:
+    """Judge what a run computed, write the result to the run files and return it.
 
-    `parameters` are the values that the run gives to the parameters of its suites. If `accept_loss`, the archive
-    may have holes, and slices may lose events that are published.
+    If a critical expectation fails, also record that the audit stopped the run; see `stopped`. `parameters` are the
+    values that the run gives to the parameters of its suites. If `accept_loss`, the archive may have holes, and slices
+    may lose events that are published.
     """
     require_installed()
     from recapture.quality import archive_checks, audit_text, checkpoint, key_checks, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
-    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    rows, staged = computed.metrics, computed.staged
     row_counts: dict[str, dict[str, int]] = {}
     for file in staged:
         row_counts.setdefault(file.slice_start, {})[file.output] = file.rows
@@ -78,7 +81,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             name_input=name_input,
         ),
         key_checks.unreached_result(rows, slice_checks.strictest(severities, "events_of_every_key_reach_the_query")),
-        *(_vanished_result(run, output, staged, severities) for output in pipeline.outputs),
+        *(_vanished_result(run, output, computed, severities) for output in pipeline.outputs),
     ]
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
@@ -88,7 +91,7 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
                 run,
                 output,
                 loaded[output.alias],
-                write_locally(output, staged_files_of(staged, output), run.id, folder),
+                write_locally(output, computed.staged_of(output.alias), run.id, folder),
                 folder,
             )
             for output in outputs
@@ -112,32 +115,36 @@ def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: 
             ],
             earlier_metrics=earlier_metrics(run, loaded.values()),
         )
-    reason = audit_text.reason(result)
-    text = audit_text.text(result)
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
-    document = {"verdict": result.verdict, "reason": reason, "text": text, "json": result.json}
-    run.files.write("audit.json", document | {"holes": [asdict(hole) for hole in holes]})
+    audited = Audited(result.verdict, audit_text.reason(result), audit_text.text(result), result, tuple(holes))
+    audited = run.files.write(AUDIT, audited)
     if result.verdict == "failed":
-        record_block(run)
-        unusable = sum(map(_unusable, rows))
-        quarantined = (
-            f"; {counted(unusable, 'quarantined event is', 'quarantined events are')} in {run.files.quarantine_url}"
-            if unusable
-            else ""
-        )
-        raise AuditError(f"run {run.id} was stopped by its audit, nothing was published: {reason}{quarantined}")
-    return {"verdict": result.verdict, "text": text}
+        record_block(run.files)
+    return audited
+
+
+def stopped(run: PlannedRun, computed: Computed, audited: Audited) -> AuditError | None:
+    """Return the error of a run that its audit stopped; None if it passed."""
+    if audited.verdict != "failed":
+        return None
+    unusable = sum(map(_unusable, computed.metrics))
+    quarantined = (
+        f"; {counted(unusable, 'quarantined event is', 'quarantined events are')} in {run.files.quarantine_url}"
+        if unusable
+        else ""
+    )
+    return AuditError(f"run {run.id} was stopped by its audit, nothing was published: {audited.reason}{quarantined}")
 
 
 def _vanished_result(
     run: PlannedRun,
     output: Output,
-    staged: Sequence[StagedSlice],
+    computed: Computed,
     severities: Mapping[str, Mapping[Check, Severity]],
 ) -> Result:
     from recapture.quality import key_checks
 
-    vanished, why_unjudged = vanished_keys(run, output, staged)
+    vanished, why_unjudged = vanished_keys(run, output, computed.staged_of(output.alias))
     severity = severities.get(output.alias, {}).get("no_key_disappears")
     return key_checks.vanished_result(output.alias, vanished, severity, why_unjudged=why_unjudged)
 

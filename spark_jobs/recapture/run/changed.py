@@ -1,12 +1,8 @@
 """Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive import pinning
 from recapture.archive.definitions import InputDefinition
@@ -14,58 +10,14 @@ from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedSlice
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import PermanentError, RunError
-from recapture.process.versions import FORMAT
+from recapture.errors import RunError
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
-from recapture.run_files.files import FOLDER, DamagedFileError, content_of
+from recapture.run_files.changes import Changes, read_changes, write_changes
 from recapture.run_files.planned import files_of
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
 from recapture.time_model import ticks
-
-_FILE = f"{FOLDER}/changed.json"
-
-
-@dataclass(frozen=True)
-class Changes:
-    """What the checks of an archive found so far."""
-
-    slices: Mapping[str, str] = field(default_factory=dict)
-    """Run whose blobs have changed since it read them, by slice_start."""
-    checked: str | None = None
-    """Time of the last check, ISO 8601; None if there was none."""
-    start: str | None = None
-    """Start of the range of the last check, ISO 8601."""
-    end: str | None = None
-    unknown: tuple[str, ...] = ()
-    """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
-    problem: str | None = None
-    """Why nothing is known of what the checks found; None if it is."""
-
-    def can_tell(self, start: str) -> bool:
-        """Return whether the slice would be known to be stale if the last check had found it so."""
-        return self.problem is None and start not in self.unknown
-
-    def covers(self, start: str, end: str) -> bool:
-        """Return whether the last check compared all slices of a range; the bounds are ISO 8601."""
-        if self.start is None or self.end is None:
-            return False
-        return self.start <= start and end <= self.end and not any(start <= slice_ < end for slice_ in self.unknown)
-
-
-def read_changes(container: Container) -> Changes:
-    """Return what the checks found; `container` is the first output's table. Raise PermanentError if it is damaged."""
-    content = container.read_current(_FILE)
-    if content is None:
-        return Changes()
-    try:
-        return TypeAdapter(Changes).validate_python(content_of(content, f"{container.url}/{_FILE}"))
-    except (DamagedFileError, ValidationError):
-        raise PermanentError(
-            f"{container.url}/{_FILE}, the record of the checks for changed blobs, is damaged: restore it, or delete "
-            "it and check all published slices again"
-        ) from None
 
 
 def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
@@ -91,14 +43,7 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     container = files_of(pipeline, "").container
     before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
     unknown = [text for text, run in runs.items() if run not in manifests]
-    found = {
-        "slices": before | changed,
-        "checked": _text(now),
-        "start": _text(start),
-        "end": _text(end),
-        "unknown": unknown,
-    }
-    container.write(_FILE, json.dumps({"format": FORMAT, "content": found}, indent=1).encode())
+    write_changes(container, Changes(before | changed, _text(now), _text(start), _text(end), unknown=tuple(unknown)))
     return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
 
 

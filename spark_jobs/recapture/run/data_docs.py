@@ -5,6 +5,7 @@ from pathlib import Path
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.quality.suites import require_installed
+from recapture.run_files.contents import AUDIT
 from recapture.run_files.planned import files_of
 
 
@@ -15,16 +16,16 @@ def write_data_docs(pipeline: Pipeline, run: str, folder: Path) -> Path:
     """
     require_installed()
     files = files_of(pipeline, run)
-    written = next((blob for blob in files.container.list(files.name("audit.json"))), None)
+    written = next((blob for blob in files.container.list(files.name(AUDIT.name))), None)
     if written is None or "/" in run:
         raise RunError(f"{run} is not a run with an audit under {files.container.url}: recapture status names runs")
-    content = files.read("audit.json")["json"]
+    audit = files.read(AUDIT).audit
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise DefinitionError(f"{folder} is not empty: choose another folder with --out")
         from recapture.quality import data_docs
 
-        return data_docs.write(content, run, written.last_modified, folder)
+        return data_docs.write(audit, run, written.last_modified, folder)
     except OSError as error:
         raise DefinitionError(f"{folder} cannot be written to ({error.strerror}): choose another with --out") from error

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.holes import ArrivedNumbers, Hole, Kind, Partition, SliceNumbers, find_holes
 from recapture.archive.listing import FAR
@@ -265,14 +263,6 @@ class _Neighbours:
             )
             self._read |= {read: entry.current for read, entry in entries.items()}
         return self._read[text]
-
-
-_HOLES = TypeAdapter(list[Hole])
-
-
-def holes_from(written: Any) -> list[Hole]:
-    """Return the holes in the file of an audit."""
-    return _HOLES.validate_python(written)
 
 
 def missing_blobs_by_slice(run: PlannedRun, holes: Iterable[Hole]) -> dict[str, int]:

@@ -75,14 +75,13 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
     """
     file, files = Path(name), files_of(pipeline, name)
     if not file.is_file() and (not name or "/" in name):
-        raise RunError(f"{name or 'an empty text'} is not a file: give the file of a manifest, or the name of a run")
+        raise RunError(f"{name or 'an empty string'} is not a file: give the file of a manifest, or the name of a run")
     try:
-        content = file.read_bytes() if file.is_file() else files.container.read_current(files.name("manifest.json"))
+        manifest = manifests.from_json(file.read_bytes()) if file.is_file() else files.find_manifest()
     except OSError as error:
         raise RunError(f"{file}: the manifest cannot be read ({error.strerror})") from error
-    if content is None:
+    if manifest is None:
         raise RunError(f"{name} is neither a file nor a run with a manifest under {files.container.url}")
-    manifest = manifests.from_json(content)
     require_same_definition(pipeline, manifest)
     sections = {section.alias: section for section in pipeline.all_inputs}
     read: list[PlannedInput | PlannedReference] = [*manifest.inputs, *manifest.references]

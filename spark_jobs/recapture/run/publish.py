@@ -14,11 +14,19 @@ from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
-from recapture.run.approval import APPROVED, approval_of
-from recapture.run.holes import holes_from, inputs_read, missing_blobs_by_slice
+from recapture.run.approval import APPROVED
+from recapture.run.holes import inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
-from recapture.run.staged import staged_files_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import (
+    OUTCOME,
+    Audited,
+    Outcome,
+    PublishedOutput,
+    PublishedQuarantine,
+    QuarantineReason,
+)
 from recapture.run_files.metrics import metrics_with_outputs
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
@@ -33,48 +41,53 @@ MAX_REASONS = 20
 """Maximum number of quarantine reasons in the result; the most frequent ones come first."""
 
 
-def publish(run: PlannedRun, *, take_over: bool = False) -> dict[str, Any]:
-    """Publish the run's slices in every table. Raise AuditError if its audit failed and nobody approved the run.
+def publish(
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    approval: Approval | None = None,
+    *,
+    take_over: bool = False,
+) -> Outcome:
+    """Publish the run's slices in every table, and return what was published.
 
-    If a call is interrupted between two commits, the next call finishes it. With `take_over`, tables of another
-    pipeline become this pipeline's. Other errors are those of `table.publish.publish`.
+    Raise AuditError if its audit failed and nobody approved it. If a call is interrupted between two commits, the next
+    call finishes it. With `take_over`, tables of another pipeline become this pipeline's. Other errors are those of
+    `table.publish.publish`.
     """
-    audited = run.files.read("audit.json")
-    verdict, approval = audited["verdict"], None
-    if verdict == "failed":
-        verdict, approval = APPROVED, approval_of(run.files)
-        if approval is None:
-            raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
-    rows, staged = run.files.read("metrics.json"), run.files.staged()
+    if audited.verdict == "failed" and approval is None:
+        raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
+    quality = APPROVED if audited.verdict == "failed" else audited.verdict
+    rows = computed.metrics
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
-        staged_files = staged_files_of(staged, output)
-        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged_files}
-        files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged_files))
-    files[QUARANTINE], quarantine_summary = _stage_quarantine(run, rows)
-    publications = _publications(run, verdict, approval, rows, holes_from(audited["holes"]), files)
+        staged = computed.staged_of(output.alias)
+        files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged}
+        files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged))
+    files[QUARANTINE], reasons = _stage_quarantine(run, rows)
+    publications = _publications(run, quality, approval, rows, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
-        outcome = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
-        results += [f"{name} version {version}" for name, version in outcome.versions.items()]
-    published = {
-        "slices": list(publications),
-        "quality": verdict,
-        "outputs": [_published_output(output, outcome) for output in run.pipeline.outputs],
-        "quarantine": {
-            "table": run.pipeline.outputs[0].quarantine_table,
-            "version": outcome.versions[QUARANTINE],
-            **quarantine_summary,
-        },
-        "warnings": list(warnings(outcome)),
-    }
+        changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
+        results += [f"{name} version {version}" for name, version in changes.versions.items()]
+    outcome = Outcome(
+        slices=tuple(publications),
+        quality=quality,
+        outputs=tuple(_published_output(output, changes) for output in run.pipeline.outputs),
+        quarantine=PublishedQuarantine(
+            run.pipeline.outputs[0].quarantine_table,
+            changes.versions[QUARANTINE],
+            reasons.total(),
+            tuple(_most_frequent(reasons)),
+        ),
+        warnings=tuple(warnings(changes)),
+    )
     try:
-        run.files.write("outcome.json", published)
+        return run.files.write(OUTCOME, outcome)
     except RunError as error:
         again = "run the same command again for its report"
         raise UnfinishedError(
             f"run {run.id} is published, but its outcome could not be recorded: {error}; {again}"
         ) from error
-    return published
 
 
 def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
@@ -132,15 +145,15 @@ def _publications(
     }
 
 
-def _published_output(output: Output, outcome: table_publish.Outcome) -> dict[str, Any]:
-    return {
-        "alias": output.alias,
-        "table": output.table,
-        "version": outcome.versions[output.alias],
-        "changed": bool(outcome.changed[output.alias]),
-        "metrics_table": output.metrics_table,
-        "metrics_version": outcome.versions[metrics_key(output)],
-    }
+def _published_output(output: Output, changes: table_publish.Outcome) -> PublishedOutput:
+    return PublishedOutput(
+        output.alias,
+        output.table,
+        changes.versions[output.alias],
+        bool(changes.changed[output.alias]),
+        output.metrics_table,
+        changes.versions[metrics_key(output)],
+    )
 
 
 def _stage_metrics(
@@ -157,10 +170,12 @@ def _stage_metrics(
     return dict(zip(metrics_by_slice, in_parallel(write, metrics_by_slice), strict=True))
 
 
-def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[str, File], dict[str, Any]]:
+def _stage_quarantine(
+    run: PlannedRun, rows: Iterable[Mapping[str, Any]]
+) -> tuple[dict[str, File], Counter[tuple[str, str]]]:
     """Write the rows of each slice for the quarantine table; a slice without quarantined events has no file.
 
-    Return the files, and the number of rows: in all, and for the most frequent reasons.
+    Return the files, and the number of rows by verdict and reason.
     """
     folder = open_container(run.pipeline.outputs[0].quarantine_table)
     partitions: dict[str, list[tuple[str, str]]] = {}
@@ -183,9 +198,9 @@ def _stage_quarantine(run: PlannedRun, rows: Iterable[Mapping[str, Any]]) -> tup
     for _, rows_by_reason in written:
         for row in rows_by_reason.to_pylist():
             reasons[row["verdict"], row["reason"]] += row["count_all"]
-    frequent = [
-        {"verdict": verdict, "reason": reason, "rows": count}
-        for (verdict, reason), count in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
-    ]
-    files = {start: file for start, (file, _) in zip(starts, written, strict=True)}
-    return files, {"rows": reasons.total(), "reasons": frequent}
+    return {start: file for start, (file, _) in zip(starts, written, strict=True)}, reasons
+
+
+def _most_frequent(reasons: Counter[tuple[str, str]]) -> Iterator[QuarantineReason]:
+    for (verdict, reason), rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]:
+        yield QuarantineReason(verdict, reason, rows)

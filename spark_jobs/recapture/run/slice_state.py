@@ -8,11 +8,12 @@ from typing import Any
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
 from recapture.run.approval import APPROVED
-from recapture.run.blocks import blocked_slices, blocks_in
-from recapture.run.changed import Changes, read_changes
+from recapture.run.blocks import blocked_slices
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
+from recapture.run_files.blocks import blocks_in
+from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable
 

@@ -11,25 +11,20 @@ import pyarrow.parquet as pq
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError
 from recapture.quality.rows import Rows, SliceFile
-from recapture.run_files.files import StagedSlice
-from recapture.run_files.planned import PlannedRun
+from recapture.run_files.computed import Computed
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
 from recapture.table.files import read_slice_file
 
 
-def staged_files_of(staged: Iterable[StagedSlice], output: Output) -> list[StagedSlice]:
-    """Return the files that were staged for one output."""
-    return [file for file in staged if file.output == output.alias]
-
-
-def staged_rows(run: PlannedRun, output: Output, limit: int | None = None) -> pa.Table:
+def staged_rows(run_id: str, computed: Computed, output: Output, limit: int | None = None) -> pa.Table:
     """Return the rows that a run computed for an output, all or the first `limit`, with their slice_start."""
     tables: list[pa.Table] = []
-    for number, staged in enumerate(staged_files_of(run.files.staged(), output)):
+    for number, staged in enumerate(computed.staged_of(output.alias)):
         rest = staged.rows if limit is None else min(staged.rows, limit - sum(table.num_rows for table in tables))
         if rest or not number:
-            with pq.ParquetFile(io.BytesIO(staged_content(output, staged, run.id))) as file:
+            with pq.ParquetFile(io.BytesIO(staged_content(output, staged, run_id))) as file:
                 if rest == staged.rows:
                     rows = file.read()
                 else:

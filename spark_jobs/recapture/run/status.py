@@ -19,7 +19,7 @@ REMEDY = "backfill again, or repeat an interrupted backfill or rollback, to rest
 """What to do about slices that a table does not hold as they are published."""
 REMEDIES = {UNPUBLISHED: "backfill these slices, repeat an interrupted rollback, or delete the rows"}
 """What to do instead about other faults."""
-ENTRY_REMEDY = "restore the file, or delete the rows of these slices (docs/operating.md, Other programs)"
+ENTRY_REMEDY = "restore the file, or delete the rows of these slices (docs/tables-and-files.md, Other programs)"
 """What to do about slices whose entry in the publications is lost or ambiguous."""
 
 

@@ -56,7 +56,7 @@ def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[s
         elif isinstance(value, str) and (number := _number(value)) is not None:
             values[name] = number
         else:
-            kind = "a text" if isinstance(values[name], str) else "a number"
+            kind = "a string" if isinstance(values[name], str) else "a number"
             raise DefinitionError(f"the parameter {name} must be {kind}, as in {pipeline.file}; {value!r} was given")
     return values
 

@@ -12,32 +12,36 @@ from recapture.formats.sections import Input
 from recapture.pages.page import duration
 from recapture.process.wording import counted, of_input, values_of_only
 from recapture.quality import metrics
-from recapture.run.approval import approval_of
 from recapture.run.progress import capture_warnings
-from recapture.run.staged import staged_files_of
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import OUTCOME, Audited, Outcome, PublishedOutput
 from recapture.run_files.metrics import metrics_with_outputs
 from recapture.run_files.planned import PlannedRun
+from recapture.table.publications import Approval
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
 
 
-def summary(run: PlannedRun) -> dict[str, Any]:
-    """Return everything that is known about a run.
+def summary(
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    outcome: Outcome | None,
+    approval: Approval | None = None,
+) -> dict[str, Any]:
+    """Return everything that is known about a run in JSON types; `outcome` is None if nothing was published.
 
     If the pipeline has one input or one output, its values are also at the top level of the result.
     """
     pipeline, manifest = run.pipeline, run.manifest
-    audited = run.files.read("audit.json")
-    approval = approval_of(run.files) if audited["verdict"] == "failed" else None
-    outcome = run.files.read("outcome.json") if audited["verdict"] != "failed" or approval else {}
-    published = {output["alias"]: output for output in outcome.get("outputs", [])}
+    published = {output.alias: output for output in outcome.outputs} if outcome else {}
     name_input = len(manifest.inputs) > 1
-    rows, staged = run.files.read("metrics.json"), run.files.staged()
-    slices = metrics_with_outputs(rows, staged)
+    rows = computed.metrics
+    slices = metrics_with_outputs(rows, computed.staged)
     outputs = [
         _output_summary(
-            output, metrics_with_outputs(rows, staged_files_of(staged, output)), published.get(output.alias, {})
+            output, metrics_with_outputs(rows, computed.staged_of(output.alias)), published.get(output.alias)
         )
         for output in pipeline.outputs
     ]
@@ -53,10 +57,10 @@ def summary(run: PlannedRun) -> dict[str, Any]:
         ],
         "metrics": metrics.combine(slices.values()) | output_totals,
         "quality": {
-            "verdict": audited["verdict"],
-            "reason": audited["reason"],
-            "parameters": audited["json"].get("parameters", {}),
-            "text": audited["text"],
+            "verdict": audited.verdict,
+            "reason": audited.reason,
+            "parameters": audited.audit.parameters,
+            "text": audited.text,
             "approval": approval.to_dict() if approval else None,
         },
         "changed": any(output["changed"] for output in outputs),
@@ -64,12 +68,16 @@ def summary(run: PlannedRun) -> dict[str, Any]:
         **values_of_only(inputs, "partitions", "silent_partitions", "far_blobs"),
         "outputs": outputs,
         **values_of_only(outputs, "table", "version"),
-        "quarantine": outcome.get("quarantine", {"table": pipeline.outputs[0].quarantine_table, "version": None}),
+        "quarantine": (
+            OUTCOME.json_types(outcome)["quarantine"]
+            if outcome
+            else {"table": pipeline.outputs[0].quarantine_table, "version": None}
+        ),
         "warnings": [
             *pipeline.warnings,
             *capture_warnings(pipeline, manifest),
             *_without_block(rows),
-            *outcome.get("warnings", []),
+            *(outcome.warnings if outcome else ()),
             *_unanchored(outputs),
             *_losses(slices, pipeline.outputs[0].quarantine_table, name_input),
             *_tolerance_warnings(slices, pipeline, name_input),
@@ -88,7 +96,7 @@ def _input_summary(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict
 
 
 def _output_summary(
-    output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: Mapping[str, Any]
+    output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: PublishedOutput | None
 ) -> dict[str, Any]:
     totals_by_slice = {
         start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in metrics_by_slice.items()
@@ -96,10 +104,10 @@ def _output_summary(
     return {
         "alias": output.alias,
         "table": output.table,
-        "version": published.get("version"),
-        "changed": published.get("changed", False),
+        "version": published and published.version,
+        "changed": published is not None and published.changed,
         "metrics_table": output.metrics_table,
-        "metrics_version": published.get("metrics_version"),
+        "metrics_version": published and published.metrics_version,
         "metrics": {name: sum(counts[name] for counts in totals_by_slice.values()) for name in metrics.OUTPUT_METRICS},
         "slices": [{"slice_start": start, **counts} for start, counts in totals_by_slice.items()],
     }

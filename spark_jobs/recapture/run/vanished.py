@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from recapture.definition.sections import Output
 from recapture.quality.key_checks import VanishedKeys
 from recapture.run.published import published_files
-from recapture.run.staged import staged_content, staged_files_of
+from recapture.run.staged import staged_content
 from recapture.run.tables import tables_of
-from recapture.run_files.files import StagedSlice
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 from recapture.time_model import ticks
 
 SLICES_BEFORE = 3
@@ -27,12 +27,14 @@ _SHOWN = 20
 def vanished_keys(
     run: PlannedRun, output: Output, staged: Sequence[StagedSlice]
 ) -> tuple[list[VanishedKeys], str | None]:
-    """Return the keys that disappear in slices of an output, and why no slice could be judged, None if one could."""
+    """Return the keys that disappear in slices of an output, and why no slice could be judged, None if one could.
+
+    `staged` are the files of the output.
+    """
     keys = run.pipeline.compiled(output).keys
     if not keys:
         return [], "the rows have no column that is a key of GROUP BY"
-    files = staged_files_of(staged, output)
-    if any(file.rows > MOST_ROWS for file in files):
+    if any(file.rows > MOST_ROWS for file in staged):
         return [], f"a slice has more than {MOST_ROWS:,} rows"
     first = next(iter(run.slices.values())).slice
     length = first.end - first.start
@@ -46,7 +48,7 @@ def vanished_keys(
             earlier.clear()
     vanished: list[VanishedKeys] = []
     is_judged = False
-    for file in files:
+    for file in staged:
         present = _keys(staged_content(output, file, run.id), keys)
         if len(earlier) == SLICES_BEFORE:
             is_judged = True

@@ -1,20 +1,18 @@
 """The run files: what one stage leaves for the next, under `_recapture/RUN/` in the first output's table."""
 
 import io
-import json
 import re
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
 from recapture.errors import PermanentError
-from recapture.process.versions import FORMAT, require_format
 from recapture.quality.metrics import UNUSABLE
+from recapture.run_files.json_file import Content, DamagedFileError, JsonFile
 from recapture.storage import Container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -23,7 +21,13 @@ FOLDER = "_recapture"
 RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}", re.ASCII)
 """Id of a run: start and end of its range, and the digest of what it reads and computes."""
 
-Value = TypeVar("Value")
+MANIFEST = "manifest.json"
+REPORT_PAGE = "report.html"
+"""Run file of the page of a run's report."""
+REPORT_DOCUMENT = "report.json"
+"""Run file of the document of a run's report."""
+MetricRow = dict[str, Any]
+"""What was counted in one slice and partition of an input."""
 
 
 def range_of_run(run: str) -> tuple[int, int] | None:
@@ -33,41 +37,6 @@ def range_of_run(run: str) -> tuple[int, int] | None:
         return match and (ticks.from_compact_text(match[1]), ticks.from_compact_text(match[2]))
     except ValueError:  # such as the 99th of a month
         return None
-
-
-@dataclass(frozen=True)
-class StagedSlice:
-    """The rows of one slice of one output, in a Parquet file that no commit names yet."""
-
-    output: str
-    """Alias of the output."""
-    slice_start: str
-    path: str
-    """Path relative to the output's table."""
-    size: int
-    """Size of the file in bytes."""
-    rows: int
-    unanchored: int
-    """Number of rows that are sessions cut by the rule for sparse streams."""
-
-
-class DamagedFileError(Exception):
-    """A file that is not what Recapture wrote."""
-
-
-def content_of(document: bytes, what: str) -> Any:
-    """Return the content of a JSON file of Recapture; `what` names it.
-
-    Raise FormatError if another version wrote it, and DamagedFileError if none did.
-    """
-    try:
-        value = json.loads(document)
-    except (ValueError, RecursionError):
-        raise DamagedFileError from None
-    require_format(value.get("format") if isinstance(value, dict) else None, FORMAT, what)
-    if "content" not in value:
-        raise DamagedFileError
-    return value["content"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +52,9 @@ class RunFiles:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters_file(self, alias: str, partition: str, slice_: Slice) -> str:
-        """Return the name of the run file with the counters of a partition and slice."""
-        return f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json"
+    def counters_file(self, alias: str, partition: str, slice_: Slice) -> JsonFile[MetricRow]:
+        """Return the run file with the counters of a partition and slice."""
+        return JsonFile(f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json", MetricRow)
 
     def profile_name(self, alias: str, partition: str, first: Slice) -> str:
         """Return the name of the blob with the profiles of a task, whose first slice is `first`."""
@@ -100,26 +69,20 @@ class RunFiles:
         """Address of the folder of what the run quarantined."""
         return f"{self.container.url}/{self.name('quarantine')}"
 
-    def write(self, file: str, value: Any) -> None:
-        """Write a value as a JSON run file."""
-        document = {"format": FORMAT, "content": value}
-        self.container.write(self.name(file), json.dumps(document, indent=1, allow_nan=False).encode())
+    def write(self, file: JsonFile[Content], content: Content) -> Content:
+        """Write a JSON run file, and return its content as `read` does."""
+        document = file.encode(content)
+        self.container.write(self.name(file.name), document)
+        return file.stored(content, document)
 
-    def read(self, file: str) -> Any:
-        """Return what a stage wrote with `write`. Raise RunError also if it has another format."""
-        return self._document(file, self._content(self.name(file)))
+    def read(self, file: JsonFile[Content]) -> Content:
+        """Return what a stage wrote with `write`. Raise PermanentError also if it is damaged or has another format."""
+        return self._decoded(file, self._content(self.name(file.name)))
 
-    def read_as(self, type_: type[Value], file: str) -> Value:
-        """Return what a stage wrote with `write`, as a type. Raise PermanentError also if it has another form."""
-        try:
-            return TypeAdapter(type_).validate_python(self.read(file))
-        except ValidationError:
-            raise self._damaged(file) from None
-
-    def find(self, file: str) -> Any:
-        """Return what a stage wrote with `write`; None if there is no such file. Raise FormatError as `read` does."""
-        content = self.container.read_current(self.name(file))
-        return None if content is None else self._document(file, content)
+    def find(self, file: JsonFile[Content]) -> Content | None:
+        """Return what a stage wrote with `write`; None if there is no such file. Raise PermanentError as `read`."""
+        document = self.container.read_current(self.name(file.name))
+        return None if document is None else self._decoded(file, document)
 
     def exists(self, file: str) -> bool:
         """Return whether a run file exists."""
@@ -127,14 +90,15 @@ class RunFiles:
         return any(blob.name == name for blob in self.container.list(name))
 
     def manifest(self) -> Manifest:
-        return manifests.from_json(self._content(self.name("manifest.json")))
+        return manifests.from_json(self._content(self.name(MANIFEST)))
+
+    def find_manifest(self) -> Manifest | None:
+        """Return the manifest; None if there is none."""
+        content = self.container.read_current(self.name(MANIFEST))
+        return None if content is None else manifests.from_json(content)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self.container.write(self.name("manifest.json"), manifest.to_json())
-
-    def staged(self) -> list[StagedSlice]:
-        """Return the files that the Spark job staged, of every output."""
-        return [StagedSlice(**entry) for entry in self.read("staged.json")]
+        self.container.write(self.name(MANIFEST), manifest.to_json())
 
     def quarantined(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
         """Return what the task of a partition quarantined in a slice."""
@@ -150,16 +114,14 @@ class RunFiles:
                         return dict(row)
         return None
 
-    def _document(self, file: str, content: bytes) -> Any:
+    def _decoded(self, file: JsonFile[Content], document: bytes) -> Content:
         try:
-            return content_of(content, f"{file} of run {self.id}")
+            return file.decode(document, f"{file.name} of run {self.id}")
         except DamagedFileError:
-            raise self._damaged(file) from None
-
-    def _damaged(self, file: str) -> PermanentError:
-        return PermanentError(
-            f"{file} of run {self.id} under {self.container.url} is damaged: restore it, or plan the range again"
-        )
+            raise PermanentError(
+                f"{file.name} of run {self.id} under {self.container.url} is damaged: restore it, or plan the range "
+                "again"
+            ) from None
 
     def _content(self, name: str) -> bytes:
         content = self.container.read_current(name)

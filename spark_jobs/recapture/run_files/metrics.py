@@ -8,11 +8,12 @@ from recapture.archive.pinning import PlannedInput, PlannedSlice
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.quality import metrics
-from recapture.run_files.files import RunFiles, StagedSlice
+from recapture.run_files.files import MetricRow, RunFiles
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel
 
 
-def metric_rows(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]:
+def metric_rows(files: RunFiles, manifest: Manifest) -> Iterator[MetricRow]:
     """Yield what the tasks of a run counted: a row for each slice and partition of an input, even if nothing arrived.
 
     The rows are in order of their inputs.
@@ -21,15 +22,14 @@ def metric_rows(files: RunFiles, manifest: Manifest) -> Iterator[dict[str, Any]]
         yield from _rows_of_input(files, planned)
 
 
-def _rows_of_input(files: RunFiles, planned: PlannedInput) -> Iterator[dict[str, Any]]:
+def _rows_of_input(files: RunFiles, planned: PlannedInput) -> Iterator[MetricRow]:
     read = {pinned.partition for pinned in planned.blobs}
 
-    def counts_of(slice_and_partition: tuple[PlannedSlice, str]) -> dict[str, Any]:
+    def counts_of(slice_and_partition: tuple[PlannedSlice, str]) -> MetricRow:
         planned_slice, partition = slice_and_partition
         if partition not in read:
             return Counters(planned.alias, partition, planned_slice, KeyCounts(())).row(None)
-        counts: dict[str, Any] = files.read(files.counters_file(planned.alias, partition, planned_slice.slice))
-        return counts
+        return files.read(files.counters_file(planned.alias, partition, planned_slice.slice))
 
     pairs = [(planned_slice, partition) for planned_slice in planned.slices for partition in planned.partitions]
     for (planned_slice, partition), counts in zip(pairs, in_parallel(counts_of, pairs), strict=True):

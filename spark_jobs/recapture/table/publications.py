@@ -204,7 +204,7 @@ class Publications:
         if content is None:
             raise PermanentError(
                 f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
-                "the slice and backfill the slice again (docs/operating.md, Other programs)"
+                "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
             )
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")

@@ -175,7 +175,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         ),
         (
             query(f"LEFT JOIN {B} ON {NEAR} LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0"),
-            "in LEFT JOIN, DATEDIFF takes no side that may be without a row",
+            "in LEFT JOIN, DATEDIFF cannot refer to an earlier nullable side",
         ),
         (f"{PARTITIONED} JOIN {B} ON {NEAR}", "write PARTITION BY after every side of a JOIN, or after none"),
         (
@@ -190,7 +190,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
         (
             f"{PARTITIONED} JOIN {B} PARTITION BY PartitionId ON {NEAR} AND b.partitionid = a.PARTITIONID"
             " GROUP BY Tumbling(s, 1)",
-            "PARTITION BY PartitionId aggregates each PartitionId by itself",
+            "PARTITION BY PartitionId aggregates each PartitionId separately",
         ),
     ],
 )

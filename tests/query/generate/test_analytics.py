@@ -194,7 +194,7 @@ def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
     [
         ("LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1))", "sees the rows before APPLY, without `e`"),
         ("LAG(x) OVER (LIMIT DURATION(fortnight, 1))", "the unit is day, hour, minute"),
-        ("LAG(x, 2147483648) OVER (LIMIT DURATION(hour, 1))", "a whole number from 1 to 2,147,483,647 is expected"),
+        ("LAG(x, 2147483648) OVER (LIMIT DURATION(hour, 1))", "an integer from 1 to 2,147,483,647 is expected"),
         ("LAG(x) OVER (LIMIT DURATION(day, 8))", "a length is at most 7 days"),
         ("LAG(x) OVER (LIMIT 5)", "write LAG(…) OVER (PARTITION BY id LIMIT DURATION(hour, 1))"),
         ("LAG() OVER (LIMIT DURATION(hour, 1))", "write LAG(x, 1, default) OVER"),

@@ -1,6 +1,5 @@
 """What the generated Spark SQL computes on small frames."""
 
-import json
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -15,11 +14,8 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
-from tests.paths import VECTORS
 from tests.query import views
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
-
-GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
@@ -69,25 +65,6 @@ def ends_of(rows: Iterable[Row], origin: int = START) -> dict[float, int]:
     return {(from_datetime(utc(row.e)) - origin) / TICKS_PER_SECOND: row.n for row in rows}
 
 
-# The published figures of the tumbling and the hopping window (tests/vectors/windows/tumbling_hopping_figures.json).
-FIGURE = [2, 3.5, 6.2, 7.5, 9, 16.5, 18, 21.8, 23.2, 25.7, 27]
-
-
-def test_a_tumbling_window_reproduces_its_figure(run: Run) -> None:
-    rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY TumblingWindow(second, 10)", map(event, FIGURE))
-    assert ends_of(rows) == {10: 5, 20: 2, 30: 4}
-
-
-def test_a_hopping_window_reproduces_its_figure(run: Run) -> None:
-    rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY HoppingWindow(second, 10, 5)", map(event, FIGURE))
-    assert ends_of(rows) == {5: 2, 10: 5, 15: 3, 20: 2, 25: 4, 30: 4, 35: 2}
-
-
-def test_a_sliding_window_reproduces_its_worked_example(run: Run) -> None:
-    rows = run("System.Timestamp() AS e, COUNT(*) AS n", "GROUP BY SlidingWindow(second, 10)", map(event, [3, 8, 15]))
-    assert ends_of(rows) == {3: 1, 8: 2, 13: 1, 15: 2, 18: 1}
-
-
 @pytest.mark.parametrize("window", ["TumblingWindow(second, 10)", "SlidingWindow(second, 10)"])
 def test_a_text_that_looks_like_a_select_item_stays_a_text(run: Run, window: str) -> None:
     [row] = run(
@@ -97,23 +74,6 @@ def test_a_text_that_looks_like_a_select_item_stays_a_text(run: Run, window: str
         [event(10, k="a AS b", v=2.0)],
     )
     assert (row.k, row.s, row.c) == ("a AS b", 2.0, '[{"rank":1,"value":"a AS b AS a AS b"}]')
-
-
-def test_hopping_windows_reproduce_the_taxi_run_of_the_asa_runtime(spark: SparkSession) -> None:
-    golden = json.loads(GOLDEN.read_text())
-    query = compiled(
-        "SELECT System.Timestamp() AS e, area, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY pickupTime"
-        " GROUP BY area, HoppingWindow(second, 60, 5)"
-    )
-    events = [
-        {"_system_timestamp": from_datetime(datetime.fromisoformat(time)), "_partition": "0", "area": area}
-        for time, area in golden["events"]
-    ]
-    start = from_datetime(datetime(2019, 10, 7, tzinfo=UTC))
-    collected = published(spark, query, events, start, start + HOUR)
-    rows = {(utc(row.e), row.area): row.n for row in collected}
-    expected = {(datetime.fromisoformat(end), area): n for end, area, n in golden["expected"]}
-    assert rows == expected
 
 
 def test_ends_are_inclusive_and_starts_are_not(run: Run) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import InputColumn
 from recapture.ordering.chunks import Chunk
 from recapture.tools.advise import keys
@@ -18,12 +19,16 @@ BY_DEVICE = PLAIN.replace("eventTime", "eventTime OVER deviceId")
 BY_SITE = PLAIN.replace("GROUP BY", "GROUP BY site.id,")
 
 
-def chosen(query: str, bodies: list[dict[str, Any]], only_texts: bool = False) -> Keys:
+def chunk_of(content: list[bytes], only_strings: bool = False) -> Chunk:
+    bodies = pa.array(content, pa.binary())
+    events = pa.RecordBatch.from_pydict({"body": bodies, "unreadable": pa.nulls(len(bodies), pa.string())})
+    decoder = JsonBodies(only_strings)
+    return Chunk(events, (), (), (), is_last=True, is_judged=True, numbered=True, decoder=decoder)
+
+
+def chosen(query: str, bodies: list[dict[str, Any]], only_strings: bool = False) -> Keys:
     content = [event(at(n), f"device-{n % 5}", **body) for n, body in enumerate(bodies)]
-    events = pa.RecordBatch.from_pydict({"body": pa.array(content, pa.binary())})
-    return choose_keys(
-        compiled(query), Chunk(events, (), (), (), is_last=True, is_judged=True, numbered=True), only_texts
-    )
+    return choose_keys(compiled(query), chunk_of(content, only_strings))
 
 
 def names(keys: Keys) -> list[str]:
@@ -69,7 +74,7 @@ def test_there_are_only_a_few_candidates_those_with_the_most_values() -> None:
 def test_in_texts_a_number_with_a_fraction_is_no_candidate() -> None:
     fields = [{"t": f"{20 + n % 5}.5"} for n in range(20)]
     assert names(chosen(PLAIN, fields)) == ["none", "deviceId", "t"]
-    assert names(chosen(PLAIN, fields, only_texts=True)) == ["none", "deviceId"]
+    assert names(chosen(PLAIN, fields, only_strings=True)) == ["none", "deviceId"]
 
 
 @pytest.mark.parametrize("door", [[0, 1], ["open", "closed"], [10, 11, 12]])
@@ -89,9 +94,7 @@ def test_a_sensor_of_a_device_and_a_site_of_devices_are_candidates() -> None:
 def test_without_texts_the_integer_with_the_most_values_names_the_devices_and_0_and_1_do_not() -> None:
     def only(fields: list[dict[str, Any]]) -> list[str]:
         content = [event(at(n), None, **body) for n, body in enumerate(fields)]
-        events = pa.RecordBatch.from_pydict({"body": pa.array(content, pa.binary())})
-        chunk = Chunk(events, (), (), (), is_last=True, is_judged=True, numbered=True)
-        return names(choose_keys(compiled(PLAIN), chunk, only_texts=False))
+        return names(choose_keys(compiled(PLAIN), chunk_of(content)))
 
     assert only([{"id": n % 5, "door": n // 2 % 2} for n in range(60)]) == ["none", "id"]
     assert only([{"door": n // 2 % 2} for n in range(60)]) == ["none"]

@@ -550,9 +550,9 @@ B1_2 = (
         ({"CompatibilityLevel": "1.1"}, f"the compatibility level is 1.1, but the query runs as in 1.2: {B1_2}"),
         (
             {"CompatibilityLevel": "1.0"},
-            f"the compatibility level is 1.0, but the query runs as in 1.2: {B1_2}; field names keep their letter case "
-            "instead of becoming lower case, a text that looks like a time stays text instead of becoming a datetime "
-            "in UTC, and CREATE TABLE rejects NaN as a float",
+            f"the compatibility level is 1.0, but the query runs as in 1.2: {B1_2}; field names keep their case "
+            "instead of becoming lower case, a string that looks like a time stays a string instead of becoming a "
+            "datetime in UTC, and CREATE TABLE rejects NaN as a float",
         ),
         (
             {"CompatibilityLevel": "2.0"},
@@ -562,7 +562,7 @@ B1_2 = (
             {"CompatibilityLevel": None},
             f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {B1_2}",
         ),
-        ({"DataLocale": "de-DE"}, "dataLocale is de-DE, but numbers and times in texts are read as in en-US"),
+        ({"DataLocale": "de-DE"}, "dataLocale is de-DE, but numbers and times in strings are read as in en-US"),
         (
             {"EventsLateArrivalMaxDelayInSeconds": None},
             "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default",

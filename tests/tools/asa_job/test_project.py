@@ -145,11 +145,11 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
         ("asaproj.json", "[]", "asaproj.json: this should be an object"),
         ("asaproj.json", '{"configurations": 7}', "asaproj.json: configurations: should be a list"),
         ("Inputs/telemetry.json", "", "Inputs/telemetry.json:1:1: not JSON: Expecting value"),
-        ("Inputs/telemetry.json", '{"Name": 7}', "Inputs/telemetry.json: Name: should be text"),
+        ("Inputs/telemetry.json", '{"Name": 7}', "Inputs/telemetry.json: Name: should be a string"),
         (
             "Inputs/telemetry.json",
             '{"Name": "t", "EventHubProperties": {"EventHubName": 7}}',
-            "Inputs/telemetry.json: EventHubProperties.EventHubName: should be text",
+            "Inputs/telemetry.json: EventHubProperties.EventHubName: should be a string",
         ),
         ("Outputs/aggregates.json", '{"Name": "t", "Serialization": "Json"}', "Serialization: should be an object"),
         ("JobConfig.json", '{"EventsOutOfOrderPolicy": "adapt"}', "EventsOutOfOrderPolicy: should be Adjust or Drop"),
@@ -157,7 +157,7 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
         (
             "JobConfig.json",
             '{"EventsLateArrivalMaxDelayInSeconds": "soon"}',
-            "EventsLateArrivalMaxDelayInSeconds: should be a whole number",
+            "EventsLateArrivalMaxDelayInSeconds: should be an integer",
         ),
         (
             "JobConfig.json",

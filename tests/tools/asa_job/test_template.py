@@ -165,7 +165,7 @@ def test_of_several_jobs_one_is_chosen(tmp_path: Path) -> None:
         ('{"resources": []}', "t.json: the template has no Microsoft.StreamAnalytics/streamingjobs resource"),
         ('{"resources": 7}', "t.json: resources: should be a list"),
         ('{"resources": [7]}', "t.json, resources: this should be an object"),
-        ('{"resources": [{"type": 7}]}', "t.json, resources: type: should be text"),
+        ('{"resources": [{"type": 7}]}', "t.json, resources: type: should be a string"),
         ('{"resources": [], "parameters": []}', "t.json: parameters: should be an object"),
     ],
 )
@@ -180,14 +180,14 @@ def test_damage_is_one_line_with_its_place(tmp_path: Path, text: str, message: s
     [
         ({"transformation": None}, "t.json: the job contoso-telemetry has no query: export it with its transformation"),
         ({"inputs": 7}, "t.json, contoso-telemetry: inputs: should be a list"),
-        ({"inputs": [{"name": 7}]}, "t.json, contoso-telemetry: inputs.0.name: should be text"),
+        ({"inputs": [{"name": 7}]}, "t.json, contoso-telemetry: inputs.0.name: should be a string"),
         (
             {"inputs": [{"name": "a", "properties": {"datasource": {"properties": {"eventHubName": [1]}}}}]},
-            "t.json, inputs/a: datasource.properties.eventHubName: should be text",
+            "t.json, inputs/a: datasource.properties.eventHubName: should be a string",
         ),
         (
             {"eventsOutOfOrderMaxDelayInSeconds": {}},
-            "t.json, contoso-telemetry: eventsOutOfOrderMaxDelayInSeconds: should be a whole number",
+            "t.json, contoso-telemetry: eventsOutOfOrderMaxDelayInSeconds: should be an integer",
         ),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, Route
 
 from recapture.errors import DefinitionError
-from recapture.run.changed import Changes
 from recapture.run.slice_state import State
+from recapture.run_files.changes import Changes
 from recapture.time_model import ticks
 from recapture.tools.coverage import calendar
 from recapture.tools.coverage.activity import DagRun, RunState

@@ -1,12 +1,13 @@
 """The page of a run: its report, or what the other run files say until there is one."""
 
-import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from recapture.run_files.files import RunFiles
+from recapture.quality.audit import Audit, Verdict
+from recapture.run_files.contents import APPROVAL, AUDIT, Approved, Audited
+from recapture.run_files.files import REPORT_PAGE, RunFiles
 from recapture.storage import open_container
 from recapture.tools.coverage.run_page import run_page
 
@@ -22,8 +23,14 @@ def text(files: RunFiles) -> str:
     return run_page(files, "telemetry", "/recapture").decode()
 
 
-def audited(files: RunFiles, verdict: str, **more: Any) -> None:
-    files.write("audit.json", {"verdict": verdict, "reason": "too <b>warm</b>", "text": "FAILED", **more})
+def audited(files: RunFiles, verdict: Verdict) -> Audited:
+    """Write an audit, and return it."""
+    return files.write(AUDIT, Audited(verdict, "too <b>warm</b>", "FAILED", Audit(verdict, ())))
+
+
+def approve(files: RunFiles, audit: str) -> None:
+    """Write the approval of the audit with this digest."""
+    files.write(APPROVAL, Approved("Ada", datetime(2026, 3, 2, 8, tzinfo=UTC), "known", audit))
 
 
 def test_a_run_that_was_not_audited_leads_to_its_slices_and_its_manifest(files: RunFiles) -> None:
@@ -34,27 +41,23 @@ def test_a_run_that_was_not_audited_leads_to_its_slices_and_its_manifest(files: 
 
 
 def test_without_a_report_the_verdict_and_its_reason_are_shown_as_text(files: RunFiles) -> None:
-    audited(files, "failed")
+    written = audited(files, "failed")
     page = text(files)
     assert "The audit stopped the run: it published nothing." in page
     assert "too &lt;b&gt;warm&lt;/b&gt;" in page
-    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
-    content = files.container.read_current(files.name("audit.json"))
-    assert content is not None
-    files.write("approval.json", approval | {"audit": hashlib.sha256(content).hexdigest()})
+    approve(files, written.digest)
     assert "Ada approved the run at 2026-03-02T08:00:00Z: known" in text(files)
 
 
 def test_an_approval_of_an_earlier_audit_is_not_shown(files: RunFiles) -> None:
     audited(files, "failed")
-    approval = {"by": "Ada", "at": "2026-03-02T08:00:00Z", "reason": "known"}
-    files.write("approval.json", approval | {"audit": "digest of an earlier audit"})
+    approve(files, "digest of an earlier audit")
     assert "approved" not in text(files)
 
 
 def test_a_report_is_framed_so_that_it_can_run_no_script(files: RunFiles) -> None:
     audited(files, "passed")
-    files.container.write(files.name("report.html"), b"<h1>report</h1>")
+    files.container.write(files.name(REPORT_PAGE), b"<h1>report</h1>")
     page = text(files)
     assert f'src="/recapture/telemetry/runs/{RUN}/report.html" sandbox="allow-downloads"' in page
     assert "The run passed its audit." not in page, "the report says it"

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from recapture.run.blocks import Block, blocked_slices
-from recapture.run.changed import Changes
+from recapture.run.blocks import blocked_slices
 from recapture.run.slice_state import Findings, State
+from recapture.run_files.blocks import Block
+from recapture.run_files.changes import Changes
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity, DagRun, RunState
 from recapture.tools.coverage.states import slice_states

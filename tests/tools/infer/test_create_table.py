@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recapture.formats.bodies import parse
-from recapture.formats.declared import Declared
+from recapture.formats.bodies import Projection
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.fields import Field
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import AsaType, InputColumn
 from recapture.query.compile import compile_query
 from recapture.tools.infer.create_table import Sampled, comment, statement, type_of, typed
@@ -63,7 +63,7 @@ def test_the_use_of_a_field_decides_only_among_the_types_that_hold_all_values(
 
 @pytest.mark.parametrize("kinds", [{BIGINT, TEXT}, {BIT, DATETIME}, {FLOAT, BIT}])
 def test_where_all_values_are_texts_a_field_of_several_types_is_a_text(kinds: set[AsaType | None]) -> None:
-    assert type_of(kinds, only_texts=True) is TEXT
+    assert type_of(kinds, only_strings=True) is TEXT
 
 
 def test_a_type_that_a_field_gets_is_one_that_a_run_reads() -> None:
@@ -75,7 +75,7 @@ def test_a_type_that_a_field_gets_is_one_that_a_run_reads() -> None:
             kind = type_of(kinds, use)
             if kind is not None:
                 bodies = pa.array([json.dumps({"x": values[of_value]}).encode() for of_value in kinds])
-                parsed = parse(bodies, (), declared=Declared((InputColumn(("x",), kind),)))
+                parsed = JsonBodies().decode(bodies, Projection(declared=[InputColumn(("x",), kind)]))
                 assert parsed.malformed.null_count == len(kinds), (kinds, use, parsed.malformed)
 
 

@@ -13,6 +13,7 @@ import pytest
 from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.tools.infer import sample
 from tests.worlds import TELEMETRY, TEN, World, at, backfill, published
 
@@ -331,7 +332,7 @@ def test_only_the_most_frequent_fields_are_declared(
 
 def test_events_are_counted_up_to_a_limit_of_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "MAX_VALUES", 70)
-    content = sample.Sample(only_texts=False)
+    content = sample.Sample(JsonBodies())
     content.bodies = [pa.array([b'{"a": 1, "b": 2}', b"[]"] * 50)]
     content.events = 100
     content.count_pending()

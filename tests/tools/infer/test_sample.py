@@ -26,7 +26,7 @@ def pinned(folder: Path, partitions: int, blobs: int, events: int) -> list[Pinne
 
 
 def read(folder: Path, blobs: list[PinnedBlob]) -> Sample:
-    return read_sample(open_container(folder.as_uri()), JsonReader(), blobs, only_texts=False)
+    return read_sample(open_container(folder.as_uri()), JsonReader(), blobs)
 
 
 def test_the_first_blobs_are_of_all_partitions_and_all_times(tmp_path: Path) -> None:

@@ -14,13 +14,12 @@ from recapture import cli
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.run.approval import approve
-from recapture.run.audit import audit
-from recapture.run.publish import publish
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
-from recapture.tools.reports.write import with_report, write_range_report, write_run_report
+from recapture.tools.reports.write import write_range_report
+from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, run_file, staged, version
 
 if TYPE_CHECKING:

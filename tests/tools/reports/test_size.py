@@ -11,8 +11,8 @@ from recapture.archive.pinning import PlannedSlice
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS, PROFILE_SCHEMA
-from recapture.run.changed import Changes
 from recapture.run.slice_state import Findings, Standing
+from recapture.run_files.changes import Changes
 from recapture.run_files.files import RunFiles
 from recapture.storage import open_container
 from recapture.table.publications import Entry

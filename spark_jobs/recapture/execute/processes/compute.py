@@ -1,8 +1,6 @@
 """Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none."""
 
 import itertools
-import os
-import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -13,30 +11,11 @@ from recapture.execute import stage
 from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import InputTasks
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 
 T = TypeVar("T")
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""File in which Linux keeps the limit of a container: microseconds of CPU and of time, or `max`."""
-
-
-def cores_of(master: str) -> int | None:
-    """Return the number of cores that a Spark master stands for; None if it is not on this machine: local[4] => 4"""
-    local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
-    if local is None:
-        return None
-    return _cores() if local[1] == "*" else int(local[1] or 1)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use, which a container may limit."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = _QUOTA.read_text().split()
-        return min(cores, max(1, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # without a limit, or not on Linux
-        return cores
 
 
 def compute(
@@ -44,7 +23,7 @@ def compute(
     run: PlannedRun,
     scratch: Path,
     watch: Callable[[int, int], None] = lambda done, of: None,
-) -> None:
+) -> Computed:
     """Stage the rows of a planned run in these processes; see `stage.compute`.
 
     Temporary files are in `scratch`. `watch` is called whenever a process has done something, with the number of what
@@ -76,7 +55,7 @@ def compute(
         return [file for of_slice in rows for file in of_slice]
 
     try:
-        stage.compute(run, workers.count, staged)
+        return stage.compute(run, workers.count, staged)
     except BrokenProcessPool:
         raise workers.broken("backfill fewer hours at once") from None
     except BaseException:

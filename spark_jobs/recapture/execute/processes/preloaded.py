@@ -11,6 +11,6 @@ import recapture.execute.processes.panes_files  # noqa: E402, F401
 from recapture.formats import avro  # noqa: E402
 from recapture.time_model.policies import LargestTimes, Policies, judge  # noqa: E402
 
-avro.compiled()
+avro.load()
 no_times = np.empty(0, np.int64)  # judging no events loads the compiled policies
 judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)

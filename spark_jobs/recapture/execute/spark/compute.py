@@ -35,13 +35,14 @@ from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledQuery
-from recapture.run_files.files import StagedSlice
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun, load_run
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.time_model import ticks
 
 
-def compute(spark: SparkSession, run: PlannedRun) -> None:
+def compute(spark: SparkSession, run: PlannedRun) -> Computed:
     """Stage the rows of a planned run with Spark; see `stage.compute`."""
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
@@ -50,7 +51,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> None:
         except (PySparkException, Py4JJavaError) as error:
             raise _error(error) from error
 
-    stage.compute(run, spark.sparkContext.defaultParallelism, staged)
+    return stage.compute(run, spark.sparkContext.defaultParallelism, staged)
 
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:

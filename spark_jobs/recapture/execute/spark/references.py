@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 from recapture.archive.pinning import PinnedBlob
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import DamagedBlobError, RunError
-from recapture.formats import bodies
-from recapture.formats.declared import Declared
+from recapture.formats.bodies import Projection
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Reader
 from recapture.model import TYPES
@@ -74,8 +73,8 @@ def _version(
         raise RunError(
             f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
         ) from error
-    declared = Declared(compiled.columns_to_check, reader.only_texts)
-    parsed = bodies.parse(one_array(events.body), compiled.columns, unreadable=events.unreadable, declared=declared)
+    projection = Projection(compiled.columns, declared=compiled.columns_to_check)
+    parsed = reader.decoder.decode(one_array(events.body), projection, events.unreadable)
     malformed = parsed.malformed
     bad = pc.indices_nonzero(pc.is_valid(malformed))
     if len(bad):

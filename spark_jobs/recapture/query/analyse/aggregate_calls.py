@@ -165,8 +165,8 @@ class AggregateCall:
             message = f"{self.function} of nvarchar(max) is not supported here: CAST it to a number or a datetime"
             if self.function in (Function.MIN, Function.MAX):
                 message = (
-                    f"{self.function} takes text only from a CAST: write {self.function}(CAST(x AS nvarchar(max))), or "
-                    "CAST it to a number or a datetime"
+                    f"{self.function} takes strings only from a CAST: write {self.function}(CAST(x AS nvarchar(max))), "
+                    "or CAST it to a number or a datetime"
                 )
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(node, message)
         return self._number(node)

@@ -153,5 +153,5 @@ class AnalyticCall:
     def _whole_number(self, node: exp.Expr) -> int:
         number = whole_number(node)
         if number is None or not 1 <= number <= _LARGEST_NUMBER:
-            raise self.inside.source.error(node, f"a whole number from 1 to {_LARGEST_NUMBER:,} is expected here")
+            raise self.inside.source.error(node, f"an integer from 1 to {_LARGEST_NUMBER:,} is expected here")
         return number

@@ -238,7 +238,7 @@ class Expressions:
         if not self.types.request_kinds(undeclared) and self.types.closed:
             raise self.source.error(
                 where,
-                "if both values are bigints, ASA cuts this quotient to a whole number, but their types are not known "
+                "if both values are bigints, ASA truncates this quotient to an integer, but their types are not known "
                 f"here: CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
             )
         return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
@@ -424,7 +424,7 @@ class Expressions:
 
 
 def _concat_hint(value: Value) -> str:
-    return ": to join texts, use CONCAT" if value.type is AsaType.TEXT else ""
+    return ": to concatenate strings, use CONCAT" if value.type is AsaType.TEXT else ""
 
 
 @dataclass
@@ -488,13 +488,13 @@ class _Call:
     def literal(self, index: int) -> str:
         node = self._node(index)
         if not (isinstance(node, exp.Literal) and node.is_string):
-            raise self.error(index, f"{self.name} takes a text in quotes here")
+            raise self.error(index, f"{self.name} takes a quoted string here")
         return node.name
 
     def literal_number(self, index: int) -> int:
         number = whole_number(self._node(index))
         if number is None:
-            raise self.error(index, f"{self.name} takes a literal whole number here, such as 3")
+            raise self.error(index, f"{self.name} takes an integer literal here, such as 3")
         return number
 
     def error(self, index: int | None, message: str) -> DefinitionError:

@@ -194,7 +194,7 @@ class FromCompiler:
             paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
             if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
                 raise self.source.error(
-                    group, f"PARTITION BY {key} aggregates each {key} by itself: add {key} to GROUP BY"
+                    group, f"PARTITION BY {key} aggregates each {key} separately: add {key} to GROUP BY"
                 )
             keys.append(_column(node, name))
         return tuple(keys)

@@ -234,7 +234,11 @@ class InputRelation:
             column.name,
             getattr(column, "path", ()),
         ):
-            raise self.source.error(where, f"`{column.name}` and `{other.name}` cannot be read by one query: too alike")
+            raise self.source.error(
+                where,
+                f"`{column.name}` and `{other.name}` are different fields with the same name, except for case: a query "
+                "can read only one of them; leave one out",
+            )
         return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:

@@ -88,7 +88,7 @@ class JoinCompiler:
                 conditions += [*self._keys(row, node), condition]
                 continue
             if outer and not new.is_reference and (limits.start.optional or limits.end.optional):
-                raise self.source.error(node, "in LEFT JOIN, DATEDIFF takes no side that may be without a row")
+                raise self.source.error(node, "in LEFT JOIN, DATEDIFF cannot refer to an earlier nullable side")
             conditions.append(limits.condition)
             bound = limits.bound_of(new)
             if bound is not None:

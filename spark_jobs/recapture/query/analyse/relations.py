@@ -273,7 +273,7 @@ class From:
             path = ".".join(name.name for name in names)
             if self.source.text[self.source.offset(names[0])] == '"':
                 quoted = f"'…', and names in brackets, such as {candidates[0].name}.[…]; not in \"…\""
-                raise self.source.error(names[0], f"write text in single quotes, {quoted}")
+                raise self.source.error(names[0], f"write strings in single quotes, {quoted}")
             written = " or ".join(f"{named.name}.{path}" for named in candidates)
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
         return candidates[0] if candidates else None

@@ -26,7 +26,7 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 """Comparisons that a time bound may be, each with the one that has its sides exchanged."""
 _UNUSUAL = (
-    "DATEDIFF of two sides is a time bound, alone or next to AND: compare it with literal whole numbers, by BETWEEN, "
+    "DATEDIFF of two sides is a time bound, alone or next to AND: compare it with integer literals, by BETWEEN, "
     "=, <, <=, > or >="
 )
 

@@ -24,7 +24,7 @@ _FORMS = (
     "a field, CAST(field AS datetime), DATEADD(millisecond, field, '1970-01-01T00:00:00Z'), a fixed time, "
     "an input column such as EventEnqueuedUtcTime, or COALESCE or CASE of these"
 )
-_CASES = "in TIMESTAMP BY, write CASE field WHEN 'text' THEN time … ELSE time END, or COALESCE(time, time)"
+_CASES = "in TIMESTAMP BY, write CASE field WHEN 'value' THEN time … ELSE time END, or COALESCE(time, time)"
 
 
 def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:

@@ -46,7 +46,7 @@ def user_arguments(
 
 def _unknown_type(function: JavaScriptFunction) -> str:
     return (
-        "the type of this is not known, and JavaScript tells a text from a number: "
+        "the type of this is not known, and JavaScript distinguishes strings from numbers: "
         f"CAST it, or declare functions.{function.name}.argument_types in the pipeline file"
     )
 

@@ -98,7 +98,7 @@ def _finite(number: exp.Expr, lenient: bool) -> exp.Expr:
 
 def _json(text: exp.Expr, proof: str, to: AsaType, lenient: bool) -> exp.Expr:
     """Return the text itself, if the Spark function `proof` gives a value for it: it is JSON of this type."""
-    wrong = exp.Null() if lenient else failure(f"CAST: the text is not a JSON {to}")
+    wrong = exp.Null() if lenient else failure(f"CAST: the string is not a JSON {to}")
     return once(
         text,
         "json",

@@ -140,9 +140,9 @@ def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
 
 
 def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[exp.Expr] | None:
-    """Return the kinds of values that were converted to one type, NULL's being NULL; None unless all are known.
+    """Return the kind of each converted value (NULL for NULL), or None if any is unknown.
 
-    The kind of a bigint is lost in a conversion to float, and a value that was taken out of JSON gets one by it.
+    A conversion to float loses the kind of a bigint, and gives a kind to a value that was taken out of JSON.
     """
     kinds = [
         exp.Null() if value.type is None else known_kind(other if value.is_json_element else value)

@@ -343,7 +343,7 @@ def _tokens(source: Source) -> list[Token]:
         if word in _REFUSED and before != TokenType.DOT:
             raise source.error(token, _REFUSED[word])
         if not _TYPOGRAPHIC.isdisjoint(word):
-            raise source.error(token, "these are typographic quotation marks: write text in single quotes, '…'")
+            raise source.error(token, "these are typographic quotation marks: write strings in single quotes, '…'")
         if word == "!":
             raise source.error(token, "`!` is not supported here: write NOT before a condition")
         if word in ("{", "}"):
@@ -429,7 +429,7 @@ def _check_quoted_names(source: Source, root: exp.Query) -> None:
             continue
         is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
         if not is_whole and len(identifiers(column) or []) == 1:
-            raise source.error(start, "write text in single quotes, '…', and names in brackets, […]; not in \"…\"")
+            raise source.error(start, "write strings in single quotes, '…', and names in brackets, […]; not in \"…\"")
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:

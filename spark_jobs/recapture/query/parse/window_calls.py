@@ -148,5 +148,5 @@ def _unit(source: Source, node: exp.Expr, kind: str) -> int:
 def _number(source: Source, node: exp.Expr) -> int:
     number = whole_number(node)
     if number is None:
-        raise source.error(node, "the numbers of a window are whole numbers")
+        raise source.error(node, "the numbers of a window are integers")
     return number

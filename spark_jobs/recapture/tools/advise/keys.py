@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats import bodies
+from recapture.formats.bodies import Projection
 from recapture.formats.fields import count_values, fields_of
 from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.chunks import Chunk
@@ -68,20 +68,19 @@ class Keys:
         return (self.own, *self.candidates)
 
 
-def choose_keys(compiled: CompiledInput, sample: Chunk, only_texts: bool) -> Keys:
+def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
     """Return the query's key, and candidates: no key, and up to MAX_CANDIDATES columns of the sample.
 
-    A column is a candidate if it holds texts or integers and no times, if nearly every event has it, and if its values
-    repeat: it has two or more (three or more integers), each in MIN_EVENTS_PER_VALUE events or more on average. And it
-    must plausibly identify a device: it is the column that most likely names devices, or nested with it. Columns that
-    the query reads come first, then those with the most values. With `only_texts`, bodies have no other values than
-    texts.
+    A column is a candidate if it holds strings or integers and no times, if nearly every event has it, and if its
+    values repeat: it has two or more (three or more integers), each in MIN_EVENTS_PER_VALUE events or more on average.
+    And it must plausibly identify a device: it is the column that most likely names devices, or nested with it. Columns
+    that the query reads come first, then those with the most values.
     """
     own = Key(compiled.over)
     rows = np.linspace(0, len(sample) - 1, min(len(sample), SAMPLED_EVENTS)).astype(np.int64)
     events = sample.taken(rows)
     read: list[InputColumn | MetadataColumn] = [*compiled.columns, *compiled.metadata]
-    kinds = _kinds(compiled, events.body, only_texts)
+    kinds = _kinds(compiled, events)
     found: list[InputColumn | MetadataColumn] = [column for column in kinds if column not in read]
     integers = {column for column, of_column in kinds.items() if AsaType.TEXT not in of_column}
     values: dict[InputColumn | MetadataColumn, pa.Array] = {}
@@ -127,14 +126,13 @@ def _determines(one: pa.Array, other: pa.Array) -> bool:
     return bool(pc.sum(most["count_all_max"]).as_py() >= MIN_SHARE * len(one))
 
 
-def _kinds(
-    compiled: CompiledInput, sample: pa.Array, only_texts: bool
-) -> dict[InputColumn | MetadataColumn, Collection[AsaType | None]]:
-    """Return the fields of bodies (views) that hold texts or integers, as the query declares or spells them."""
+def _kinds(compiled: CompiledInput, sample: Chunk) -> dict[InputColumn | MetadataColumn, Collection[AsaType | None]]:
+    """Return the fields of bodies that hold strings or integers, as the query declares or spells them."""
     known = {column.path: column for column in (*compiled.columns_to_check, *compiled.columns)}
     by_name = {tuple(step.lower() for step in path): column for path, column in known.items()}
     fields: dict[InputColumn | MetadataColumn, Collection[AsaType | None]] = {}
-    found = fields_of([count_values(sample, only_texts)])
+    documents = sample.decoder.as_json(sample.body)
+    found = fields_of([count_values(documents, sample.decoder.only_strings)])
     frequent = (field for field in found if field.events >= MIN_SHARE * len(sample) and set(field.kinds) <= _KINDS_READ)
     for field in itertools.islice(frequent, MAX_FIELDS):
         unread = InputColumn(field.path, AsaType.TEXT, declared=False)
@@ -156,7 +154,7 @@ def column_values(column: InputColumn | MetadataColumn, chunk: Chunk) -> pa.Arra
     """Return the values of a column, which must have been read if it is metadata."""
     if isinstance(column, MetadataColumn):
         return chunk.metadata(column)
-    return bodies.parse(chunk.body, (column,)).columns[column]
+    return chunk.decoded(Projection([column])).columns[column]
 
 
 def numbered(codes: KeyCodes, scope: pa.Array) -> pa.Array:

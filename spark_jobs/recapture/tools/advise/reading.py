@@ -26,7 +26,7 @@ from recapture.archive.pinning import (
     no_partitions,
     survey,
 )
-from recapture.formats import bodies
+from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.events import UNKNOWN, Reader
 from recapture.formats.sections import Input
 from recapture.model import InputColumn, Metadata, MetadataColumn
@@ -219,9 +219,7 @@ class _Reading:
         return self._clocks.wrong(0 if self._source.has_enqueued_times else self._source.section.interval_seconds)
 
     def _choose_keys(self, chunk: Chunk) -> None:
-        self.keys = choose_keys(
-            replace(self._source.compiled, metadata=self._without_over.metadata), chunk, self._source.section.only_texts
-        )
+        self.keys = choose_keys(replace(self._source.compiled, metadata=self._without_over.metadata), chunk)
         self._codes = {key: KeyCodes() for key in self.keys.all}
 
     def _counter(self, blobs: Sequence[PinnedBlob]) -> Counter:
@@ -281,8 +279,8 @@ class _Columns:
     """
 
     chunk: Chunk
-    parsed: bodies.Bodies
-    more: dict[InputColumn, bodies.Bodies] = field(default_factory=dict)
+    parsed: Bodies
+    more: dict[InputColumn, Bodies] = field(default_factory=dict)
     """Fields that the query does not read."""
 
     def values(self, column: InputColumn | MetadataColumn) -> pa.Array:
@@ -299,9 +297,9 @@ class _Columns:
                 decoded = pc.and_(decoded, pc.is_null(self._bodies(column).malformed))
         return decoded.to_numpy(zero_copy_only=False)
 
-    def _bodies(self, column: InputColumn) -> bodies.Bodies:
+    def _bodies(self, column: InputColumn) -> Bodies:
         if column in self.parsed.columns:
             return self.parsed
         if column not in self.more:
-            self.more[column] = bodies.parse(self.chunk.body, (column,), (), self.chunk.unreadable)
+            self.more[column] = self.chunk.decoded(Projection([column]))
         return self.more[column]

@@ -24,8 +24,8 @@ _BEFORE_1_2 = (
 )
 _LEVELS = {
     "1.1": _BEFORE_1_2,
-    "1.0": f"{_BEFORE_1_2}; field names keep their letter case instead of becoming lower case, a text that looks "
-    "like a time stays text instead of becoming a datetime in UTC, and CREATE TABLE rejects NaN as a float",
+    "1.0": f"{_BEFORE_1_2}; field names keep their case instead of becoming lower case, a string that looks "
+    "like a time stays a string instead of becoming a datetime in UTC, and CREATE TABLE rejects NaN as a float",
 }
 
 
@@ -119,7 +119,7 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
         reason = f"the compatibility level is {level}, but the query runs as in 1.2: {differs}"
         draft.different.append(Finding(settings.where, reason))
     if settings.data_locale and settings.data_locale.lower() != "en-us":
-        reason = f"dataLocale is {settings.data_locale}, but numbers and times in texts are read as in en-US"
+        reason = f"dataLocale is {settings.data_locale}, but numbers and times in strings are read as in en-US"
         draft.different.append(Finding(settings.where, reason))
     values: dict[str, Any] = {
         "eventsOutOfOrderPolicy": settings.out_of_order_policy or "Adjust",

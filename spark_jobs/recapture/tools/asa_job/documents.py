@@ -13,7 +13,7 @@ from recapture.errors import DefinitionError
 from recapture.tools.asa_job.job import OPEN_VALUE
 
 _REASONS = {
-    "string_type": "should be text",
+    "string_type": "should be a string",
     "tuple_type": "should be a list",
     "dict_type": "should be an object",
     "model_type": "should be an object",
@@ -110,7 +110,7 @@ def _whole_number(value: object) -> object:
         return int(value)
     if isinstance(value, str) and OPEN_VALUE.fullmatch(value):
         return value
-    raise ValueError("should be a whole number")
+    raise ValueError("should be an integer")
 
 
 def _level(value: object) -> object:

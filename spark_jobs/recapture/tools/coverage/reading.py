@@ -17,12 +17,12 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError, RecaptureError
 from recapture.quality.metrics import TABLE_SCHEMA
-from recapture.run.changed import Changes
 from recapture.run.outdated import parts_of
 from recapture.run.progress import first_incomplete
 from recapture.run.slice_state import read_findings
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
+from recapture.run_files.changes import Changes
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable, Table
 from recapture.table.files import read_slice_file

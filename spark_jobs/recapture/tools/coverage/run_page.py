@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 from recapture.errors import PermanentError
 from recapture.pages.page import render
 from recapture.run.approval import APPROVED, approval_of
-from recapture.run.audited import audited
-from recapture.run_files.files import RunFiles, range_of_run
+from recapture.run_files.contents import AUDIT
+from recapture.run_files.files import REPORT_PAGE, RunFiles, range_of_run
 from recapture.time_model import ticks
 
 _SENTENCES = {
@@ -21,13 +21,13 @@ _UNREADABLE = ("bad", "It is not known what became of the run: a file of it is d
 
 def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
     """Return the page of a run. `root` is the path under which the pages are served."""
-    audit, approval, problem = None, None, None
+    audited, approval, problem = None, None, None
     try:
-        audit = audited(files)
-        approval = approval_of(files) if audit and audit.verdict == "failed" else None
+        audited = files.find(AUDIT)
+        approval = approval_of(files, audited) if audited else None
     except PermanentError as error:
         problem = str(error)
-    verdict = audit.verdict if audit else None
+    verdict = audited.verdict if audited else None
     kind, sentence = _UNREADABLE if problem else _SENTENCES[APPROVED if approval else verdict]
     range_ = range_of_run(files.id)
     assert range_ is not None
@@ -41,11 +41,11 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         end=end,
         kind=kind,
         sentence=sentence,
-        reason=audit and audit.reason,
-        audit_text=audit and audit.text,
+        reason=audited and audited.reason,
+        audit_text=audited and audited.text,
         problem=problem,
         approval=None if approval is None else approval.to_dict(),
-        has_report=files.exists("report.html"),
+        has_report=files.exists(REPORT_PAGE),
         files=f"{root}/{pipeline}/runs/{files.id}",
         calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",
     )

@@ -31,8 +31,8 @@ class Sampled:
 
     events: int
     """Number of events, or of rows, that could be read."""
-    only_texts: bool = False
-    """Whether bodies have no other values than texts and null."""
+    only_strings: bool = False
+    """Whether bodies have no other values than strings and null."""
     is_reference: bool = False
     """Whether it is of reference data."""
 
@@ -59,13 +59,15 @@ def typed(
     unseen = [Field(path[-1], record=path[:-1]) for path in used if _lower(path) not in paths]
     typed_fields = []
     for field in [*seen, *unseen]:
-        kind = type_of(field.kinds, uses.get(_lower(field.path)), only_texts=sampled.only_texts)
+        kind = type_of(field.kinds, uses.get(_lower(field.path)), only_strings=sampled.only_strings)
         reason = _left_out(field, kind, sampled, may_be_missing=bool(field.record) or _lower(field.path) in needed)
         typed_fields.append(TypedField(field, None if reason else kind, reason))
     return typed_fields
 
 
-def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None, *, only_texts: bool = False) -> AsaType | None:
+def type_of(
+    kinds: Iterable[AsaType | None], use: AsaType | None = None, *, only_strings: bool = False
+) -> AsaType | None:
     """Return the type that holds values of these types, and that the query asks for if there is a choice; or None.
 
     bigint => bigint · bigint, float => float · datetime => datetime, or nvarchar(max) if it is used as text ·
@@ -74,8 +76,8 @@ def type_of(kinds: Iterable[AsaType | None], use: AsaType | None = None, *, only
     A field whose values are all whole numbers stays a bigint, even if it is used as float.
     """
     known = {kind for kind in kinds if kind is not None}
-    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(one, kind, only_texts) for one in known)]
-    if only_texts and not known:
+    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(one, kind, only_strings) for one in known)]
+    if only_strings and not known:
         return AsaType.TEXT
     if use in holding and not (known == {AsaType.BIGINT} and use is AsaType.FLOAT):
         return use
@@ -154,8 +156,8 @@ _BY_PREFERENCE = (
 """Types from the narrowest on."""
 
 
-def _fits(kind: AsaType, into: AsaType, only_texts: bool) -> bool:
-    """Return whether CREATE TABLE takes values of one type into a field of another (see `formats.declared`)."""
+def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
+    """Return whether CREATE TABLE takes values of one type into a field of another (see `json_bodies.declared`)."""
     return (
         kind is into
         or (kind, into)
@@ -163,7 +165,7 @@ def _fits(kind: AsaType, into: AsaType, only_texts: bool) -> bool:
             (AsaType.BIGINT, AsaType.FLOAT),
             (AsaType.DATETIME, AsaType.TEXT),
         )
-        or (only_texts and into is AsaType.TEXT)
+        or (only_strings and into is AsaType.TEXT)
     )
 
 

@@ -45,7 +45,7 @@ class InputSample:
     @property
     def sampled(self) -> Sampled:
         """What the sample consists of."""
-        return Sampled(self.content.objects, self.content.only_texts, self.range is None)
+        return Sampled(self.content.objects, self.content.decoder.only_strings, self.range is None)
 
     @property
     def origin(self) -> str:
@@ -189,7 +189,7 @@ def _sampled(
         raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
     place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
     blobs = _arrived(definition, container, start, end, place)
-    sample = read_sample(container, section.reader(()), blobs, section.only_texts, records)
+    sample = read_sample(container, section.reader(()), blobs, records)
     if not sample.fields and sample.wide:
         raise RunError(f"{_left_out(sample, place)}, and no other has fields: {_OTHER_RANGE}")
     if not sample.fields:
@@ -209,7 +209,7 @@ def _sampled_reference(section: Reference, records: Sequence[Path]) -> InputSamp
     container = open_container(section.container)
     newest = versions(section.alias, section.names, container)[-1].blob
     pinned = PinnedBlob(section.alias, "", newest)
-    sample = read_sample(container, section.reader(()), [pinned], section.only_texts, records)
+    sample = read_sample(container, section.reader(()), [pinned], records)
     if not sample.fields and sample.wide:
         raise RunError(f"{_left_out(sample, f' of reference data {section.alias}')}: declare its fields yourself")
     if not sample.fields:

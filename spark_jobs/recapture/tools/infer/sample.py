@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats.bodies import BodyDecoder
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.fields import (
@@ -24,7 +25,7 @@ from recapture.formats.fields import (
 )
 from recapture.formats.views import copies
 from recapture.ordering.chunks import Downloads
-from recapture.ordering.decoding import Decoder
+from recapture.ordering.decoding import BlobDecoder
 from recapture.storage import Container
 
 MAX_EVENTS = 50_000
@@ -47,12 +48,12 @@ MAX_VALUES = 2_000_000
 class Sample:
     """What was read of a range."""
 
-    only_texts: bool
-    """Whether bodies have no other values than texts."""
+    decoder: BodyDecoder
+    """Decoder of the bodies."""
     records: Sequence[tuple[str, ...]] = ()
     """Paths of the records whose properties are counted, too."""
     bodies: list[pa.Array] = field(default_factory=list)
-    """Bodies that are not counted yet."""
+    """Bodies that are not counted yet (binary)."""
     counts: dict[tuple[str, ...], pa.Table] = field(default_factory=dict)
     """Rows of `count_values` by the path of the record whose properties are counted; () for the fields of bodies."""
     blobs: int = 0
@@ -93,7 +94,7 @@ class Sample:
     def count_pending(self) -> None:
         """Count the fields of the bodies that have not been counted yet, and drop these bodies."""
         if self.bodies:
-            bodies = self._bounded(pa.concat_arrays(self.bodies))
+            bodies = self._bounded(self.decoder.as_json(pa.concat_arrays(self.bodies)))
             self.objects += count_objects(bodies)
             self._count(bodies, ())
             for record in self.records:
@@ -102,7 +103,7 @@ class Sample:
 
     def _count(self, bodies: pa.Array, record: tuple[str, ...]) -> None:
         """Add the fields of bodies, or of records that were taken out of them, to those that are counted."""
-        counts = count_values(bodies, self.only_texts)
+        counts = count_values(bodies, self.decoder.only_strings)
         if record in self.counts:
             counts = pa.concat_tables([self.counts[record], counts])
         self.counts[record], rare = most_frequent(counts, MAX_FIELDS)
@@ -130,15 +131,14 @@ def read_sample(
     container: Container,
     reader: Reader,
     blobs: Sequence[PinnedBlob],
-    only_texts: bool,
     records: Sequence[tuple[str, ...]] = (),
 ) -> Sample:
     """Read a sample of the blobs, with the properties of `records`.
 
     Raise RunError if a blob was changed or deleted since it was listed.
     """
-    sample = Sample(only_texts, records)
-    decoder = Decoder(reader, (), quarantine_damaged=True)
+    sample = Sample(reader.decoder, records)
+    decoder = BlobDecoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
     max_events = _max_events_per_blob(ordered)
     with ThreadPoolExecutor(1) as pool:

@@ -80,13 +80,11 @@ def _previous(source: Source, start: str) -> tuple[Publication | None, bool]:
 
 def _files(source: Source, output: Output) -> Iterator[tuple[str, File | None, File]]:
     """Yield each slice with the files that it held before, or None, and after."""
-    staged = {}
-    if source.single is not None:
-        staged = {
-            file.slice_start: File(file.path, file.size, file.rows)
-            for file in source.single.files.staged()
-            if file.output == output.alias
-        }
+    staged = {
+        file.slice_start: File(file.path, file.size, file.rows)
+        for file in (source.single.staged if source.single is not None else ())
+        if file.output == output.alias
+    }
     for start in source.run_of_slice:
         previous, holds = _previous(source, start)
         current = source.entries[start].current

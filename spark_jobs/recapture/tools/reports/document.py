@@ -1,7 +1,6 @@
 """The document of a report: everything that its page shows, in JSON types."""
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
@@ -39,7 +38,7 @@ def document(source: Source) -> dict[str, Any]:
         "slice_hours": pipeline.slice_hours,
         "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "version": __version__,
-        "quality": None if source.single is None else _audit(source)["verdict"],
+        "quality": source.single and source.single.audited and source.single.audited.verdict,
         "published": _is_published(source),
         "approvals": _approvals(source),
         "slices": _slices(source),
@@ -57,12 +56,6 @@ def document(source: Source) -> dict[str, Any]:
         "definition": _definition(source),
     }
     return content | {"verdict": verdict(content)}
-
-
-def _audit(source: Source) -> Mapping[str, Any]:
-    assert source.single is not None
-    assert source.single.audit is not None
-    return source.single.audit
 
 
 def _is_published(source: Source) -> bool:
@@ -120,7 +113,7 @@ def _runs(source: Source) -> list[dict[str, Any]]:
                 "manifest": digest,
                 "definition": definition,
                 "engine": None if manifest is None else manifest.engine,
-                "has_files": source.runs[run].audit is not None,
+                "has_files": source.runs[run].audited is not None,
                 "files": f"{source.runs[run].files.container.url}/{source.runs[run].files.name('')}",
             }
         )

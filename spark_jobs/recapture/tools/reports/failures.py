@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
+from recapture.quality.audit import Audit, JsonResult, Result
 from recapture.quality.sentences import columns_text, expected
 from recapture.storage import open_container
 from recapture.table.files import read_slice_file
@@ -65,19 +66,20 @@ def failures(source: Source) -> dict[str, Any]:
     unjudged: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for run in source.runs.values():
-        if run.audit is None:
+        if run.audited is None:
             continue
-        for alias, values in run.audit["json"].get("parameters", {}).items():
+        audit = run.audited.audit
+        for alias, values in audit.parameters.items():
             parameters |= {f"{name}={_text(value)} ({alias})": None for name, value in values.items()}
-        for result, evaluation in _with_evaluations(run.audit["json"]):
-            if not result.get("proved", True) and result["success"]:
-                unjudged[result["sentence"]] = None
-            elif result["success"]:
+        for result, evaluation in _with_evaluations(audit):
+            if result.success and not result.proved:
+                unjudged[result.sentence] = None
+            elif result.success:
                 passed += 1
             else:
                 one = _Failed(run, result, evaluation)
                 failed.setdefault(one.expectation, []).append(one)
-    groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result["severity"]), group[0].cause))
+    groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result.severity), group[0].cause))
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
@@ -92,8 +94,8 @@ class _Failed:
     """An expectation that failed in the audit of one run."""
 
     run: RunSource
-    result: Mapping[str, Any]
-    evaluation: Mapping[str, Any] | None
+    result: Result
+    evaluation: JsonResult | None
     """Result of Great Expectations; None for a built-in check on slices."""
 
     @property
@@ -110,13 +112,13 @@ class _Failed:
 
     @property
     def title(self) -> str:
-        return str(self.result.get("title") or self.config.get("description") or _title(self.result["sentence"]))
+        return str(self.result.title or self.config.get("description") or _title(self.result.sentence))
 
     @property
     def subject(self) -> str | None:
         """Key of the expectation in _HINTS; None for an expectation on rows."""
-        of_rows = self.result["judged"] not in ("metrics", "slices")
-        return None if of_rows else str(self.kwargs.get("column") or self.result["expectation"])
+        of_rows = self.result.judged not in ("metrics", "slices")
+        return None if of_rows else str(self.kwargs.get("column") or self.result.expectation)
 
     @property
     def cause(self) -> int:
@@ -126,18 +128,21 @@ class _Failed:
     @property
     def expectation(self) -> tuple[Any, ...]:
         """Identity of the expectation, the same in the audits of several runs."""
-        names = ("severity", "suite", "judged", "expectation")
-        return *(self.result[name] for name in names), self.title, columns_text(self.kwargs)
+        result = self.result
+        return (
+            *(result.severity, result.suite, result.judged, result.expectation),
+            *(self.title, columns_text(self.kwargs)),
+        )
 
 
-def _with_evaluations(audit: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+def _with_evaluations(audit: Audit) -> Iterator[tuple[Result, JsonResult | None]]:
     """Yield the results of an audit, each with Great Expectations' own result if it has one."""
     evaluations = {
-        (of_suite["suite_name"], of_suite["judged"]): list(of_suite["results"]) for of_suite in audit["validations"]
+        (validation.suite_name, validation.judged): list(validation.results) for validation in audit.validations
     }
-    for result in audit["results"]:
-        remaining = evaluations.get((result["suite"], result["judged"]), [])
-        matches = remaining and remaining[0]["expectation_config"]["type"] == result["expectation"]
+    for result in audit.results:
+        remaining = evaluations.get((result.suite, result.judged), [])
+        matches = remaining and remaining[0]["expectation_config"]["type"] == result.expectation
         yield result, remaining.pop(0) if matches else None
 
 
@@ -152,15 +157,15 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
             found, names = _rows(source, one)
             if not columns or names == columns:
                 columns, rows = names, [*rows, *found][:MAX_ROWS]
-    counts = [one.result["unexpected_count"] for one in group]
+    counts = [one.result.unexpected_count for one in group]
     elements = [one.details.get("element_count") for one in group]
     return {
-        "severity": result["severity"],
+        "severity": result.severity,
         "title": newest.title,
-        "sentence": result["sentence"],
-        "suite": result["suite"],
-        "judged": result["judged"],
-        "expectation": result["expectation"],
+        "sentence": result.sentence,
+        "suite": result.suite,
+        "judged": result.judged,
+        "expectation": result.expectation,
         "run": newest.run.id,
         "runs": len(group),
         "expected": expected(newest.kwargs),
@@ -184,16 +189,16 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
     run, result, details = failed.run, failed.result, failed.details
     column = failed.kwargs.get("column")
-    if result["judged"] == "slices" or not details:
-        starts = result["observed"] if isinstance(result["observed"], list) else []
+    if result.judged == "slices" or not details:
+        starts = result.observed if isinstance(result.observed, list) else []
         return [[_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []
     indexed = details.get("partial_unexpected_index_list") or []
     values = details.get("partial_unexpected_list") or []
     if indexed and isinstance(indexed[0], Mapping):
         names = sorted(indexed[0], key=lambda name: name == column)
         return [[_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
-    output = next((output for output in source.pipeline.outputs if output.alias == result["judged"]), None)
-    if output is not None and column is not None and values is not None and result["unexpected_count"]:
+    output = next((output for output in source.pipeline.outputs if output.alias == result.judged), None)
+    if output is not None and column is not None and values is not None and result.unexpected_count:
         found = _rows_with(_staged(source, run, output), column, values)
         if found is not None:
             return found
@@ -205,7 +210,7 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
 def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
     """Yield the Parquet files that a run staged for an output."""
     container = open_container(output.table)
-    for file in run.files.staged():
+    for file in run.staged:
         if file.output == output.alias and file.rows and source.run_of_slice.get(file.slice_start) == run.id:
             content = read_slice_file(container, file.path)
             if content is not None:

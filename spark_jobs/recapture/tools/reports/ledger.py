@@ -77,8 +77,8 @@ def slice_qualities(source: Source) -> dict[str, str | None]:
 
     None for a slice that is not published, in the report of a range.
     """
-    if source.single is not None and source.single.audit is not None:
-        quality = APPROVED if source.approvals() else str(source.single.audit["verdict"])
+    if source.single is not None and source.single.audited is not None:
+        quality = APPROVED if source.approvals() else source.single.audited.verdict
         return dict.fromkeys(source.starts, quality)
     currents = {start: source.entries[start].current for start in source.starts}
     return {start: None if current is None else current.quality for start, current in currents.items()}

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +22,12 @@ from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.status import status
 from recapture.run.tables import metrics_key, tables_of
+from recapture.run_files.computed import METRICS, Computed
+from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
+from recapture.run_files.json_file import Content, JsonFile
 from recapture.run_files.planned import PlannedRun, files_of
+from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications
@@ -43,13 +48,20 @@ class RunSource:
     """Manifest; for a range, only that of the newest run."""
     metrics: tuple[Mapping[str, Any], ...]
     """Rows of metrics.json: one for each slice and partition of an input."""
-    audit: Mapping[str, Any] | None
+    audited: Audited | None
     profile: pa.Table
     """Profile with `ordering.profile.PROFILE_SCHEMA`."""
+    known_staged: tuple[StagedSlice, ...] | None = None
+    """Files that the run staged; None if they have to be read."""
 
     @property
     def id(self) -> str:
         return self.files.id
+
+    @cached_property
+    def staged(self) -> tuple[StagedSlice, ...]:
+        """Files that the run staged. Raise PermanentError if they are not known any more."""
+        return self.files.read(STAGED) if self.known_staged is None else self.known_staged
 
 
 @dataclass(frozen=True)
@@ -114,11 +126,9 @@ class Source:
         return pa.concat_tables(tables)
 
 
-def of_run(run: PlannedRun, warnings: Sequence[str]) -> Source:
-    """Return the source of the report of one run, published or not. Raise RunError if it was not audited."""
-    source = _run_source(run.files, with_manifest=True)
-    if source.audit is None:
-        raise RunError(f"run {run.id} was not audited: start the run again from its plan")
+def of_run(run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str]) -> Source:
+    """Return the source of the report of one run, published or not."""
+    source = RunSource(run.files, run.manifest, computed.metrics, audited, _profile(run.files), computed.staged)
     starts = list(run.slices)
     return Source(
         pipeline=run.pipeline,
@@ -127,7 +137,7 @@ def of_run(run: PlannedRun, warnings: Sequence[str]) -> Source:
         run_of_slice=dict.fromkeys(starts, run.id),
         entries=Publications(tables_of(run.pipeline).publications).entries(starts),
         metrics=source.metrics,
-        rows={(file.output, file.slice_start): file.rows for file in run.files.staged()},
+        rows={(file.output, file.slice_start): file.rows for file in computed.staged},
         single=source,
         warnings=tuple(warnings),
     )
@@ -207,26 +217,26 @@ def _range(pipeline: Pipeline, publications: Publications, start: datetime | Non
 
 def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
     """Return the run files of a run. A file that does not exist or has another format is missing."""
-
-    def read(file: str) -> Any:
-        try:
-            return files.find(file)
-        except FormatError:
-            return None
-
-    manifest = profile = None
+    manifest = None
     with suppress(FormatError):
-        if with_manifest and files.container.read_current(files.name("manifest.json")) is not None:
-            manifest = files.manifest()
+        manifest = files.find_manifest() if with_manifest else None
+    metrics = _find(files, METRICS)
+    return RunSource(files, manifest, metrics or (), _find(files, AUDIT), _profile(files))
+
+
+def _find(files: RunFiles, file: JsonFile[Content]) -> Content | None:
+    """Return the content of a run file; None if it does not exist or has another format."""
+    with suppress(FormatError):
+        return files.find(file)
+    return None
+
+
+def _profile(files: RunFiles) -> pa.Table:
+    """Return the profile of a run; an empty one if it does not exist or has another format."""
+    profile = None
     with suppress(FormatError):
         profile = profiles.read(files)
-    return RunSource(
-        files=files,
-        manifest=manifest,
-        metrics=tuple(read("metrics.json") or ()),
-        audit=read("audit.json"),
-        profile=PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None),
-    )
+    return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
 def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]] | None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import MAX_HOLES, Hole
-from recapture.run.holes import holes_from
 from recapture.run.outdated import is_outdated
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
@@ -48,7 +47,7 @@ def holes(source: Source) -> dict[str, Any]:
     """Return what is missing from the archive, as the audit of the run says, or as the publications of slices do."""
     name_input = len(source.pipeline.query.inputs) > 1
     if source.single is not None:
-        found = holes_from((source.single.audit or {}).get("holes", []))
+        found = list(source.single.audited.holes) if source.single.audited is not None else []
     else:
         currents = (source.entries[start].current for start in source.starts)
         found = [hole for current in currents if current is not None for hole in current.holes]

@@ -11,34 +11,44 @@ from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.pages.picture import Draw, svg
 from recapture.run.plan import require_packages
 from recapture.run.summary import summary
+from recapture.run_files.computed import Computed
+from recapture.run_files.contents import Audited
+from recapture.run_files.files import REPORT_DOCUMENT, REPORT_PAGE
 from recapture.run_files.planned import PlannedRun
 from recapture.time_model import ticks
 from recapture.tools.reports import sources
 from recapture.tools.reports.document import document
 from recapture.tools.reports.page import page
 
-PAGE = "report.html"
-"""Run file of the page of a run's report."""
-DOCUMENT = "report.json"
-"""Run file of the document of a run's report."""
 
-
-def write_run_report(run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> str:
+def write_run_report(
+    run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str], draw: Draw = svg
+) -> str:
     """Write the report of an audited run to its run files, and return the address of the page.
 
-    `warnings` are shown in addition to those of the run. Raise RunError if a run file is missing.
+    `warnings` are those of the summary of the run, and of its plan.
     """
-    source = sources.of_run(run, [*summary(run)["warnings"], *warnings])
-    content = document(source)
-    run.files.container.write(run.files.name(DOCUMENT), as_json(content))
-    run.files.container.write(run.files.name(PAGE), page(content, draw))
-    return f"{run.files.container.url}/{run.files.name(PAGE)}"
+    content = document(sources.of_run(run, computed, audited, warnings))
+    run.files.container.write(run.files.name(REPORT_DOCUMENT), as_json(content))
+    run.files.container.write(run.files.name(REPORT_PAGE), page(content, draw))
+    return f"{run.files.container.url}/{run.files.name(REPORT_PAGE)}"
 
 
-def with_report(error: AuditError, run: PlannedRun, warnings: Sequence[str] = (), draw: Draw = svg) -> AuditError:
-    """Write the report of a run that its audit stopped, and return the error with the address of the page."""
+def with_report(
+    error: AuditError,
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    warnings: Sequence[str] = (),
+    draw: Draw = svg,
+) -> AuditError:
+    """Write the report of a run that its audit stopped, and return the error with the address of the page.
+
+    `warnings` are shown in addition to those of the run.
+    """
     try:
-        return AuditError(f"{error}; report: {write_run_report(run, warnings, draw)}")
+        warnings = [*summary(run, computed, audited, None)["warnings"], *warnings]
+        return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings, draw)}")
     except RunError as failure:
         return AuditError(f"{error}; its report could not be written: {failure}")
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import fastavro
 
-from recapture.formats.avro_framing import MAGIC, header
+from recapture.formats.avro import MAGIC, header
 
 PropertyValue = int | float | str | bytes | None
 

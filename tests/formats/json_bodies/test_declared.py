@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.formats.bodies import parse
-from recapture.formats.declared import Declared
+from recapture.formats.bodies import Projection
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import AsaType, InputColumn
 from tests.draws import examples
 from tests.paths import ROOT
@@ -22,12 +22,13 @@ TEN = '"2026-03-01T10:00:00Z"'
 
 
 def read(
-    bodies: Sequence[str], *columns: InputColumn, only_texts: bool = False
+    bodies: Sequence[str], *columns: InputColumn, only_strings: bool = False
 ) -> tuple[list[str | None], dict[str, list[object]]]:
     """Return why each body is malformed, and the values of the columns by name."""
     array = pa.array([body.encode() for body in bodies], pa.binary())
-    parsed = parse(array, (), declared=Declared(columns, only_texts))
-    assert parse(array.cast(pa.binary_view()), columns, declared=Declared(columns, only_texts)) == parsed
+    decoder = JsonBodies(only_strings)
+    parsed = decoder.decode(array, Projection(declared=columns))
+    assert decoder.decode(array.cast(pa.binary_view()), Projection(columns, declared=columns)) == parsed
     return parsed.malformed.to_pylist(), {column.name: parsed.columns[column].to_pylist() for column in columns}
 
 
@@ -115,25 +116,24 @@ def test_a_declared_property_of_a_record_has_its_type() -> None:
     ],
 )
 def test_where_all_values_are_texts_they_are_converted(kind: AsaType, written: str, value: object) -> None:
-    assert read([f'{{"x":{written}}}', '{"x":null}'], column(kind), only_texts=True) == (
+    assert read([f'{{"x":{written}}}', '{"x":null}'], column(kind), only_strings=True) == (
         [None] * 2,
         {"x": [value, None]},
     )
 
 
 def test_where_all_values_are_texts_a_declared_field_still_has_to_be_there_and_to_fit() -> None:
-    reasons, _ = read(['{"x":"1"}', "{}", '{"x":"1.5"}'], column(BIGINT), only_texts=True)
+    reasons, _ = read(['{"x":"1"}', "{}", '{"x":"1.5"}'], column(BIGINT), only_strings=True)
     assert reasons == [None, "x is missing", "x is not a bigint"]
 
 
 def test_a_declared_time_is_not_left_to_the_policies() -> None:
     """What the policies judge is checked like any other field, even if it is read in another type."""
     time, bodies = column(DATETIME, "t"), pa.array([b'{"t":"noon"}', b"{}", b'{"t":null}'])
-    declared = Declared((time,))
-    assert parse(bodies, (), (time,), declared=declared).malformed.to_pylist() == [
-        *("t is not a datetime", "t is missing", None)
-    ]
-    assert parse(bodies, (), (time,)).malformed.null_count == 3
+    judged = Projection(timestamp_fields=[time])
+    assert JsonBodies().decode(bodies, judged).malformed.null_count == 3
+    declared = Projection(timestamp_fields=[time], declared=[time])
+    assert JsonBodies().decode(bodies, declared).malformed.to_pylist() == ["t is not a datetime", "t is missing", None]
 
 
 # A body is a list of names and values, in order; a value is written in JSON, or a list like the body.

@@ -50,7 +50,7 @@ class Framing:
         return sum(self.counts)
 
 
-def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) -> Framing:
+def read_framing(name: str, content: bytes, record: Record, more: Collection[str] = ()) -> Framing:
     """Return the framing of a file.
 
     Raise DamagedBlobError unless all blocks are intact and the last ends where the file ends, and unless its records
@@ -80,7 +80,7 @@ def walk(name: str, content: bytes, record: Record, more: Collection[str] = ()) 
 
 def has_block(name: str, content: bytes, record: Record) -> bool:
     """Return whether an intact file has a block: Capture always writes one, other writers none without records."""
-    return bool(walk(name, content, record).blocks)
+    return bool(read_framing(name, content, record).blocks)
 
 
 def header(metadata: Mapping[str, bytes]) -> bytes:

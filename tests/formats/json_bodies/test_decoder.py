@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.formats import bodies as formats_bodies
-from recapture.formats import spellings
-from recapture.formats.bodies import parse
+from recapture.formats.bodies import Projection
 from recapture.formats.duckdb_sql import select
+from recapture.formats.json_bodies import checks, spellings
+from recapture.formats.json_bodies import columns as json_columns
+from recapture.formats.json_bodies import values as json_values
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import TYPES, AsaType, InputColumn
 from recapture.time_model.ticks import LARGEST, from_datetime, from_seconds
 from tests.draws import examples
 
+JSON = JsonBodies()
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
 
 
@@ -24,16 +27,16 @@ def read(
     bodies: list[bytes | None], columns: list[InputColumn], timestamp_by: InputColumn | None = None
 ) -> list[dict[str, Any]]:
     """Return each body's columns by name, with the text of its timestamp, if any; or only why it is malformed."""
-    array, timestamp_fields = pa.array(bodies, pa.binary()), [timestamp_by] if timestamp_by else []
-    parsed = parse(array, columns, timestamp_fields)
-    assert parse(array.cast(pa.binary_view()), columns, timestamp_fields) == parsed
+    array, projection = pa.array(bodies, pa.binary()), Projection(columns, [timestamp_by] if timestamp_by else [])
+    parsed = JSON.decode(array, projection)
+    assert JSON.decode(array.cast(pa.binary_view()), projection) == parsed
     for column in columns:
         assert parsed.columns[column].type == TYPES[column.type].view
     rows = []
     for n, reason in enumerate(parsed.malformed.to_pylist()):
         row = {column.name: values[n].as_py() for column, values in parsed.columns.items()}
         if timestamp_by is not None:
-            row["timestamp"] = parsed.texts[timestamp_by][n].as_py()
+            row["timestamp"] = parsed.strings[timestamp_by][n].as_py()
         rows.append({"malformed": reason} if reason else row)
     return rows
 
@@ -385,9 +388,9 @@ def test_every_event_may_spell_a_name_in_another_way_at_the_cost_of_a_few_querie
         queries.append(query)
         return select(columns, query)
 
-    monkeypatch.setattr(spellings, "select", recorded)
-    monkeypatch.setattr(formats_bodies, "select", recorded)
-    parsed = parse(pa.array(bodies, pa.binary()), columns)
+    for module in (spellings, json_columns, json_values, checks):
+        monkeypatch.setattr(module, "select", recorded)
+    parsed = JSON.decode(pa.array(bodies, pa.binary()), Projection(columns))
     assert len(queries) < 50
     assert parsed.malformed.null_count == 1000
     assert parsed.columns[columns[0]].to_pylist() == [str(number) for number in range(1000)]
@@ -423,10 +426,10 @@ def test_a_timestamp_that_is_not_a_time_is_left_to_the_policies() -> None:
 def test_an_amount_in_the_timestamp_is_left_to_the_policies_too() -> None:
     by = column(BIGINT, "ms")
     bodies: list[bytes | None] = [b'{"ms":"x"}', b'{"ms":1.5}', b'{"ms":7}', b"{}"]
-    parsed = parse(pa.array(bodies, pa.binary()), [by], [by])
+    parsed = JSON.decode(pa.array(bodies, pa.binary()), Projection([by], [by]))
     assert parsed.malformed.null_count == 4
     assert parsed.columns[by].to_pylist() == [None, None, 7, None]
-    assert parsed.texts[by].to_pylist() == ["x", "1.5", "7", None]
+    assert parsed.strings[by].to_pylist() == ["x", "1.5", "7", None]
 
 
 def test_the_first_reason_is_reported() -> None:
@@ -449,7 +452,7 @@ def test_one_bad_body_among_a_thousand_affects_only_its_own_row(bad: bytes | Non
 
 def test_a_slice_of_a_longer_array_is_read_by_itself() -> None:
     bodies = pa.array([b"{", b'{"x":1}', b'{"x":"a"}', None], pa.binary())
-    parsed = parse(bodies.slice(1, 2), [column(BIGINT)])
+    parsed = JSON.decode(bodies.slice(1, 2), Projection([column(BIGINT)]))
     assert parsed.columns[column(BIGINT)].to_pylist() == [1, None]
     assert parsed.malformed.to_pylist() == [None, "x is not a bigint"]
 

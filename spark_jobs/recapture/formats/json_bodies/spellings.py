@@ -29,11 +29,11 @@ _LONG_NAME = 1000
 """Length of a name, in characters, from which no regular expression looks for it."""
 
 
-def spelling_of(text: pa.Array, columns: Iterable[InputColumn]) -> Spelling:
+def spelling_of(documents: pa.Array, columns: Iterable[InputColumn]) -> Spelling:
     """Return how the first body spells the columns; as the query does if it lacks them or is not JSON."""
     record = None
     with contextlib.suppress(StopIteration, ValueError, RecursionError):
-        record = json.loads(next(body.as_py() for body in text if body.is_valid))
+        record = json.loads(next(body.as_py() for body in documents if body.is_valid))
     return {column: replace(column, path=tuple(_spelt(record, column.path))) for column in columns}
 
 
@@ -45,19 +45,19 @@ def _spelt(record: object, path: Path) -> Iterator[str]:
         record = keys.get(key)
 
 
-def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: Spelling) -> NDArray[np.intp]:
+def differing(documents: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: Spelling) -> NDArray[np.intp]:
     """Return the rows of the bodies that may spell a name in another way than `spelling`.
 
     `values` are the columns as read in that spelling. A value that was read under the query's own spelling is the right
     one. For all others, the body is looked at again if it holds the name in other letters, or has an escape in it.
     """
-    suspect, differs = np.zeros((2, len(text)), bool)
+    suspect, differs = np.zeros((2, len(documents)), bool)
     for column, spelt in spelling.items():
         rows = values[column].is_null().to_numpy(zero_copy_only=False) | (spelt != column)
         if not rows.any():
             continue
         suspect |= rows
-        suspects = copies(text, np.flatnonzero(rows))
+        suspects = copies(documents, np.flatnonzero(rows))
         for step in spelt.path:
             if len(step) >= _LONG_NAME:
                 differs |= rows
@@ -68,27 +68,29 @@ def differing(text: pa.Array, values: Mapping[InputColumn, pa.Array], spelling: 
             differs[rows] |= in_other_letters.fill_null(False).to_numpy(zero_copy_only=False)
     if not suspect.any():
         return np.empty(0, np.intp)
-    escaped = pc.match_substring(copies(text, np.flatnonzero(suspect)), "\\")
+    escaped = pc.match_substring(copies(documents, np.flatnonzero(suspect)), "\\")
     differs[suspect] |= escaped.fill_null(False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(differs)
 
 
-def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tuple[Spelling | None, NDArray[np.intp]]]:
+def by_spelling(
+    documents: pa.Array, columns: Sequence[InputColumn]
+) -> Iterator[tuple[Spelling | None, NDArray[np.intp]]]:
     """Yield the spellings of some bodies, each with its rows; those that are not JSON spell names as the query does.
 
     There are at most MAX_SPELLINGS, the most frequent ones. The rows of all others come last, with None.
     """
-    groups: list[tuple[dict[Path, Path], NDArray[np.intp]]] = [({(): ()}, np.arange(len(text)))]
+    groups: list[tuple[dict[Path, Path], NDArray[np.intp]]] = [({(): ()}, np.arange(len(documents)))]
     for record in _records(columns):
         depth = len(record)
         names = {column.path[depth] for column in columns if column.path[:depth] == record and column.path != record}
         groups = [
             ({**spelt, **{(*record, name): (*spelt[record], key) for name, key in keys.items()}}, rows[chosen])
             for spelt, rows in groups
-            for keys, chosen in _keys(text.take(pa.array(rows)), spelt[record], sorted(names))
+            for keys, chosen in _keys(documents.take(pa.array(rows)), spelt[record], sorted(names))
         ]
         groups = sorted(groups, key=lambda group: -len(group[1]))[:MAX_SPELLINGS]
-    rare = np.ones(len(text), bool)
+    rare = np.ones(len(documents), bool)
     for spelt, rows in groups:
         rare[rows] = False
         yield {column: replace(column, path=spelt[column.path]) for column in columns}, rows
@@ -96,7 +98,7 @@ def by_spelling(text: pa.Array, columns: Sequence[InputColumn]) -> Iterator[tupl
         yield None, np.flatnonzero(rare)
 
 
-def respelt(text: pa.Array, columns: Sequence[InputColumn]) -> tuple[pa.Array, Spelling]:
+def respelt(documents: pa.Array, columns: Sequence[InputColumn]) -> tuple[pa.Array, Spelling]:
     """Return bodies that hold the columns alone, and spell them in one way: {"ID": 7, …} => {"c0": 7}
 
     Each body is read once, however it spells the names. A body that is not a JSON object stays as it is.
@@ -112,7 +114,7 @@ def respelt(text: pa.Array, columns: Sequence[InputColumn]) -> tuple[pa.Array, S
     )
     body = f"CASE WHEN r0 IS NULL THEN body ELSE '{{' || concat_ws(',', {values}) || '}}' END"
     spelling = {column: replace(column, path=(f"c{number}",)) for number, column in enumerate(columns)}
-    return one_array(select({"body": text}, f"SELECT {body} AS body FROM {relation}")["body"]), spelling
+    return one_array(select({"body": documents}, f"SELECT {body} AS body FROM {relation}")["body"]), spelling
 
 
 def _json_object(value: str) -> str:
@@ -134,7 +136,7 @@ def _records(columns: Iterable[InputColumn]) -> list[Path]:
     return sorted(records, key=lambda path: (len(path), path))
 
 
-def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[dict[str, str], NDArray[np.intp]]]:
+def _keys(documents: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[dict[str, str], NDArray[np.intp]]]:
     """Yield how the bodies spell some names in a record, each of the MAX_SPELLINGS most frequent ways with its rows."""
     known = ", ".join(literal(name.lower()) for name in names)
     keys = f"json_keys(body, {pointer(record)})" if record else "json_keys(body)"
@@ -143,7 +145,7 @@ def _keys(text: pa.Array, record: Path, names: Sequence[str]) -> Iterator[tuple[
         f"SELECT array_to_string(list_transform({spelt_so}, lambda name: to_json(name)), ',') AS keys "
         "FROM (SELECT CASE WHEN json_valid(body) THEN body END AS body FROM bodies)"
     )
-    spelt = one_array(select({"body": text}, query)["keys"]).fill_null("").dictionary_encode()
+    spelt = one_array(select({"body": documents}, query)["keys"]).fill_null("").dictionary_encode()
     index = spelt.indices.to_numpy()
     frequent = np.argsort(-np.bincount(index), kind="stable")[:MAX_SPELLINGS]
     for number in frequent:

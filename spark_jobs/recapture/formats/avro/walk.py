@@ -2,7 +2,7 @@
 
 Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result.
 
-`nodes` are those of `avro_layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
+`nodes` are those of `layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
 with its sync marker, because a number is read before its end is checked. A text is noted as a view of Arrow, 16 bytes:
 its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
 """

@@ -1,6 +1,6 @@
 """The records of an Avro blob as Arrow: all of them, or DamagedBlobError.
 
-A record is only walked (`avro_walk`): its texts stay where they are in the blob, and Arrow gets views of them. So a
+A record is only walked (`walk`): its texts stay where they are in the blob, and Arrow gets views of them. So a
 blob needs its own size in memory, and 16 bytes for each text that is read.
 """
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.errors import DamagedBlobError
-from recapture.formats.avro_framing import MAP_FIELDS, Framing, Record, walk
-from recapture.formats.avro_layout import Kind, Layout, layout_of
+from recapture.formats.avro.framing import MAP_FIELDS, Framing, Record, read_framing
+from recapture.formats.avro.layout import Kind, Layout, layout_of
 from recapture.formats.inflate import DEFAULT, Limits, inflated
 from recapture.process.startup import UNUSED_BY_NUMBA, hidden
 from recapture.process.wording import counted
@@ -50,7 +50,7 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
     or if they inflate beyond the limits. A file that was cut off between two blocks looks complete: only its listed
     size differs.
     """
-    framing = walk(name, content, record, more)
+    framing = read_framing(name, content, record, more)
     reading = _Reading.of(name, framing.schema, record, more)
     inflate = framing.codec == "deflate" and framing.blocks
     parts = _inflated(name, content, framing, limits) if inflate else [_part(content, framing)]
@@ -58,16 +58,16 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
 
 
 @cache
-def compiled() -> ModuleType:
+def load() -> ModuleType:
     """Return the module of compiled code. The first call loads the code, or compiles it, which takes ten seconds."""
     with hidden(UNUSED_BY_NUMBA):
-        from recapture.formats import avro_walk
+        from recapture.formats.avro import walk
 
         nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
         nothing.flags.writeable = False
         per_record = np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_)
-        avro_walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record, np.empty((0, 3), np.int64))
-    return avro_walk
+        walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record, np.empty((0, 3), np.int64))
+    return walk
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _inflated(name: str, content: bytes, framing: Framing, limits: Limits) -> It
             data = block
         ends.append(len(data))
         if len(data) >= PART_BYTES or number == len(compressed):
-            data += bytes(compiled().PADDING)
+            data += bytes(load().PADDING)
             first = number - len(ends) + 1
             bounds = np.array(list(itertools.pairwise(ends)), np.int64)
             yield _Part(data, bounds, np.array(framing.counts[first:number], np.int64), first)
@@ -149,7 +149,7 @@ class _Reading:
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
         shared = np.array([(0 if pa.types.is_dictionary(field.type) else -1, 0, 0) for field in self.schema], np.int64)
-        wrong = compiled().read_records(
+        wrong = load().read_records(
             data,
             np.ascontiguousarray(starts),
             np.ascontiguousarray(ends),
@@ -212,11 +212,11 @@ class _Reading:
         (value,) = layout.children(node)
         counts = np.empty(len(positions), np.int64)
         end = np.int64(len(data))
-        compiled().count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
+        load().count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
         entries = int(counts.sum())
         keys, texts = np.empty((2, entries, 4), np.int32)
         branches, numbers = np.zeros(entries, np.int8), np.empty(entries, np.int64)
-        compiled().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, texts)
+        load().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, texts)
         if pa.types.is_union(field.type.item_type):
             values = [
                 self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], texts, 0))

@@ -1,0 +1,28 @@
+"""Show what a backfill would read."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from recapture import printing
+from recapture.commands.arguments import RangeArguments
+from recapture.run.plan import preview
+from recapture.run.plan_summary import plan_summary
+from recapture.run.progress import capture_progress, storage_time
+from recapture.run.slice_state import standing_of
+
+Arguments = RangeArguments
+
+
+def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
+    """Return what a backfill of the range would read. Write nothing."""
+    pipeline = arguments.load_pipeline(stderr)
+    manifest = preview(pipeline, arguments.start, arguments.end)
+    progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
+    result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
+    printing.print_warnings(stderr, result["warnings"])
+    result["warnings"] = [*pipeline.warnings, *result["warnings"]]
+    if not arguments.json:
+        printing.print_plan(printing.console(), result, progress)
+    return result

@@ -1,0 +1,1 @@
+"""JSON bodies as typed columns: `decoder.JsonBodies` is the front door."""

@@ -1,0 +1,92 @@
+"""Values that DuckDB read of JSON bodies, converted to the types of columns."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.formats.duckdb_sql import one_array, pointer, select
+from recapture.formats.views import copies
+from recapture.model import AsaType
+from recapture.time_model import timestamps
+
+_TRUE_FALSE = pa.array(["true", "false"])
+
+
+def convert(values: pa.Array, to: AsaType, strict: bool) -> pa.Array:
+    """Return the values in a type; NULL if a value is not of that type. If `strict`, only true and false are bits."""
+    match to:
+        case AsaType.BIGINT:
+            values = values.cast(pa.string())
+            whole = pc.if_else(pc.match_substring_regex(values, r"^-?\d{1,18}$"), values, None)
+            exact = whole.cast(pa.int64())
+            longer = pc.and_(pc.is_null(exact), pc.match_substring_regex(values, r"^-?\d{19}$"))
+            return _long_integers(values, exact) if pc.any(longer).as_py() else exact
+        case AsaType.FLOAT:
+            return pc.if_else(pc.is_finite(values), values, None)
+        case AsaType.DATETIME:
+            ticks, valid = timestamps.parse(values)
+            return pa.array(ticks, mask=~valid)
+        case AsaType.BIT:
+            return (
+                pc.equal(pc.if_else(pc.is_in(values, _TRUE_FALSE), values, None), "true") if strict else _bits(values)
+            )
+        case AsaType.RECORD | AsaType.ARRAY:
+            opening = "{" if to is AsaType.RECORD else "["
+            return pc.if_else(pc.starts_with(values, opening), values, None).cast(pa.string())
+    return values
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Return JSON as bits: true, false, a number (0 is false), or one of the strings true, false, 1 and 0."""
+    written = pc.utf8_lower(values.cast(pa.string()))
+    zero = pc.match_substring_regex(written, r"^-?0(\.0+)?(e[+-]?\d+)?$")
+    is_false = pc.or_(zero, pc.is_in(written, value_set=pa.array(["false", '"false"', '"0"'])))
+    is_true = pc.is_in(written, value_set=pa.array(["true", '"true"', '"1"']))
+    number = pc.match_substring_regex(written, r"^-?\d")
+    known = pc.or_(is_false, pc.or_(is_true, number))
+    return pc.if_else(pc.fill_null(known, False), pc.invert(is_false), None)
+
+
+def _long_integers(values: pa.Array, exact: pa.Array) -> pa.Array:
+    integer = "CASE WHEN regexp_full_match(value, '-?[0-9]+') THEN try_cast(value AS BIGINT) END"
+    return pc.coalesce(exact, one_array(select({"value": values}, f"SELECT {integer} AS value FROM bodies")["value"]))
+
+
+def with_integral_floats(bigints: pa.Array, raw: pa.Array, documents: pa.Array, path: Sequence[str]) -> pa.Array:
+    """Return the bigints, with the floats in the bodies that are integers: 12.0 and 1e3, but not "12.0"."""
+    if bigints.null_count == raw.null_count:
+        return bigints
+    written = pc.match_substring_regex(raw, r"^-?\d(\d*\.0|(\.\d+)?e\+\d+)$")
+    suspects = pc.indices_nonzero(pc.and_(pc.is_null(bigints), written))
+    if not len(suspects):
+        return bigints
+    is_integer = f"json_type(body, {pointer(path)}) = 'DOUBLE' AND value = trunc(value)"
+    doubles = "SELECT body, try_cast(value AS DOUBLE) AS value FROM bodies"
+    floats = f"SELECT CASE WHEN {is_integer} THEN try_cast(value AS BIGINT) END AS value FROM ({doubles})"
+    integers = one_array(
+        select({"body": copies(documents, suspects.to_numpy()), "value": raw.take(suspects)}, floats)["value"]
+    )
+    return replaced(bigints, suspects, integers)
+
+
+def strings_in(values: pa.Array) -> pa.Array:
+    """Return the strings among JSON values, and NULL for all others: "a" => a, 12 => NULL"""
+    written = values.cast(pa.string())
+    is_string = pc.starts_with(written, '"')
+    strings = pc.binary_slice(written.cast(pa.binary()), 1, -1).cast(pa.string())
+    if pc.all(is_string).as_py() is False:
+        strings = pc.if_else(is_string, strings, None)
+    escaped = pc.fill_null(pc.match_substring(strings, "\\"), False)
+    if not pc.any(escaped).as_py():
+        return strings
+    unescaped = select({"value": written.filter(escaped)}, "SELECT value::JSON->>'$' AS value FROM bodies")["value"]
+    return pc.replace_with_mask(strings, escaped, one_array(unescaped))
+
+
+def replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:
+    """Return the values with others at these places, which ascend."""
+    mask = np.zeros(len(values), dtype=bool)
+    mask[places.to_numpy()] = True
+    return pc.replace_with_mask(values, pa.array(mask), replacements)

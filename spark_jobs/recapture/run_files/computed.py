@@ -1,0 +1,34 @@
+"""What the computation of a run leaves: its staged rows, and what its tasks counted."""
+
+from dataclasses import dataclass
+
+from recapture.run_files.files import MetricRow, RunFiles
+from recapture.run_files.json_file import JsonFile
+from recapture.run_files.staged import STAGED, StagedSlice
+
+METRICS = JsonFile("metrics.json", tuple[MetricRow, ...])
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The staged rows and the metrics of a run."""
+
+    staged: tuple[StagedSlice, ...]
+    """Files of every slice and output."""
+    metrics: tuple[MetricRow, ...]
+    """What was counted, a row for each slice and partition of an input."""
+
+    def staged_of(self, alias: str) -> list[StagedSlice]:
+        """Return the files that were staged for one output."""
+        return [file for file in self.staged if file.output == alias]
+
+
+def read_computed(files: RunFiles) -> Computed:
+    """Return what the computation of a run left. Raise PermanentError if it has not ended."""
+    return Computed(files.read(STAGED), files.read(METRICS))
+
+
+def write_computed(files: RunFiles, computed: Computed) -> None:
+    """Write what the computation of a run left."""
+    files.write(STAGED, computed.staged)
+    files.write(METRICS, computed.metrics)

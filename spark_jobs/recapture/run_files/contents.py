@@ -1,0 +1,108 @@
+"""What the stages after the computation leave: the audit, its approval and the outcome of the publication."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
+
+from recapture.archive.holes import Hole
+from recapture.quality.audit import Audit, Verdict
+from recapture.run_files.json_file import JsonFile
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What the audit of a run said."""
+
+    verdict: Verdict
+    reason: str
+    """Why the run was stopped; empty if it was not."""
+    text: str
+    """Checks that were made, each on a line of its own."""
+    audit: Annotated[Audit, Field(alias="json")]
+    holes: tuple[Hole, ...] = ()
+    """What is missing from the archive, or may be."""
+    digest: Annotated[str, Field(exclude=True)] = ""
+    """Digest of the run file, by which an approval names the audit."""
+
+
+def _seconds(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A person's decision to publish a run that its audit stopped."""
+
+    by: str
+    at: Annotated[datetime, PlainSerializer(_seconds)]
+    reason: str
+    audit: str
+    """Digest of the audit that was approved."""
+
+
+@dataclass(frozen=True)
+class PublishedOutput:
+    """An output of a published run; a version is None if its table does not exist."""
+
+    alias: str
+    table: str
+    version: int | None
+    changed: bool
+    """Whether the run changed the table."""
+    metrics_table: str
+    metrics_version: int | None
+
+
+@dataclass(frozen=True)
+class QuarantineReason:
+    """Number of quarantined rows with the same verdict and reason."""
+
+    verdict: str
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class PublishedQuarantine:
+    """The quarantine of a published run."""
+
+    table: str
+    version: int | None
+    rows: int
+    reasons: tuple[QuarantineReason, ...]
+    """Most frequent reasons first."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was published of a run."""
+
+    slices: tuple[str, ...]
+    """Starts of the slices."""
+    quality: str
+    """Verdict of the audit, or "approved"."""
+    outputs: tuple[PublishedOutput, ...]
+    quarantine: PublishedQuarantine
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlannedBy:
+    """DAG run that planned a run last."""
+
+    dag_id: str
+    run_id: str
+
+
+class _AuditFile(JsonFile[Audited]):
+    def stored(self, content: Audited, document: bytes) -> Audited:
+        return replace(content, digest=hashlib.sha256(document).hexdigest())
+
+
+AUDIT = _AuditFile("audit.json", Audited)
+APPROVAL = JsonFile("approval.json", Approved)
+OUTCOME = JsonFile("outcome.json", Outcome)
+PLANNED_BY = JsonFile("dag_run.json", PlannedBy)

@@ -1,0 +1,62 @@
+"""A JSON file of Recapture: it says its format, and has one name, one type, one reader and one writer."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from recapture.process.versions import FORMAT, require_format
+
+Content = TypeVar("Content")
+
+
+class DamagedFileError(Exception):
+    """A file that is not what Recapture wrote."""
+
+
+@dataclass(frozen=True)
+class JsonFile(Generic[Content]):
+    """A kind of file: its name, and the type of its content.
+
+    A reader ignores fields that it does not know, and takes the default of a field that an older version did not write.
+    """
+
+    name: str
+    """Name of the file among the run files."""
+    type: type[Content]
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Content]:
+        return TypeAdapter(self.type)
+
+    def encode(self, content: Content) -> bytes:
+        """Return the file."""
+        fields = self._adapter.dump_python(content, by_alias=True)
+        return json.dumps({"format": FORMAT, "content": fields}, indent=1, allow_nan=False).encode()
+
+    def decode(self, document: bytes, what: str) -> Content:
+        """Return the content of a file; `what` names it in messages.
+
+        Raise FormatError if another version wrote it, and DamagedFileError if none did.
+        """
+        try:
+            value = json.loads(document)
+        except (ValueError, RecursionError):
+            raise DamagedFileError from None
+        require_format(value.get("format") if isinstance(value, dict) else None, FORMAT, what)
+        if "content" not in value:
+            raise DamagedFileError
+        try:
+            return self.stored(self._adapter.validate_python(value["content"]), document)
+        except ValidationError:
+            raise DamagedFileError from None
+
+    def stored(self, content: Content, document: bytes) -> Content:
+        """Return the content with what it says of its own file, `document`: nothing by default."""
+        return content
+
+    def json_types(self, content: Content) -> Any:
+        """Return the content in JSON types, as the file has it."""
+        return json.loads(self.encode(content))["content"]

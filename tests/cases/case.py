@@ -1,0 +1,95 @@
+"""A case: rows of inputs, a query, and the rows that it must publish, as text (CONTRIBUTING.md, "A case")."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Row = dict[str, Any]
+
+_SECTION = re.compile(r"^\[(input|reference|query|output) ?(\w*)\]$")
+_SEPARATOR = " | "
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query with its inputs, reference data and expected rows, each by its alias."""
+
+    query: str
+    inputs: dict[str, list[Row]]
+    references: dict[str, list[Row]]
+    outputs: dict[str, str]
+    """Expected rows of each output, as `table` writes them."""
+
+
+def parse(text: str) -> Case:
+    """Return the case that a text describes. Raise ValueError if a line does not belong to one."""
+    query: list[str] = []
+    tables: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    lines: list[str] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        section = _SECTION.match(line)
+        if section and section[1] == "query":
+            lines = query
+        elif section:
+            lines = tables[section[1]][section[2]] = []
+        elif lines is not None:
+            lines.append(line)
+        elif line and not line.startswith("#"):
+            raise ValueError(f"line {number}: before the first section, a line starts with #")
+    return Case(
+        query="\n".join(query),
+        inputs={alias: list(_rows(part)) for alias, part in tables["input"].items()},
+        references={alias: list(_rows(part)) for alias, part in tables["reference"].items()},
+        outputs={alias: table(_columns(part), _rows(part)) for alias, part in tables["output"].items()},
+    )
+
+
+def _columns(lines: Iterable[str]) -> list[str]:
+    return _cells(next(line for line in lines if line))
+
+
+def _rows(lines: Iterable[str]) -> Iterator[Row]:
+    """Yield the rows of a table; a row lacks the columns whose cells are empty."""
+    columns, *rows = [_cells(line) for line in lines if line]
+    for cells in rows:
+        if len(cells) != len(columns):
+            raise ValueError(f"a row has {len(cells)} cells, its header has {len(columns)}: {' | '.join(cells)}")
+        yield {column: _value(cell) for column, cell in zip(columns, cells, strict=True) if cell}
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in f"{line} ".split(_SEPARATOR)]
+
+
+def _value(cell: str) -> Any:
+    """Return a cell's JSON, or a cell that is not JSON as a string: 5 => 5, "5" => "5", Honda => "Honda"."""
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def table(columns: list[str], rows: Iterable[Row]) -> str:
+    """Return sorted rows as an aligned table of a case; NULL and a missing column are `null`."""
+    cells = [columns, *sorted([_cell(row.get(column)) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [_SEPARATOR.join(map(str.ljust, line, widths)).rstrip() for line in cells]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        seconds, _, fraction = value.astimezone(UTC).isoformat().removesuffix("+00:00").partition(".")
+        return f"{seconds}.{fraction.rstrip('0')}Z" if fraction else f"{seconds}Z"
+    if isinstance(value, str) and _value(value) == value and value.strip() == value and value:
+        return value
+    return json.dumps(value, ensure_ascii=False)

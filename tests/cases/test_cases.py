@@ -1,0 +1,130 @@
+"""Every case of this folder publishes the rows that it expects, from an archive of its events to staged files."""
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from recapture.execute import stage
+from recapture.execute.processes import compute as local
+from recapture.execute.processes.workers import Workers, workers
+from recapture.formats.event_hubs import CaptureInput
+from recapture.model import AsaType
+from recapture.query.compile import compile_query
+from recapture.run.plan import plan_run
+from recapture.run_files.computed import read_computed
+from recapture.run_files.planned import PlannedRun
+from recapture.tools.sample import SampleEvent, capture_file
+from tests.cases.case import Case, Row, is_time, parse, table
+from tests.paths import ROOT
+from tests.query.test_queries_run import in_spark
+from tests.worlds import HOUR, TELEMETRY, World, blob_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARRIVAL, PARTITION = "EventEnqueuedUtcTime", "PartitionId"
+INTERVAL = timedelta(minutes=5)
+[EXAMPLE] = re.findall(r"^```\n(# .*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("*.txt"))}
+CASES = {name: parse(text) for name, text in (TEXTS | {"CONTRIBUTING": EXAMPLE}).items()}
+
+
+def needs_spark(case: Case) -> bool:
+    inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
+    return compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs)).needs_spark
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Workers]:
+    with workers(1) as started:
+        yield started
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
+def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
+    run = planned(World(tmp_path), CASES[name])
+    stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    require_rows(run, CASES[name])
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not needs_spark(case)])
+def test_a_case_that_needs_no_spark(processes: Workers, tmp_path: Path, name: str) -> None:
+    run = planned(World(tmp_path), CASES[name])
+    local.compute(processes, run, tmp_path)
+    require_rows(run, CASES[name])
+
+
+def planned(world: World, case: Case) -> PlannedRun:
+    """Write the archive and the pipeline file, and plan the hours from the first event to an hour after the last."""
+    arrivals = [arrival(row) for rows in case.inputs.values() for row in rows]
+    start, end = hour(min(arrivals)) - HOUR, hour(max(arrivals)) + 2 * HOUR
+    sections: list[dict[str, Any]] = []
+    for alias, rows in case.inputs.items():
+        sections.append(TELEMETRY | {"alias": alias, "event_hub": alias, "arrival_time": ARRIVAL})
+        write_blobs(world.capture, alias, rows, end)
+    for alias, rows in case.references.items():
+        path = world.home / "reference" / f"{alias}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(map(json.dumps, rows)))
+        section = {"type": "Reference", "format": "Json", "container": "reference", "path": path.name}
+        sections.append(section | {"alias": alias})
+    tables = [{"alias": output, "table": f"tables/{output}"} for output in case.outputs]
+    return plan_run(world.define(case.query, inputs=sections, outputs=tables), start, end)
+
+
+def hour(time: datetime) -> datetime:
+    return time.replace(minute=0, second=0, microsecond=0)
+
+
+def arrival(row: Row) -> datetime:
+    """Return the time in a row's column EventEnqueuedUtcTime, else its first time."""
+    return datetime.fromisoformat(row[ARRIVAL] if ARRIVAL in row else next(filter(is_time, row.values())))
+
+
+def write_blobs(capture: Path, alias: str, rows: list[Row], end: datetime) -> None:
+    """Write a blob for each interval with events, and an empty one after the range, which shows that it is complete."""
+    blobs: dict[tuple[str, datetime], list[SampleEvent]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        time, partition = arrival(row), str(row.get(PARTITION, 0))
+        body = {name: value for name, value in row.items() if name not in (ARRIVAL, PARTITION)}
+        opened = hour(time) + (time - hour(time)) // INTERVAL * INTERVAL
+        event = SampleEvent(number, str(number), time, json.dumps(body).encode())
+        blobs[partition, opened].append(event)
+        blobs[partition, end + HOUR] = []
+    for (partition, opened), events in blobs.items():
+        path = capture / blob_name(partition, opened, alias)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(capture_file(events))
+        modified = (opened + INTERVAL).timestamp()
+        os.utime(path, (modified, modified))
+
+
+def require_rows(run: PlannedRun, case: Case) -> None:
+    """Fail unless the staged rows are the expected ones. The message has them as a case writes them."""
+    computed = read_computed(run.files)
+    for output in run.pipeline.outputs:
+        home = Path(output.table.removeprefix("file://"))
+        files = [home / file.path for file in computed.staged_of(output.alias)]
+        columns = run.pipeline.compiled(output).columns
+        rows = [
+            {column.name: of_type(row[column.name], column.type) for column in columns}
+            for file in files
+            for row in pq.read_table(file).to_pylist()
+        ]
+        actual = table([column.name for column in columns], rows)
+        expected = case.outputs[output.alias]
+        if actual != expected:
+            pytest.fail(f"[output {output.alias}]\n{actual}\n\nExpected:\n{expected}", pytrace=False)
+
+
+def of_type(value: Any, type_: AsaType) -> Any:
+    """Return a published value; records and arrays are published as JSON."""
+    return json.loads(value) if value is not None and type_ in (AsaType.RECORD, AsaType.ARRAY) else value

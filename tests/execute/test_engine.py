@@ -1,0 +1,50 @@
+"""Which engine computes a query, and on how many cores."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from recapture.execute import engine
+from recapture.execute.engine import Engine, cores_of, engine_of
+
+
+@pytest.mark.parametrize(
+    ("needs_spark", "master", "expected"),
+    [
+        (False, "local[*]", Engine.PROCESSES),
+        (False, "local[2,4]", Engine.PROCESSES),
+        (False, "spark://host:7077", Engine.SPARK),
+        (True, "local[*]", Engine.SPARK),
+        (True, "yarn", Engine.SPARK),
+    ],
+)
+def test_spark_computes_what_needs_it_and_what_has_another_master(
+    needs_spark: bool, master: str, expected: Engine
+) -> None:
+    assert engine_of(needs_spark, master) is expected
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        ("local", 1),
+        ("local[3]", 3),
+        ("local[2,4]", 2),
+        ("local[0]", None),
+        ("local-cluster[2,1,1024]", None),
+        ("spark://host:7077", None),
+        ("yarn", None),
+    ],
+)
+def test_a_master_on_this_machine_has_cores(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "cpu.max"
+    monkeypatch.setattr(engine, "_QUOTA", limit)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8), raising=False)
+    for text, cores in {"150000 100000\n": 2, "20000 100000\n": 1, "max 100000\n": 8}.items():
+        limit.write_text(text)
+        assert cores_of("local[*]") == cores

@@ -1,0 +1,91 @@
+"""The workflows on GitHub: their lanes share the tests out, their actions are pinned, and a tag is a release."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Collection
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.lanes import SERVICES
+from tests.paths import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+NOTES = ROOT / ".github" / "release_notes.py"
+LANES = ("core", "spark", "services")
+"""Targets of the Makefile that run every test, one after the other."""
+CHOSEN_BY = sorted({*SERVICES, "spark"})
+"""Marks on which the lane of a test depends."""
+
+
+def expression(lane: str) -> str:
+    """Return the expression with which a target chooses the marks of its tests."""
+    command = ["make", "--dry-run", "--always-make", "--no-print-directory", lane]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    [chosen] = re.findall(r'pytest .* -m "(.*)"', printed)
+    return str(chosen)
+
+
+def chooses(expression: str, marks: Collection[str]) -> bool:
+    return bool(eval(expression, {}, {mark: mark in marks for mark in CHOSEN_BY}))
+
+
+def test_a_test_is_in_exactly_one_lane_whatever_its_marks() -> None:
+    expressions = [expression(lane) for lane in LANES]
+    subsets = [subset for size in range(len(CHOSEN_BY) + 1) for subset in combinations(CHOSEN_BY, size)]
+    assert len(subsets) == 64
+    for marks in subsets:
+        assert [chooses(lane, marks) for lane in expressions].count(True) == 1, marks
+
+
+def test_every_pull_request_runs_the_checks_and_every_lane() -> None:
+    [job] = workflow("test")["jobs"].values()
+    matrix = job["strategy"]["matrix"]
+    targets = [*matrix["targets"], *(row["targets"] for row in matrix["include"])]
+    assert sorted(" ".join(targets).split()) == sorted(("check", *LANES))
+    assert job["steps"][-1] == {"run": "make ${{ matrix.targets }}"}
+
+
+def workflow(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_an_action_is_pinned_by_the_hash_of_its_commit(file: Path) -> None:
+    for action in re.findall(r"uses: (.*)", file.read_text("utf-8")):
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", action), action
+
+
+def notes(tag: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, NOTES, tag], capture_output=True, encoding="utf-8", check=False)
+
+
+def test_the_notes_of_a_release_are_its_section_of_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    [newest, *older] = re.findall(r"^## \[(\d[^\]]*)\]", changelog, re.MULTILINE)
+    printed = notes(f"v{newest}")
+    assert printed.returncode == 0, printed.stderr
+    assert "### Added" in printed.stdout
+    assert printed.stdout.strip() in changelog
+    assert not any(f"## [{version}]" in printed.stdout for version in (newest, *older))
+
+
+def test_a_tag_that_is_not_the_newest_version_of_the_changelog_is_refused() -> None:
+    refused = notes("v99.0.0")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("the tag is v99.0.0, but the newest release in CHANGELOG.md is ")
+
+
+def test_the_changelog_has_the_changes_after_a_release_first_and_the_newest_release_next() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    released = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)", heading) for heading in headings[1:]]
+    versions = [tuple(map(int, match.groups()[:3])) for match in released if match]
+    assert len(versions) == len(released) >= 1
+    assert versions == sorted(versions, reverse=True)
+    assert [match[4] for match in released if match] == sorted((match[4] for match in released if match), reverse=True)
