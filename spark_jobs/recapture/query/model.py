@@ -155,6 +155,18 @@ class CompiledQuery:
         """Whether the rows of an output need Spark, or reference data does."""
         return bool(self.references) or not all(output.selects for output in self.outputs)
 
+    @property
+    def needs_spark_because(self) -> str | None:
+        """What needs Spark, the first construct if there are several; None if nothing does."""
+        reasons = [f"reference data {reference.alias} is joined in Spark" for reference in self.references]
+        for named, because in (
+            *((f"input {read.alias}", read.not_aggregated_because) for read in self.inputs),
+            *((f"output {output.alias}", output.needs_spark_because) for output in self.outputs),
+        ):
+            if because is not None:
+                reasons.append(f"{named}: {because}")
+        return reasons[0] if reasons else None
+
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
 
