@@ -1,22 +1,20 @@
 """Three DAGs for every file in dags/pipelines: one computes slices, one rolls them back, one finds changed blobs."""
 
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, chain
 
 import backfill_tasks as tasks
-from capture_complete import CaptureCompleteSensor
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
-from run_approval import RunApproval
-from slice_schedule import OLDEST, NewestFirst, SliceTimetable, longest_wait, most_active_runs
-from spark_run import SparkRun
+from recapture.execute.engine import Engine
+from recapture.run.stages import stages_of
+from slice_schedule import OLDEST, NewestFirst, SliceTimetable, most_active_runs
+from stage_tasks import StageTasks
 
 PIPELINES = Path(__file__).parent / "pipelines"
-APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 
 
 def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **settings: Any) -> DAG:
@@ -42,13 +40,12 @@ def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **s
 
 def backfill(pipeline: Pipeline) -> DAG:
     """Return the DAG that computes slices. Its tasks are the stages of `recapture backfill`."""
-    file, assets = str(pipeline.file), tasks.assets_of(pipeline)
     start = None if pipeline.schedule is None else pipeline.schedule.start
     with dag_of(
         pipeline,
         "backfill",
         SliceTimetable(pipeline.slice_hours, start),
-        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(assets)}",
+        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(tasks.assets_of(pipeline))}",
         max_active_runs=most_active_runs(pipeline),
         params=tasks.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
@@ -57,28 +54,8 @@ def backfill(pipeline: Pipeline) -> DAG:
         | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
-        timeout = longest_wait(pipeline) + timedelta(days=1)
-        wait_for_capture = CaptureCompleteSensor(task_id="wait_for_capture", file=file, timeout=timeout)
-        run = tasks.plan(file, wait_for_capture.output)
-        order_and_aggregate = SparkRun(
-            task_id="order_and_aggregate",
-            conn_id=tasks.SPARK,
-            pool="spark",
-            application=str(APPLICATION),
-            application_args=[file, run],
-            name=f"{pipeline.name} {{{{ ti.xcom_pull('plan') }}}}",
-            conf={"spark.log.level": "WARN"},
-            env_vars={"PYSPARK_PYTHON": sys.executable},
-            pre_execute=tasks.prepare_for_spark,
-        )
-        audited = tasks.audit(file, run)
-        order_and_aggregate >> audited
-        if pipeline.approval is not None:
-            wait = timedelta(hours=pipeline.approval.wait_hours)
-            approval = RunApproval(task_id="approval", file=file, run=run, audited=audited, response_timeout=wait)
-            audited = approval.output
-        published = tasks.publish.override(outlets=list(assets.values()))(file, run, audited)
-        published >> tasks.report(file, run)
+        stage_tasks = StageTasks(pipeline)
+        chain(*map(stage_tasks.task_of, stages_of(pipeline, Engine.SPARK, unattended=True)))
     return dag
 
 

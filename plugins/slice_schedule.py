@@ -133,7 +133,7 @@ def longest_wait(pipeline: "Pipeline") -> timedelta:
     """Return the time after the end of a slice at which it is complete by the clock."""
     from recapture.definition.digest import run_definition
 
-    return max(definition.longest_wait for definition in run_definition(pipeline).inputs)
+    return run_definition(pipeline).longest_wait
 
 
 def most_active_runs(pipeline: "Pipeline") -> int:

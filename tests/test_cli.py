@@ -28,7 +28,7 @@ from tests.tools.asa_job.jobs import (
     template,
     template_job,
 )
-from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, published, version
+from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, contents, published, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,10 +60,6 @@ def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) ->
     (line,) = (line for line in captured.err.splitlines() if not line.startswith("warning:"))
     assert line.startswith("recapture: ")
     return line
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,11 @@ class World:
         return load(self.file)
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file in a folder, by path."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def lenient(world: World) -> str:
     """Write a suite that lets slices pass whatever happened to their events, and return its name."""
     expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "slice_start"}}

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from recapture import __version__, printing
 from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError, UnfinishedError
+from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
 from recapture.process.startup import collect_garbage_less_often
@@ -159,7 +160,7 @@ def _parser() -> _Parser:
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
-    backfill.add_argument("--master", default="local[*]", help=text)
+    backfill.add_argument("--master", default=DEFAULT_MASTER, help=text)
     text = "value of a suite's parameter instead of the one in the pipeline file; may be given several times"
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -24,8 +22,6 @@ from recapture.time_model import ticks
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import rich.progress
-    from pyspark.sql import SparkSession
 
     from recapture.archive.progress import PartitionProgress
     from recapture.run.propose import Proposal
@@ -131,6 +127,9 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
     blobs = counted(result["blobs"], "blob")
     out.print(f"in all {blobs}, {result['bytes']:,} bytes, each counted once; run {result['run']}")
+    out.print("a backfill of this range:")
+    for stage in result["stages"]:
+        out.print(_line(f"  {stage['name'].replace('_', ' ')}: {stage['description']}"))
 
 
 def _waiting(counts: Mapping[str, Any], name_input: bool) -> str:
@@ -357,38 +356,6 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
     late = "no limit" if setting.late is None else duration(setting.late)
     complete, share = advice.complete_text(setting.late), percent(advice.share(key, setting))
     return [late, duration(setting.out_of_order), complete, share]
-
-
-@contextlib.contextmanager
-def show_tasks(spark: SparkSession, progress_bar: rich.progress.Progress, step: Any) -> Iterator[None]:
-    """Keep the progress bar at the number of tasks that Spark has finished."""
-    from recapture.execute.spark.session import JAVA_ERRORS
-
-    done = threading.Event()
-
-    def watch() -> None:
-        with contextlib.suppress(*JAVA_ERRORS):  # the thread that computes raises them
-            update()
-
-    def update() -> None:
-        tracker = spark.sparkContext.statusTracker()
-        seen: set[int] = set()
-        while not done.wait(0.5):
-            seen.update(tracker.getActiveStageIds())
-            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
-            total = sum(info.numTasks for info in stages_seen)
-            if total:
-                progress_bar.update(step, total=total, completed=sum(info.numCompletedTasks for info in stages_seen))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    if not progress_bar.disable:
-        watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        if watcher.is_alive():
-            watcher.join()
 
 
 def _cell(value: Any) -> str:

@@ -18,8 +18,10 @@ from recapture.archive.holes import Hole, Kind
 from recapture.execute.processes.compute import compute
 from recapture.run.holes import holes_of
 from recapture.run.plan import plan_run
+from recapture.run.tables import tables_of
 from recapture.run_files.computed import METRICS
 from recapture.run_files.planned import PlannedRun
+from recapture.table.publications import Publications
 from recapture.tools.sample import SampleEvent, capture_file
 from tests.draws import slow
 from tests.oracle_holes import Archive, Blob, Event, Found, arrived, holes
@@ -164,7 +166,7 @@ def named(case: Case, world: World) -> list[Hole]:
     write(world, case.left, case.partitions)
     run = computed(world, case, case.run, scratch)
     metrics = run.files.read(METRICS)
-    return holes_of(run, metrics)
+    return holes_of(run, metrics, Publications(tables_of(run.pipeline).publications))
 
 
 def slices(hours: tuple[int, int]) -> list[tuple[float, float]]:

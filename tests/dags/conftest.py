@@ -1,5 +1,6 @@
 """Airflow in a process of its own: the dags folder as the DAG processor reads it."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ Parse = Callable[[Path], dict[str, Any]]
 
 REPOSITORY = {
     "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
     "RECAPTURE_CONTAINER": "https://account.blob.core.windows.net/capture",
     "RECAPTURE_TABLE": "https://account.blob.core.windows.net/curated/telemetry",
 }

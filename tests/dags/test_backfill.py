@@ -2,6 +2,7 @@
 
 import shutil
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import jsonschema
 import pytest
 import yaml
 
+from recapture.definition.pipeline import load
+from recapture.execute.engine import Engine
+from recapture.run.stages import stages_of
+from tests.dags.conftest import REPOSITORY
 from tests.paths import ROOT
 
 DAGS = ROOT / "dags"
@@ -120,6 +125,18 @@ def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
     assert follows["publish"] == {"report"}
+
+
+def test_the_tasks_are_the_stages_of_a_run_in_their_order(
+    telemetry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in REPOSITORY.items():
+        monkeypatch.setenv(name, value)
+    pipeline = load(DAGS / "pipelines" / "telemetry.yaml")
+    names = [stage.name for stage in stages_of(pipeline, Engine.SPARK, unattended=True)]
+    follows = {name: task.get("downstream_task_ids", ()) for name, task in tasks(telemetry).items()}
+    assert sorted(follows) == sorted(names)
+    assert all(later in follows[earlier] for earlier, later in pairwise(names))
 
 
 def test_spark_runs_in_its_own_pool(telemetry: dict[str, Any]) -> None:

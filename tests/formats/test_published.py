@@ -1,102 +1,38 @@
 """The same events give the same rows and the same verdicts, whatever wrote their blobs."""
 
-import base64
-import gzip
-import io
 import json
 import os
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import pytest
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
 from recapture.run.status import status
-from recapture.tools.sample import SampleEvent, capture_file
-from tests.formats.test_iot_hub_reader import SCHEMA
+from tests.formats.samples import SAMPLES, Numbered
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Numbered = list[tuple[int, bytes]]
-CAPTURE = {"namespace": "contoso", "event_hub": "telemetry"}
-IOT_HUB = {"format": "IotHub", "iot_hub": "contoso-hub"}
-LOGS = {"path": "logs/{date}/{time}/{partition}", "time_format": "HH-mm"}
-COLUMNS = ("deviceId", "temperature", "eventTime")
-
-
-def capture(events: Numbered, enqueued: datetime) -> bytes:
-    return capture_file(SampleEvent(number, str(number), enqueued, content) for number, content in events)
-
-
-def message(content: bytes, enqueued: datetime) -> dict[str, Any]:
-    text = f"{enqueued:%Y-%m-%dT%H:%M:%S}.0000000Z"
-    return {"EnqueuedTimeUtc": text, "Properties": {}, "SystemProperties": {}, "Body": content}
-
-
-def iot_avro(events: Numbered, enqueued: datetime) -> bytes:
-    out = io.BytesIO()
-    fastavro.writer(out, fastavro.parse_schema(SCHEMA), [message(content, enqueued) for _, content in events])
-    return out.getvalue()
-
-
-def iot_lines(events: Numbered, enqueued: datetime) -> bytes:
-    messages = (message(content, enqueued) | {"Body": base64.b64encode(content).decode()} for _, content in events)
-    return "\n".join(map(json.dumps, messages)).encode()
-
-
-def service_bus(events: Numbered, enqueued: datetime) -> bytes:
-    lines = [
-        json.dumps({"SequenceNumber": number, "EnqueuedTimeUtc": enqueued.isoformat(), "Body": content.decode()})
-        for number, content in events
-    ]
-    return "\n".join(reversed(lines)).encode()
-
-
-def json_lines(events: Numbered, enqueued: datetime) -> bytes:
-    return b"\n".join(content for _, content in events)
-
-
-def csv_rows(events: Numbered, enqueued: datetime) -> bytes:
-    def row(content: bytes) -> str:
-        fields = json.loads(content) if content.startswith(b"{") else None
-        return content.decode() if fields is None else ";".join(str(fields.get(name, "")) for name in COLUMNS)
-
-    text = "\r\n".join([";".join(COLUMNS), *(row(content) for _, content in events)])
-    return gzip.compress(text.encode(), mtime=0)
-
-
-FORMATS: dict[str, tuple[dict[str, Any], str, Callable[[Numbered, datetime], bytes]]] = {
-    "Capture": (CAPTURE, "contoso/telemetry/0/{:%Y/%m/%d/%H/%M/%S}.avro", capture),
-    "IoT Hub, Avro": (IOT_HUB, "contoso-hub/0/{:%Y/%m/%d/%H/%M}.avro", iot_avro),
-    "IoT Hub, JSON": (IOT_HUB, "contoso-hub/0/{:%Y/%m/%d/%H/%M}.json", iot_lines),
-    "Service Bus": (LOGS | {"format": "ServiceBus"}, "logs/{:%Y/%m/%d/%H-%M}/0/messages.jsonl", service_bus),
-    "JSON": (LOGS | {"format": "Json"}, "logs/{:%Y/%m/%d/%H-%M}/0/a.json", json_lines),
-    "CSV": (LOGS | {"format": "Csv", "delimiter": ";"}, "logs/{:%Y/%m/%d/%H-%M}/0/a.csv.gz", csv_rows),
-}
-
 
 def put(home: Path, kind: str, opened: datetime, events: Numbered) -> Path:
     """Write a blob of the archive, last modified five minutes after it was opened; return its path."""
-    _, name, write = FORMATS[kind]
-    path = home / "archive" / name.format(opened)
+    sample = SAMPLES[kind]
+    path = home / "archive" / sample.name.format(opened)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(write(events, opened))
+    path.write_bytes(sample.write(events, opened))
     os.utime(path, ((opened + timedelta(minutes=5)).timestamp(),) * 2)
     return path
 
 
 def defined(home: Path, kind: str, **more: Any) -> Pipeline:
-    keys, _, _ = FORMATS[kind]
     file = home / "telemetry.yaml"
     sections = {
         "name": "telemetry",
-        "input": {"alias": "telemetry", "container": "archive", **keys, **more},
+        "input": {"alias": "telemetry", "container": "archive", **SAMPLES[kind].keys, **more},
         "job": {"eventsLateArrivalMaxDelayInSeconds": 600, "query": COUNTS},
         "output": {"alias": "aggregates", "table": "table"},
     }
@@ -138,7 +74,7 @@ def expected(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
     return rows, counts
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind != "Capture"])
+@pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind != "Capture"])
 def test_the_rows_and_the_verdicts_are_those_of_capture(
     spark: "SparkSession", tmp_path: Path, kind: str, expected: tuple[list[Any], dict[str, Any]]
 ) -> None:

@@ -7,14 +7,12 @@ import pytest
 
 from recapture import cli
 from recapture.commands import backfill as command
+from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
-from recapture.run import audit as audit_stage
-from recapture.run.plan import plan_run
+from recapture.execute.engine import Engine
 from recapture.run.status import status
-from recapture.run_files.computed import Computed
-from recapture.run_files.contents import OUTCOME, Audited
+from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
-from recapture.run_files.planned import PlannedRun
 from recapture.table.delta import OpenTable
 from tests.worlds import TEN, World, at, backfill, body, version
 
@@ -24,27 +22,25 @@ if TYPE_CHECKING:
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
-def interrupt(*arguments: Any) -> None:
+def interrupt(*arguments: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.fixture
 def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A published hour, and then a late blob. The Spark stages of the command run in this process."""
+    """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
     world = World(tmp_path)
     world.put("0", at(12), [body("a", at(10))])
     world.put("0", at(90))
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def compute_and_audit(pipeline: Any, arguments: Any, *_: Any) -> tuple[PlannedRun, Computed, Audited, list[str]]:
+    def order_and_aggregate(backfill: Backfill, engine: Engine) -> None:
         from recapture.execute.spark.compute import compute
 
-        run = plan_run(pipeline, arguments.start, arguments.end)
-        computed = compute(spark, run)
-        return run, computed, audit_stage.audit(run, computed), []
+        backfill.computed = compute(spark, backfill.run)
 
-    monkeypatch.setattr(command, "_compute_and_audit", compute_and_audit)
+    monkeypatch.setattr(Backfill, "order_and_aggregate", order_and_aggregate)
     return world
 
 
@@ -59,7 +55,7 @@ def outcome_of(capsys: pytest.CaptureFixture[str], world: World, *command: str) 
 def test_an_interruption_before_anything_is_published_says_so(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_stage, "audit", interrupt)
+    monkeypatch.setattr(command, "audit", interrupt)
     assert outcome_of(capsys, world, "backfill") == (
         130,
         "interrupted; nothing was published: run the same command again",
@@ -105,10 +101,10 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
 def test_a_storage_that_fails_says_whether_the_run_is_published(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
 ) -> None:
-    def fail(*arguments: Any) -> None:
+    def fail(*arguments: Any, **options: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr({"audit": audit_stage, "summary": command}[stage], stage, fail)
+    monkeypatch.setattr(command, stage, fail)
     exit_code, line = outcome_of(capsys, world, "backfill")
     assert exit_code == code
     assert version(world.table) == (1 if code == 1 else 2)

@@ -11,14 +11,15 @@ import pytest
 
 from recapture.definition.pipeline import load
 from recapture.run.plan import preview
-from tests.formats.test_published import FORMATS, archive, defined
+from tests.formats.samples import SAMPLES
+from tests.formats.test_published import archive, defined
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, at, backfill, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KINDS = [kind for kind in FORMATS if kind != "IoT Hub, JSON"]
+KINDS = [kind for kind in SAMPLES if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 COMMANDS = """

@@ -168,6 +168,11 @@ class RunDefinition:
     """JavaScript functions that the query calls, with their scripts, as JSON."""
 
     @property
+    def longest_wait(self) -> timedelta:
+        """Time after the end of a slice at which every input is complete by the clock."""
+        return max(definition.longest_wait for definition in self.inputs)
+
+    @property
     def digest_content(self) -> dict[str, Any]:
         """What decides the rows besides the blobs: engine, query, its functions, policies and inputs; as JSON."""
         return {

@@ -7,10 +7,12 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.commands.arguments import RangeArguments
+from recapture.execute.engine import DEFAULT_MASTER, engine_of
 from recapture.run.plan import preview
 from recapture.run.plan_summary import plan_summary
 from recapture.run.progress import capture_progress, storage_time
 from recapture.run.slice_state import standing_of
+from recapture.run.stages import explained, stages_of
 
 Arguments = RangeArguments
 
@@ -21,6 +23,7 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
+    result["stages"] = explained(stages_of(pipeline, engine_of(pipeline.query.needs_spark, DEFAULT_MASTER)))
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:

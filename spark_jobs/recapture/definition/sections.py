@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Field, Strict
 
 from recapture.formats.base import Alias, Number, Section, reject_bool
 from recapture.model import AsaType
-from recapture.time_model.policies import EARLY_SECONDS
+from recapture.time_model.policies import EARLY_SECONDS, LARGEST_LATE, LARGEST_OUT_OF_ORDER
 
 _TYPES = ", ".join(AsaType)
 
-Seconds = Annotated[int, Field(ge=0, le=1_814_399)]
+Seconds = Annotated[int, Field(ge=0, le=LARGEST_LATE)]
 """Number of seconds, up to three weeks: the longest tolerance of ASA."""
 
 
@@ -20,9 +20,11 @@ class Job(Section):
 
     policy: Annotated[Literal["Adjust", "Drop"], Field(alias="eventsOutOfOrderPolicy")] = "Adjust"
     """What happens to late and out-of-order events: Adjust their times, or Drop them."""
-    out_of_order_seconds: Annotated[Number, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=599)] = 0
+    out_of_order_seconds: Annotated[
+        Number, Field(alias="eventsOutOfOrderMaxDelayInSeconds", ge=0, le=LARGEST_OUT_OF_ORDER)
+    ] = 0
     """Out-of-order tolerance in seconds."""
-    late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=1_814_399)] = 5
+    late_seconds: Annotated[Number, Field(alias="eventsLateArrivalMaxDelayInSeconds", ge=-1, le=LARGEST_LATE)] = 5
     """Late tolerance in seconds; -1 for no limit."""
     output_error_policy: Annotated[Literal["Drop", "Stop"], Field(alias="outputErrorPolicy")] = "Drop"
     """Policy for output errors in ASA. An arithmetic error of the query stops the run under either."""

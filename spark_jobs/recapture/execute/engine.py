@@ -5,6 +5,8 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
+DEFAULT_MASTER = "local[*]"
+"""Spark master of `recapture backfill`: every core of this machine."""
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """File in which Linux keeps the limit of a container: microseconds of CPU and of time, or `max`."""
 

@@ -19,12 +19,14 @@ from recapture.run.published import earlier_metrics, with_history
 from recapture.run.slices import slice_length
 from recapture.run.staged import write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
+from recapture.run.tables import tables_of
 from recapture.run.vanished import vanished_keys
 from recapture.run_files.blocks import record_block
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
+from recapture.table.publications import Publications
 from recapture.time_model import ticks
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +66,9 @@ def audit(
         return slice_checks.Example(**first) if first else None
 
     name_input = len(run.manifest.inputs) > 1
-    holes, severities = holes_of(run, rows), {alias: suite.severities for alias, suite in loaded.items()}
+    publications = Publications(tables_of(pipeline).publications)
+    holes = holes_of(run, rows, publications)
+    severities = {alias: suite.severities for alias, suite in loaded.items()}
     archive_results = [
         archive_checks.holes_result(
             holes,
@@ -75,7 +79,7 @@ def audit(
             in_gaps=sum((row.get("gaps") or {"missing": 0})["missing"] for row in rows),
         ),
         archive_checks.losses_result(
-            losses_of(run, rows),
+            losses_of(run, rows, publications),
             slice_checks.strictest(severities, "no_published_event_is_lost"),
             accepted=accept_loss,
             name_input=name_input,

@@ -15,7 +15,6 @@ from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sequence_partition import ROUND
-from recapture.run.tables import tables_of
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
@@ -54,10 +53,10 @@ def _arrived(row: Mapping[str, Any]) -> ArrivedNumbers:
     return ArrivedNumbers(tuple(map(tuple, row["ranges"])), row["sequence_partition"])
 
 
-def holes_of(run: PlannedRun, rows: Rows) -> list[Hole]:
+def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Hole]:
     """Return what is missing from the archive for a run, or may be: the most severe first, by input."""
     slices = [run_slice.slice for run_slice in run.manifest.slices]
-    neighbours = _Neighbours(Publications(tables_of(run.pipeline).publications), slices[0], slices[-1])
+    neighbours = _Neighbours(publications, slices[0], slices[-1])
     holes = [
         hole
         for definition in run_definition(run.pipeline).inputs

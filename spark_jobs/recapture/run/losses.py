@@ -9,17 +9,16 @@ from recapture.errors import RunError
 from recapture.quality import metrics
 from recapture.quality.archive_checks import Loss
 from recapture.run.holes import Rows, inputs_read
-from recapture.run.tables import tables_of
 from recapture.run_files.planned import PlannedRun, files_of
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
 
-def losses_of(run: PlannedRun, rows: Rows) -> list[Loss]:
+def losses_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Loss]:
     """Return what a run would lose, by slice and input."""
     read, totals = inputs_read(run.pipeline, rows), metrics.by_slice(rows)
-    entries = Publications(tables_of(run.pipeline).publications).entries(list(run.slices))
+    entries = publications.entries(list(run.slices))
     manifests: dict[str, Manifest | None] = {}
     losses: list[Loss] = []
     for start, entry in entries.items():

@@ -1,26 +1,20 @@
 """Report what a pipeline has published."""
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.process.wording import values_of_only
+from recapture.run.problems import Problem, TableState
 from recapture.run.slice_state import Standing, State, standing_of
 from recapture.run.slices import require_whole_slices, slice_length
-from recapture.run.tables import QUARANTINE, tables_of
+from recapture.run.tables import tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import HeldFile, OpenTable
-from recapture.table.faults import DELETED, UNPUBLISHED, faults_of, refusal_of
 from recapture.time_model import ticks
-
-REMEDY = "backfill again, or repeat an interrupted backfill or rollback, to restore what is published"
-"""What to do about slices that a table does not hold as they are published."""
-REMEDIES = {UNPUBLISHED: "backfill these slices, repeat an interrupted rollback, or delete the rows"}
-"""What to do instead about other faults."""
-ENTRY_REMEDY = "restore the file, or delete the rows of these slices (docs/tables-and-files.md, Other programs)"
-"""What to do about slices whose entry in the publications is lost or ambiguous."""
 
 
 def status(
@@ -37,39 +31,28 @@ def status(
     """
     if start is not None and end is not None:
         require_whole_slices(pipeline, start, end)
-    tables = tables_of(pipeline)
-    publications, *opened = in_parallel(OpenTable, (tables.publications, *tables.others.values()))
-    others = dict(zip(tables.others, opened, strict=True))
+    named = tables_of(pipeline)
+    publications, *opened = in_parallel(OpenTable, (named.publications, *named.others.values()))
     standing = standing_of(pipeline, publications)
-    entries = standing.entries
-    digests: dict[str, str | None] = {start: entry["digest"] for start, entry in standing.published.items()}
-    faults = {name: faults_of(table, digests, has_empty_slices=name == QUARANTINE) for name, table in others.items()}
+    tables = TableState(publications, dict(zip(named.others, opened, strict=True)), standing)
     state_of = _states(standing, start, end)
-    unpublished = _unpublished_ranges((start for start in state_of if start in digests), slice_length(pipeline))
+    unpublished = _unpublished_ranges(
+        (start for start in state_of if start in standing.published), slice_length(pipeline)
+    )
     shown = [start for start, state in state_of.items() if not states or state in states]
     outputs = []
     for output in pipeline.outputs:
-        held, fault_by_slice = others[output.alias].held(), faults[output.alias]
+        held, fault_by_slice = tables.others[output.alias].held(), tables.faults[output.alias]
         slices = [_slice(start, standing, held.get(start, ()), fault_by_slice.get(start)) for start in shown]
         outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "unpublished": unpublished})
-    in_publications = faults_of(publications, dict.fromkeys(entries))
     changes = standing.findings.changes
+    unreadable = [] if changes.problem is None else [Problem(pipeline.outputs[0].table, changes.problem, [], None)]
     return {
         "pipeline": pipeline.name,
         "states": {state: count for state in State if (count := list(state_of.values()).count(state))},
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "outputs": outputs,
-        "problems": [
-            *_problems_of_checks(pipeline, changes.problem),
-            *(
-                problem
-                for table, fault_by_slice in (
-                    (publications, in_publications),
-                    *zip(opened, faults.values(), strict=True),
-                )
-                for problem in _problems(table, fault_by_slice, of_publications=table is publications)
-            ),
-        ],
+        "problems": [asdict(problem) for problem in (*unreadable, *tables.problems())],
         **values_of_only(outputs, "table", "slices", "unpublished"),
     }
 
@@ -83,25 +66,6 @@ def _states(standing: Standing, start: datetime | None, end: datetime | None) ->
         if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
             states[slice_start] = state
     return states
-
-
-def _problems_of_checks(pipeline: Pipeline, problem: str | None) -> list[dict[str, Any]]:
-    """Return why the record of the checks for changed blobs cannot be read; nothing if it can."""
-    table = pipeline.outputs[0].table
-    return [] if problem is None else [{"table": table, "problem": problem, "slices": [], "remedy": None}]
-
-
-def _problems(
-    table: OpenTable, fault_by_slice: Mapping[str, str], *, of_publications: bool
-) -> Iterator[dict[str, Any]]:
-    """Yield what is wrong in a table: why the pipeline may not write to it, and each fault with its slices."""
-    refusal = refusal_of(table)
-    if refusal is not None:
-        yield {"table": table.table.url, "problem": refusal, "slices": [], "remedy": None}
-    for fault in dict.fromkeys(fault_by_slice.values()):
-        slices = [start for start, other in fault_by_slice.items() if other == fault]
-        remedy = ENTRY_REMEDY if of_publications and fault != DELETED else REMEDIES.get(fault, REMEDY)
-        yield {"table": table.table.url, "problem": fault, "slices": slices, "remedy": remedy}
 
 
 def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str | None) -> dict[str, Any]:

@@ -18,6 +18,10 @@ BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
 """Largest time of a scope without events. It is less than any time, and a tolerance can be subtracted from it."""
 EARLY_SECONDS = 300
 """ASA's early arrival window, in seconds."""
+LARGEST_LATE = 1_814_399
+"""Largest late tolerance of ASA, in seconds: three weeks less a second."""
+LARGEST_OUT_OF_ORDER = 599
+"""Largest out-of-order tolerance of ASA, in seconds."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)
 """A duration longer than that between any two times, in ticks."""
 

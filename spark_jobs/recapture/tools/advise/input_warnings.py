@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from recapture.archive.definitions import ArrivalTime
 from recapture.pages.page import duration
 from recapture.process.wording import counted, of_input
+from recapture.time_model.policies import LARGEST_LATE, LARGEST_OUT_OF_ORDER
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.tools.advise.clocks import WrongClock
 from recapture.tools.advise.input_advice import InputAdvice, percent
 from recapture.tools.advise.keys import Key
-from recapture.tools.advise.tolerances import LARGEST_LATE, LARGEST_OUT_OF_ORDER
 
 SHOWN = 5
 """Maximum number of names in a sentence."""

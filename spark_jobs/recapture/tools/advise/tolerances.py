@@ -6,16 +6,12 @@ A late tolerance of None is no limit; it is the largest.
 from dataclasses import dataclass
 
 from recapture.definition.sections import Job
-from recapture.time_model.policies import Policies
+from recapture.time_model.policies import LARGEST_LATE, LARGEST_OUT_OF_ORDER, Policies
 from recapture.time_model.ticks import from_seconds
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 NO_LIMIT = -1
 """Stands for a late tolerance without limit in the pipeline file and in results."""
-LARGEST_LATE = 1_814_399
-"""Largest late tolerance of a job."""
-LARGEST_OUT_OF_ORDER = 599
-"""Largest out-of-order tolerance of a job."""
 LATE = (
     *(0, 1, 2, 5, 10, 20, 30),
     *(minutes * _MINUTE for minutes in (1, 2, 3, 5, 7, 10, 15, 20, 30, 45)),

@@ -18,9 +18,9 @@ from recapture.errors import FormatError, RunError
 from recapture.execute import profiles
 from recapture.ordering.profile import PROFILE_SCHEMA
 from recapture.quality.metrics import OUTPUT_METRICS
+from recapture.run.problems import Problem, TableState, open_others
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
-from recapture.run.status import status
 from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.computed import METRICS, Computed
 from recapture.run_files.contents import AUDIT, Audited
@@ -92,8 +92,8 @@ class Source:
     """Published slices whose metrics are lost, by slice_start: neither run files nor the metrics table has them."""
     standing: Standing | None = None
     """How the slices of a range stand now; None for the report of a run."""
-    problems: tuple[Mapping[str, Any], ...] = ()
-    """What the tables hold otherwise than it is published for slices of a range, as `run.status` says it."""
+    problems: tuple[Problem, ...] = ()
+    """What the tables hold otherwise than it is published for slices of a range, see `run.problems`."""
 
     @property
     def start(self) -> int:
@@ -181,6 +181,8 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
     for slice_start, of_slice in zip(without_files, from_tables, strict=True):
         metrics += of_slice or ()
         uncounted |= set() if of_slice is not None else {slice_start}
+    standing = standing_of(pipeline, publications.table)
+    state = TableState(publications.table, open_others(pipeline), standing)
     return Source(
         pipeline=pipeline,
         slices=tuple(slices),
@@ -197,8 +199,8 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         },
         single=None,
         uncounted=frozenset(uncounted),
-        standing=standing_of(pipeline),
-        problems=tuple(of for of in status(pipeline)["problems"] if not set(starts).isdisjoint(of["slices"])),
+        standing=standing,
+        problems=tuple(problem for problem in state.problems() if not set(starts).isdisjoint(problem.slices)),
     )
 
 

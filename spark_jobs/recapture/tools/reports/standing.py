@@ -1,6 +1,7 @@
 """How published slices stand now: which are blocked, stale or outdated, and when that was last looked at."""
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from recapture.archive.hole_sentences import remedy, sentence
@@ -37,7 +38,7 @@ def standing(source: Source) -> dict[str, Any] | None:
         "checked": {"at": changes.checked, "from": changes.start, "to": changes.end},
         "covers": changes.covers(source.starts[0], ticks.to_text(source.end)),
         "problems": [
-            {**problem, "slices": [start for start in source.starts if start in set(problem["slices"])]}
+            {**asdict(problem), "slices": [start for start in source.starts if start in set(problem.slices)]}
             for problem in source.problems
         ],
     }

@@ -1,0 +1,96 @@
+"""The stages of a run are one list, which the command carries out and `recapture plan` explains."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recapture import cli
+from recapture.commands.backfill import Backfill
+from recapture.definition.pipeline import Pipeline, load
+from recapture.execute.engine import Engine
+from recapture.run.stages import (
+    Approve,
+    Audit,
+    OrderAndAggregate,
+    Plan,
+    Publish,
+    Report,
+    Stage,
+    WaitForCapture,
+    explained,
+    stages_of,
+)
+from tests.worlds import World, contents, lenient, steady
+
+HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
+
+
+def asking(world: World) -> Pipeline:
+    """Return a pipeline whose runs wait three hours for approval if their audit fails."""
+    world.define(quality=lenient(world))
+    world.file.write_text(json.dumps(json.loads(world.file.read_text()) | {"approval": {"wait_hours": 3}}))
+    return load(world.file)
+
+
+def test_the_stages_hold_what_they_need_and_are_made_without_an_archive(tmp_path: Path) -> None:
+    pipeline = asking(World(tmp_path))
+    before = contents(tmp_path)
+    plan, compute = Plan(("telemetry",)), OrderAndAggregate(Engine.PROCESSES)
+    audit, publish = Audit(("lenient.json",)), Publish((pipeline.outputs[0].table,))
+    assert stages_of(pipeline, Engine.PROCESSES) == [plan, compute, audit, publish, Report()]
+    assert stages_of(pipeline, Engine.PROCESSES, unattended=True) == [
+        WaitForCapture(timedelta(minutes=15)),
+        *(plan, compute, audit, Approve(timedelta(hours=3)), publish, Report()),
+    ]
+    assert contents(tmp_path) == before
+
+
+def test_without_an_approval_nobody_is_asked(tmp_path: Path) -> None:
+    names = [stage.name for stage in stages_of(World(tmp_path).define(), Engine.SPARK, unattended=True)]
+    assert names == ["wait_for_capture", "plan", "order_and_aggregate", "audit", "publish", "report"]
+
+
+def test_every_stage_is_explained(tmp_path: Path) -> None:
+    pipeline = asking(World(tmp_path))
+    described = {
+        stage["name"]: stage["description"] for stage in explained(stages_of(pipeline, Engine.SPARK, unattended=True))
+    }
+    assert described == {
+        "wait_for_capture": "wait until Capture has written what the slices need",
+        "plan": "pin the blobs of telemetry",
+        "order_and_aggregate": "compute the rows with Spark",
+        "audit": "judge the rows with the built-in suite, lenient.json",
+        "approval": "if the audit fails, wait up to 3 hours for a person's approval",
+        "publish": f"replace the slices in {pipeline.outputs[0].table}",
+        "report": "write the report to the run files",
+    }
+
+
+def test_the_command_carries_out_the_stages_that_the_plan_explains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = steady(tmp_path, hours=1, partitions=1)
+    pipeline = world.define()
+    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
+    explanation = json.loads(capsys.readouterr().out)["stages"]
+    assert cli.main(["plan", str(world.file), *HOUR]) == 0
+    assert capsys.readouterr().out.splitlines()[-6:] == [
+        "a backfill of this range:",
+        "  plan: pin the blobs of telemetry",
+        "  order and aggregate: compute the rows in processes of this machine",
+        "  audit: judge the rows with the built-in suite",
+        f"  publish: replace the slices in {pipeline.outputs[0].table}",
+        "  report: write the report to the run files",
+    ]
+    carry_out, carried_out = Backfill.carry_out, list[Stage]()
+
+    def watched(backfill: Backfill, stage: Stage) -> None:
+        carry_out(backfill, stage)
+        carried_out.append(stage)
+
+    monkeypatch.setattr(Backfill, "carry_out", watched)
+    assert cli.main(["backfill", str(world.file), *HOUR, "--json"]) == 0
+    assert carried_out == stages_of(pipeline, Engine.PROCESSES)
+    assert explained(carried_out) == explanation
