@@ -11,7 +11,7 @@ from recapture.execute import merging
 from recapture.execute.merging import GROUP_HASH, merge_to_groups, merge_to_rows
 from recapture.model import AsaType, OutputColumn
 from recapture.query.merges import WINDOW_END, MergedGroups, MergedSelect, MergedWindow, Result
-from recapture.query.partials import Call, Column, Fold, Function, Key, PaneAggregation, Partial
+from recapture.query.partials import Call, Column, Fold, Key, PaneAggregation, Partial, ScalarFunction
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
 
@@ -25,7 +25,7 @@ WINDOW = MergedWindow(HoppingWindow(LENGTH // 5, LENGTH // 10), None, "input a",
 GROUPS = MergedGroups((WINDOW,), (Result("_r0", TOTAL),))
 SELECT = MergedSelect(
     GROUPS,
-    (Call(Function.NOT, (Call(Function.IS_NULL, (Column("_k0"),)),)),),
+    (Call(ScalarFunction.NOT, (Call(ScalarFunction.IS_NULL, (Column("_k0"),)),)),),
     tuple(
         (OutputColumn(name, type_), Column(column))
         for name, type_, column in [

@@ -5,12 +5,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from recapture.run.plan import plan_run
 from recapture.run_files.planned import PlannedRun
 from tests.conftest import Python
-from tests.worlds import TEN, at, files, steady
+from tests.worlds import TEN, at, steady
 
 EXECUTE = """
 import json, os, signal, sys, tempfile
@@ -61,9 +62,9 @@ def run(tmp_path: Path) -> PlannedRun:
 
 
 def test_the_task_stages_the_rows_and_leaves_nothing_behind(python: Python, run: PlannedRun, tmp_path: Path) -> None:
-    abandoned = tmp_path / "scratch"
-    assert executed(python, run, abandoned) == {"error": None, "left": [], "folders": []}
-    assert files(tmp_path / "world" / "table").keys()
+    assert executed(python, run, tmp_path / "scratch") == {"error": None, "left": [], "folders": []}
+    (staged,) = (tmp_path / "world" / "table").glob("slice_start=*/*.parquet")
+    assert pq.read_metadata(staged).num_rows > 0
 
 
 def test_a_damaged_blob_is_not_tried_again(python: Python, run: PlannedRun, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from recapture.query.merges import (
     SpreadResult,
 )
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Function
+from recapture.query.partials import Call, ScalarFunction
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -31,11 +31,11 @@ MERGED_ROWS = 1 << 20
 ENDS = 1 << 20
 """Approximate upper bound on the (pane, window end) pairs that are held in memory at once."""
 
-Panes = Callable[[str, int], list[pa.RecordBatch]]
+PaneReader = Callable[[str, int], list[pa.RecordBatch]]
 """Returns the panes of a slice, given the view of an input and the number of an aggregation."""
 
 
-def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: Panes) -> pa.Table:
+def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> pa.Table:
     """Return the published rows of an output in a slice, sorted as Spark sorts them.
 
     Raise RunError if a sum leaves the bigints.
@@ -58,7 +58,7 @@ def rows_of_panes(
     """
     for groups in groups_of_panes(select.groups, window, slice_, panes):
         if select.conditions:
-            groups = groups.filter(evaluate(Call(Function.AND, select.conditions), groups))
+            groups = groups.filter(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
         yield pa.RecordBatch.from_arrays(
             [_published(column, evaluate(value, groups)) for column, value in select.columns],
             schema=published_schema(column for column, _ in select.columns),

@@ -14,7 +14,7 @@ from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
 @dataclass(frozen=True)
-class Panes:
+class PaneStatement:
     """The partial aggregates per slice, partition, pane and group, for one window of a GROUP BY."""
 
     source: str

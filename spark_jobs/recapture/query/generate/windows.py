@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, GroupedWindow, Grouping, unanchored_items
-from recapture.query.generate.panes import Panes, any_unanchored, pane_length
+from recapture.query.generate.panes import PaneStatement, any_unanchored, pane_length
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.sessions import sessions
 from recapture.query.generate.sliding import sliding
@@ -24,7 +24,7 @@ def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_
     `_r0`, …, and with sessions `_unanchored`. They end after slice start - `extra_look_back` ticks.
     """
     parts = [
-        _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back), number)
+        _windowed(PaneStatement(source, source_unanchored, grouping, grouped.window, extra_look_back), number)
         for number, grouped in enumerate(grouping.windows)
     ]
     window = [column("_window"), column("_window_id")] if len(parts) > 1 else []
@@ -50,7 +50,7 @@ def _window(grouped: GroupedWindow, number: int) -> list[SelectItem]:
     return [SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
 
 
-def _windowed(panes: Panes, number: int) -> str:
+def _windowed(panes: PaneStatement, number: int) -> str:
     """Return SQL that repeats each pane once for every window that holds it.
 
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10
