@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
-from recapture.execute import stage
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark.functions import register
-from recapture.execute.stage import InputTasks
+from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import run_task, write_slices
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, published_schema
@@ -140,7 +139,7 @@ def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -
 @pytest.mark.parametrize("case", IN_SPARK, ids=lambda case: case[0])
 def test_a_query_that_compiles_runs(spark: "SparkSession", tmp_path: Path, case: Case) -> None:
     run = planned(tmp_path, case)
-    require_rows(run, stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs)))
+    require_rows(run, stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs)))
 
 
 @pytest.mark.parametrize("case", IN_PROCESSES, ids=lambda case: case[0])

@@ -65,12 +65,12 @@ class SlicePanes:
 
     def _struct(self, aggregation: PaneAggregation, batch: pa.RecordBatch) -> pa.StructArray:
         count = batch.num_rows
-        of_slice = [
+        places = [
             pa.repeat(pa.scalar(self._slice.start, pa.int64()), count),
             pa.repeat(pa.scalar(self._slice.end, pa.int64()), count),
             pa.repeat(self._partition, count),
         ]
-        return pa.StructArray.from_arrays([*of_slice, *batch.columns], fields=list(aggregation.schema))
+        return pa.StructArray.from_arrays([*places, *batch.columns], fields=list(aggregation.schema))
 
 
 @dataclass

@@ -127,5 +127,5 @@ class PaneAggregation:
     @property
     def schema(self) -> pa.Schema:
         """Columns of the panes, those of their slice and partition included; the bounds of the slice are in ticks."""
-        of_slice = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
-        return pa.schema([*of_slice, *self.columns])
+        places = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
+        return pa.schema([*places, *self.columns])

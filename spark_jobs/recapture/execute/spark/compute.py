@@ -20,12 +20,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
-from recapture.execute import stage
 from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.session import MORE_MEMORY, pin_settings
-from recapture.execute.stage import InputTasks
+from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
@@ -43,7 +42,7 @@ from recapture.time_model import ticks
 
 
 def compute(spark: SparkSession, run: PlannedRun) -> Computed:
-    """Stage the rows of a planned run with Spark; see `stage.compute`."""
+    """Stage the rows of a planned run with Spark; see `stage_rows`."""
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
         try:
@@ -51,7 +50,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
         except (PySparkException, Py4JJavaError) as error:
             raise _error(error) from error
 
-    return stage.compute(run, spark.sparkContext.defaultParallelism, staged)
+    return stage_rows(run, spark.sparkContext.defaultParallelism, staged)
 
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
@@ -63,14 +62,16 @@ def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
     """Write the rows of every output; return the files."""
     pin_settings(spark)
-    most_tasks = max(len(of_input.tasks) for of_input in inputs)
+    most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
     register(spark, run.pipeline.query)
     _create_reference_views(spark, run)
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
-        frames = {of_input.context.input.view: stack.enter_context(_frame(spark, of_input)) for of_input in inputs}
+        frames = {
+            input_tasks.context.input.view: stack.enter_context(_frame(spark, input_tasks)) for input_tasks in inputs
+        }
         _create_views(run.pipeline.query, frames, len(digests))
         results = [
             merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
@@ -88,13 +89,13 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
 
 
 @contextlib.contextmanager
-def _frame(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
+def _frame(spark: SparkSession, input_tasks: InputTasks) -> Iterator[DataFrame]:
     """Yield the frame of what the tasks of an input give: its events or its panes."""
-    given = _given(spark, of_input.context, of_input.tasks)
+    frame = _rows_of_tasks(spark, input_tasks.context, input_tasks.tasks)
     try:
-        yield given
+        yield frame
     finally:
-        given.unpersist()
+        frame.unpersist()
 
 
 def _create_views(query: CompiledQuery, frames: Mapping[str, DataFrame], slices: int) -> None:
@@ -113,7 +114,7 @@ def _optimized_plan(result: DataFrame) -> str:
     return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
-def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
+def _rows_of_tasks(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
     texts = [TASK.dump_json(task, by_alias=True).decode() for task in tasks]
     chunks = [pa.array([text], pa.string()) for text in texts]

@@ -20,7 +20,7 @@ from recapture.query.model import CompiledOutput
 
 Inputs = Mapping[str, DataFrame]
 """What the tasks of each input give, by the view of the input."""
-Merge = Callable[[MergedWindow, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+MergeWindow = Callable[[MergedWindow, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def rows(output: CompiledOutput, inputs: Inputs, slices: int) -> DataFrame:
@@ -40,7 +40,7 @@ def create_groups_view(view: GroupsView, inputs: Inputs, slices: int) -> None:
     )
 
 
-def _merged(groups: MergedGroups, merge: Merge, schema: pa.Schema, inputs: Inputs, slices: int) -> DataFrame:
+def _merged(groups: MergedGroups, merge: MergeWindow, schema: pa.Schema, inputs: Inputs, slices: int) -> DataFrame:
     """Return what `merge` makes of the panes of each window."""
     columns = from_arrow_schema(schema)
     frames = (
@@ -50,7 +50,7 @@ def _merged(groups: MergedGroups, merge: Merge, schema: pa.Schema, inputs: Input
     return reduce(DataFrame.unionAll, frames)
 
 
-def _sorted_panes(given: DataFrame, window: MergedWindow, slices: int) -> DataFrame:
+def _sorted_panes(frame: DataFrame, window: MergedWindow, slices: int) -> DataFrame:
     """Return the panes of a window, sorted by slice and group.
 
     The panes of a slice are divided among several partitions only if Spark has more partitions than there are slices.
@@ -58,7 +58,7 @@ def _sorted_panes(given: DataFrame, window: MergedWindow, slices: int) -> DataFr
     struct = quoted_name(panes.column_name(window.number))
     keys = [quoted_name(key.name) for key in window.aggregation.keys]
     group_hash = f.xxhash64(*keys) if keys else f.lit(0).cast("bigint")
-    rows = given.where(f"{struct} IS NOT NULL").select(f"{struct}.*").withColumn(GROUP_HASH, group_hash)
-    partitions = int(given.sparkSession.conf.get(SHUFFLE_PARTITIONS) or 1)
+    rows = frame.where(f"{struct} IS NOT NULL").select(f"{struct}.*").withColumn(GROUP_HASH, group_hash)
+    partitions = int(frame.sparkSession.conf.get(SHUFFLE_PARTITIONS) or 1)
     bucket = f.pmod(f.col(GROUP_HASH), f.lit(-(-partitions // slices)))
     return rows.repartition("_slice_start", bucket).sortWithinPartitions("_slice_start", GROUP_HASH)
