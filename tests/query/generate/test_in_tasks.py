@@ -203,7 +203,7 @@ FLOAT_SUMS = {
     "windows that overlap": "SELECT k, SUM(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
     "several windows": AGGREGATED["several windows"],
     "a spread": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
-    "a computed key": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(minute, 1)",
+    "a computed key": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(s, 60)",
     "a float key": "SELECT x, AVG(y) AS a INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)",
     "a sliding window": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Sliding(minute, 1)",
     "a session window": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Session(minute, 1, 5)",
