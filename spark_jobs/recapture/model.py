@@ -171,7 +171,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class Shifted:
-    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` a whole number."""
+    """`base` plus `amount` times `unit`: DATEADD(unit, amount, base). `unit` is in ticks, `amount` an integer."""
 
     unit: int
     amount: InputColumn
@@ -240,7 +240,7 @@ def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
 
 
 def dateadd_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:
-    """Return the fields whose whole numbers a TIMESTAMP BY adds with DATEADD."""
+    """Return the fields whose integers a TIMESTAMP BY adds with DATEADD."""
     match time:
         case Shifted():
             return (time.amount, *dateadd_fields(time.base))

@@ -239,6 +239,17 @@ def test_the_definition_s_digest_changes_with_the_limits_of_inflation(file: Path
     assert "max_blob_mib" in complaint(file, f"{CAPTURE}, max_blob_mib: 0")[1]
 
 
+def test_the_body_format_is_a_key_of_inputs_that_hold_bodies_as_they_were_sent(file: Path) -> None:
+    for keys in (CAPTURE, IOT_HUB):
+        usual, named = loaded(file, keys), loaded(file, f"{keys}, body_format: Json")
+        assert run_definition(usual).digest == run_definition(named).digest
+        assert "body_format" not in usual.inputs[0].reading, "the runs of earlier versions go on"
+        assert complaint(file, f"{keys}, body_format: Xml")[1].startswith("input.body_format: should be 'Json'")
+    assert complaint(file, "format: Json, path: a, body_format: Json")[1].startswith(
+        "input.body_format: a key of EventHubsCapture and IotHub, and this input's format is Json: "
+    )
+
+
 def test_readers_have_the_limits_of_the_pipeline_file(file: Path) -> None:
     for keys in (CAPTURE, IOT_HUB, *(f"format: {name}, path: a" for name in ("ServiceBus", "Json", "Csv"))):
         pipeline = loaded(file, f"{keys}, max_blob_mib: 7")

@@ -609,7 +609,7 @@ def test_an_empty_list_of_outputs_is_refused(two: Path) -> None:
 
 def test_a_suite_is_written_at_the_output_or_at_the_top_but_not_both(file: Path) -> None:
     change(file, "output:\n", "output:\n  quality: {suite: own.json}\n")
-    assert complaint(file)[1] == "quality: the output has a suite of its own: remove one of the two quality keys"
+    assert complaint(file)[1] == "quality: the output has its own suite: remove one of the two quality keys"
     file.write_text(file.read_text()[: file.read_text().index("quality:\n  suite")])
     assert suite_path(file) == file.parent / "own.json"
 

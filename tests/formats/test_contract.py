@@ -89,8 +89,10 @@ def read_whole(kind: str) -> list[Row]:
 
 
 def test_every_input_format_and_every_body_format_has_a_sample() -> None:
-    assert {sample.keys.get("format", DEFAULT_FORMAT) for sample in SAMPLES.values()} == set(FORMATS)
-    assert {type(decoder) for decoder in decoders()} <= set(BODIES)
+    formats = {sample.keys.get("format", DEFAULT_FORMAT) for sample in SAMPLES.values()}
+    assert formats == set(FORMATS), "add a sample to SAMPLES in tests/formats/samples.py"
+    types = {type(decoder) for decoder in decoders()}
+    assert types <= set(BODIES), "add a function to BODIES in tests/formats/samples.py"
 
 
 def test_reference_data_has_no_reader_of_its_own() -> None:

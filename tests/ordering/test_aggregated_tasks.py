@@ -73,8 +73,8 @@ def test_each_slice_has_the_panes_of_its_events(archive: Path, query: CompiledIn
     rows = pa.Table.from_batches(batches, panes.schema(query.aggregations)).to_pylist()
     assert rows == [row for of_slice in expected.values() for batch in of_slice.batches() for row in batch.to_pylist()]
     assert len(rows) > len(expected)
-    assert [counters.row(POLICIES) for counters in of_panes.values()] == [
-        counters.row(POLICIES) for counters in of_events.values()
+    assert [counters.metrics(POLICIES) for counters in of_panes.values()] == [
+        counters.metrics(POLICIES) for counters in of_events.values()
     ]
 
 

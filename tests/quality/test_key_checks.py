@@ -3,18 +3,20 @@
 from typing import Any
 
 from recapture.quality.key_checks import VanishedKeys, unreached_result, vanished_result
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.verdicts import TROUBLES
 
 NINE, TEN = "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z"
 
 
-def row(start: str, *unreached: dict[str, Any], count: int | None = None) -> dict[str, Any]:
+def row(start: str, *unreached: dict[str, Any], count: int | None = None) -> PartitionMetrics:
     keys = [dict.fromkeys(TROUBLES, 0) | of_key for of_key in unreached]
-    return {
-        "slice_start": start,
-        "InputEvents": 300,
-        "keys": {"columns": ["deviceId"], "unreached": keys, "unreached_count": len(keys) if count is None else count},
-    }
+    counts = {"columns": ["deviceId"], "unreached": keys, "unreached_count": len(keys) if count is None else count}
+    return without_key(start, 300, counts)
+
+
+def without_key(start: str, events: int, keys: dict[str, Any] | None = None) -> PartitionMetrics:
+    return PartitionMetrics(start, "telemetry", "0", {"InputEvents": events}, keys=keys)
 
 
 def test_a_key_of_which_no_event_was_processed_is_named_with_the_reason() -> None:
@@ -38,7 +40,7 @@ def test_the_keys_with_the_most_events_come_first_and_all_are_counted() -> None:
 
 
 def test_without_a_key_nothing_is_judged() -> None:
-    rows = [{"slice_start": TEN, "InputEvents": 3, "keys": None}, {"slice_start": NINE, "InputEvents": 0}]
+    rows = [without_key(TEN, 3), without_key(NINE, 0)]
     result = unreached_result(rows, None)
     assert (result.success, result.proved) == (True, False)
     assert result.sentence.endswith("(not judged: the query has no key of OVER or GROUP BY that is a column)")

@@ -95,8 +95,8 @@ def planned(folder: Path, case: Case) -> PlannedRun:
 def require_rows(run: PlannedRun, computed: Computed) -> None:
     """Raise AssertionError unless all events counted, and each output has rows, with its columns and types."""
     for of_input in run.pipeline.query.inputs:
-        counted = [row for row in computed.metrics if row["input"] == of_input.alias]
-        assert sum(row[verdict.label] for row in counted for verdict in PROCESSED) == small_world.EVENTS
+        counted = [row for row in computed.metrics if row.input == of_input.alias]
+        assert sum(row.count(verdict.label) for row in counted for verdict in PROCESSED) == small_world.EVENTS
     for output in run.pipeline.outputs:
         query = run.pipeline.compiled(output)
         files = computed.staged_of(output.alias)

@@ -502,14 +502,14 @@ def test_every_read_of_the_input_must_use_the_same_time() -> None:
         ("SELECT k INTO out FROM telemetry UNION SELECT k INTO out FROM telemetry", "the first SELECT of a UNION"),
         (
             "SELECT CAST(k AS bigint) AS k INTO out FROM telemetry; SELECT 'a' AS K INTO OUT FROM telemetry",
-            "bigint and nvarchar(max) do not go together here",
+            "bigint and nvarchar(max) cannot be combined here",
         ),
         (
             "SELECT k INTO out FROM telemetry; SELECT k INTO out FROM telemetry UNION SELECT v FROM telemetry",
             "UNION needs the same columns",
         ),
         ("SELECT i.Nothing INTO out FROM telemetry CROSS APPLY GetArrayElements(a) AS i", "`i` has ArrayIndex and"),
-        ("SELECT k INTO out FROM telemetry CROSS APPLY GetArrayElements(a)", "name what APPLY gives"),
+        ("SELECT k INTO out FROM telemetry CROSS APPLY GetArrayElements(a)", "name the result of APPLY"),
     ],
 )
 def test_an_impossible_script_is_refused(text: str, reason: str) -> None:

@@ -93,7 +93,7 @@ def test_an_aggregate_may_have_the_name_of_a_keyword(spark: SparkSession, name: 
         ),
         (
             "SELECT uda.listed(x, y) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",
-            "uda.listed takes one argument: to give it several values, select them in a step, and name the step",
+            "uda.listed takes one argument: to pass several values, select them in a step and pass the step",
         ),
         (
             "SELECT uda.any(GetArrayElement(x, 0)) AS y INTO out FROM telemetry GROUP BY Tumbling(s, 1)",

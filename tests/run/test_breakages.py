@@ -189,7 +189,7 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
     folder.joinpath(run.id, "manifest.json").write_bytes(manifest)
     whole = read_computed(RunFiles(run.files.container, computed))
     staged = tuple(file for file in whole.staged if file.slice_start in run.slices)
-    metrics = tuple(row for row in whole.metrics if row["slice_start"] in run.slices)
+    metrics = tuple(row for row in whole.metrics if row.slice_start in run.slices)
     write_computed(run.files, Computed(staged, metrics))
     with contextlib.suppress(AuditError):
         audit(run)

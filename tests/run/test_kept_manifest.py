@@ -220,7 +220,7 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     [
         ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
         (RANGE[:2], 2, "give a range with --from and --to"),
-        (("--manifest", "x", *RANGE), 2, "--manifest has a range of its own"),
+        (("--manifest", "x", *RANGE), 2, "--manifest has its own range"),
         ((*RANGE, "--changed", "replan"), 2, "--changed needs --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
         (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),

@@ -19,6 +19,7 @@ from typing import Literal
 from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition
 from recapture.archive.listing import FAR
 from recapture.archive.pauses import Pause, within
+from recapture.time_model.partition_metrics import ArrivedNumbers
 from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND
 
@@ -48,26 +49,6 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivedNumbers:
-    """Sequence numbers of the events of one partition that arrived in one slice."""
-
-    ranges: tuple[tuple[int, int, int, int], ...]
-    """First and last number of each range, and its earliest and latest enqueued time in ticks, or -1."""
-    sequence_partition: int | None = None
-    """Partition that gave the numbers, if several share the blobs."""
-
-    def in_slice(self, slice_: Slice) -> "SliceNumbers":
-        """Return these numbers as those of a slice."""
-        return SliceNumbers(
-            slice_,
-            tuple(
-                Numbers(first, last, None if earliest < 0 else earliest, None if latest < 0 else latest)
-                for first, last, earliest, latest in self.ranges
-            ),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Numbers:
     """Successive sequence numbers that arrived in one slice."""
 
@@ -85,6 +66,17 @@ class SliceNumbers:
 
     slice: Slice
     numbers: tuple[Numbers, ...]
+
+    @classmethod
+    def of(cls, slice_: Slice, arrived: ArrivedNumbers) -> "SliceNumbers":
+        """Return the numbers that arrived in a slice."""
+        return cls(
+            slice_,
+            tuple(
+                Numbers(first, last, None if earliest < 0 else earliest, None if latest < 0 else latest)
+                for first, last, earliest, latest in arrived.ranges
+            ),
+        )
 
 
 @dataclass(frozen=True)

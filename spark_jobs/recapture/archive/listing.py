@@ -116,7 +116,7 @@ class FarBlobs:
     hours: tuple[int, ...]
     """Hours in the names of these blobs, sorted; ticks."""
     furthest: int
-    """LastModified of `example` less the time in its name, in ticks; negative if it was written before."""
+    """LastModified of `example` minus the time in its name, in ticks; negative if it was written before."""
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _require_range_or_manifest(arguments: Arguments) -> None:
     """Raise DefinitionError unless there is a range or a manifest, and not both."""
     has_bounds = arguments.start is not None, arguments.end is not None
     if arguments.manifest is not None and any(has_bounds):
-        raise DefinitionError("--manifest has a range of its own: leave out --from and --to")
+        raise DefinitionError("--manifest has its own range: leave out --from and --to")
     if arguments.manifest is None and not all(has_bounds):
         raise DefinitionError("give a range with --from and --to, or a manifest with --manifest")
     if arguments.manifest is None and arguments.changed != "fail":

@@ -286,7 +286,7 @@ def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None
         reason = "there are several outputs: write quality under each output that has a suite"
         raise document.error(("quality",), reason)
     if pipeline.quality is not None and pipeline.outputs[0].quality is not None:
-        raise document.error(("quality",), "the output has a suite of its own: remove one of the two quality keys")
+        raise document.error(("quality",), "the output has its own suite: remove one of the two quality keys")
 
 
 def require_suites_of_parameters(pipeline: Pipeline, document: Document) -> None:
@@ -341,7 +341,7 @@ def require_events(pipeline: Pipeline, document: Document) -> None:
 
 
 def require_distinct_aliases(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if two inputs, or two outputs, have one alias, in any letter case."""
+    """Raise DefinitionError if two inputs, or two outputs, have the same alias, ignoring case."""
     for key, named in (("input", pipeline.all_inputs), ("output", pipeline.outputs)):
         aliases: dict[str, str] = {}
         for index, section in enumerate(named):
@@ -360,7 +360,7 @@ def require_distinct_tables(pipeline: Pipeline, document: Document) -> None:
 
 
 def require_distinct_functions(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if two functions have one name, in any letter case."""
+    """Raise DefinitionError if two functions have the same name, ignoring case."""
     names: dict[str, str] = {}
     for name in pipeline.functions:
         other = names.setdefault(name.lower(), name)

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +17,7 @@ from recapture.storage import in_parallel
 from recapture.table.files import parquet
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 
@@ -33,12 +33,12 @@ def write(files: RunFiles, task: Task, counters: Mapping[Slice, Counters]) -> No
     files.container.write(_name(files, task), parquet(pa.concat_tables(rows)))
 
 
-def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[Mapping[str, Any]]) -> None:
+def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[PartitionMetrics]) -> None:
     """Write the profile of a run from the profiles of its tasks. The run's metrics decide which samples it keeps.
 
     The bytes do not depend on how the slices were divided among the tasks.
     """
-    kept = {(row["input"], row["partition"], row["slice_start"]) for row in _worst(metrics)}
+    kept = {(row.input, row.partition, row.slice_start) for row in _worst(metrics)}
 
     def read(task: Task) -> pa.Table:
         content = files.container.read_current(_name(files, task))
@@ -71,9 +71,9 @@ def _name(files: RunFiles, task: Task) -> str:
     return files.profile_name(task.input, task.partition, task.slices[0].slice)
 
 
-def _worst(metrics: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _worst(metrics: Iterable[PartitionMetrics]) -> list[PartitionMetrics]:
     """Return the rows of the slices and partitions whose samples are kept."""
     not_on_time = [verdict for verdict in VERDICTS if verdict != Verdict.ON_TIME.label]
-    arrived = [row for row in metrics if row["InputEvents"]]
-    arrived.sort(key=lambda row: -sum(row[verdict] for verdict in not_on_time))
+    arrived = [row for row in metrics if row.count("InputEvents")]
+    arrived.sort(key=lambda row: -sum(row.count(verdict) for verdict in not_on_time))
     return arrived[:MAX_SAMPLES]

@@ -102,7 +102,7 @@ def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies
             files.quarantine_name(counters.input, counters.partition, slice_),
             parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
         )
-    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.row(policies))
+    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.metrics(policies))
 
 
 def write_slices(

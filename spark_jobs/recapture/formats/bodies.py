@@ -43,7 +43,7 @@ class BodyDecoder(Protocol):
     A bad body never fails the others, and never raises: it is malformed, with a reason of a few words in one line. Its
     event is counted and quarantined with the verdict `malformed`. A bad body is one that is not written in the format,
     or that has a value which its column cannot hold (docs/time-model.md, section 6). A name finds its field in any
-    letter case. A body that is NULL has the reason "no body".
+    case. A body that is NULL has the reason "no body".
     """
 
     @property

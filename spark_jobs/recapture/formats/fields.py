@@ -53,7 +53,7 @@ _IN_STRINGS = {
 
 @dataclass
 class Field:
-    """A field of some bodies, in any letter case."""
+    """A field of some bodies, ignoring case."""
 
     name: str
     """Name as most bodies spell it."""
@@ -87,7 +87,7 @@ def count_keys(bodies: pa.Array) -> pa.Array:
 
 
 def most_frequent(counts: pa.Table, number: int) -> tuple[pa.Table, str | None]:
-    """Return the rows of `count_values` for the most frequent names in any letter case, and a name that is left out.
+    """Return the rows of `count_values` for the most frequent names in any case, and a name that is left out.
 
     Of names that are equally frequent, the first remain. The second value is None if no name is left out.
     """
@@ -113,7 +113,7 @@ def count_objects(bodies: pa.Array) -> int:
 
 
 def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
-    """Return the value at a path of each body, as a body of its own; NULL where there is none.
+    """Return the value at a path of each body, as its own body; NULL where there is none.
 
     An exact name wins, or else the first in other letters: {"Site": {"x": 1}}, ["site"] => {"x": 1}
     """
@@ -126,7 +126,7 @@ def count_values(bodies: pa.Array, only_strings: bool) -> pa.Table:
     """Return how often each name has values of each type in bodies, in order of first appearance.
 
     With `only_strings`, a string has the type that it can be read as. The columns are `name`, `kind` (an AsaType, or
-    NULL for null), `events` and `spelt`. Of the fields of a body whose names differ only in letter case, `events`
+    NULL for null), `events` and `spelt`. Of the fields of a body whose names differ only in case, `events`
     counts the first, and `spelt` counts all.
     """
     values = select({"body": bodies}, _READING.format(json=_JSON))

@@ -53,7 +53,7 @@ class JsonReader:
 
 
 def _of_array(name: str, file: IO[bytes]) -> pa.Array:
-    """Return the elements of a text that is one JSON array, or its lines if the first of them is an array of its own.
+    """Return the elements of a text that is one JSON array, or its lines if the first line is itself an array.
 
     Raise DamagedBlobError for other texts that begin with an array.
     """

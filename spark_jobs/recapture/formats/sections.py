@@ -1,8 +1,9 @@
 """The `input` section of a pipeline file, in any format.
 
-To add a format, write one module next to this one and add its section to the union `Input`. The module defines three
-things: the section (a subclass of `BlobInput`, or of `PathInput` for blobs under a path of folders), the names of the
-blobs (a `BlobNames`, unless `InputPath` serves), and their reader (a `Reader`, from bytes to `Events`). For example,
+To add an input format, write one module next to this one and add its section to the union `Input`. The module defines
+three things: the section (a subclass of `BlobInput`, or of `PathInput` for blobs under a path of folders), the names of
+the blobs (a `BlobNames`, unless `InputPath` serves), and their reader (a `Reader`, from bytes to `Events`). How bodies
+are written is another matter: the reader names their decoder (`body_formats.py`). For example,
 `json_lines.py`:
 
     class JsonInput(BodiesInput):

@@ -53,7 +53,7 @@ DEFAULT = BatchLimits()
 
 
 class Engine:
-    """One function, compiled in a V8 context of its own."""
+    """One function, compiled in its own V8 context."""
 
     def __init__(self, function: JavaScriptFunction, limits: BatchLimits = DEFAULT) -> None:
         """Compile the function. Raise DefinitionError if its script has an error, or is not a function of its kind."""

@@ -1,18 +1,18 @@
 """The sequence numbers of the events that arrived in a slice, as ranges (see `recapture.archive.holes`)."""
 
 from collections import defaultdict
-from typing import Any
 
 import numpy as np
 
 from recapture.formats.events import UNKNOWN
 from recapture.ordering.sequence import Int64s
+from recapture.time_model.partition_metrics import ArrivedNumbers
 
 MAX_RANGES = 1_000
 """Number of ranges that are kept of one partition and slice; what is between the last ones counts as arrived."""
 
 
-class ArrivedNumbers:
+class NumberCollector:
     """Collects the numbers of one partition and slice, those of each sequence partition by themselves."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class ArrivedNumbers:
         """Rows of (first number, last number, earliest and latest enqueued time), in any order."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ArrivedNumbers) and self.rows() == other.rows()
+        return isinstance(other, NumberCollector) and self.values() == other.values()
 
     def add(self, sequence_partition: int | None, number: Int64s, enqueued: Int64s) -> None:
         """Add events in arrival order; `enqueued` is in ticks, or UNKNOWN."""
@@ -36,12 +36,12 @@ class ArrivedNumbers:
         if sum(map(len, ranges)) > 2 * MAX_RANGES:
             self._ranges[sequence_partition] = [_bounded(_merged(ranges))]
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the ranges in JSON types: a list for each sequence partition, in the order of the enqueued times."""
-        return [
-            {"sequence_partition": partition, "ranges": _bounded(_merged(ranges)).tolist()}
+    def values(self) -> tuple[ArrivedNumbers, ...]:
+        """Return the numbers of each sequence partition, in the order of the enqueued times."""
+        return tuple(
+            ArrivedNumbers(tuple(map(tuple, _bounded(_merged(ranges)).tolist())), partition)
             for partition, ranges in sorted(self._ranges.items(), key=lambda item: -1 if item[0] is None else item[0])
-        ]
+        )
 
 
 def _merged(ranges: list[Int64s]) -> Int64s:

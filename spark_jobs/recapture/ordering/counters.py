@@ -5,7 +5,6 @@ A metric is declared in `recapture.time_model.metrics`, and counted by one of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from recapture.archive.pinning import PlannedSlice, blobs_that_may_hold
 from recapture.formats.events import UNNUMBERED
 from recapture.ordering import quarantine
-from recapture.ordering.arrived_numbers import ArrivedNumbers
+from recapture.ordering.arrived_numbers import NumberCollector
 from recapture.ordering.chunks import Chunk
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import Profile
@@ -23,6 +22,7 @@ from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
 from recapture.time_model import ticks
 from recapture.time_model.metrics import MAX_GAPS, WATERMARK, WATERMARK_DELAY, Counts
+from recapture.time_model.partition_metrics import EventAhead, NumberGaps, PartitionMetrics
 from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.verdicts import Verdict
 
@@ -32,7 +32,7 @@ class FurthestAhead:
     """The processed event whose System.Timestamp is furthest ahead of its arrival: it pushed the watermark."""
 
     ticks: int
-    """System.Timestamp less arrival, in ticks."""
+    """System.Timestamp minus arrival, in ticks."""
     number: int
     """Sequence number of the event; if it has none, its index in its blob, from 0."""
     blob: str
@@ -53,10 +53,10 @@ class FurthestAhead:
         name = max(chunk.blobs[index].blob.name for index in blobs)
         return cls(int(lead.max()), number, name, chunk.numbered)
 
-    def row(self) -> dict[str, Any]:
-        """Return the event as the run's metrics show it."""
-        number = "sequence_number" if self.numbered else "place"
-        return {"seconds": self.ticks / ticks.TICKS_PER_SECOND, number: self.number, "blob": self.blob}
+    def event(self) -> EventAhead:
+        """Return the event as the metrics have it."""
+        number, place = (self.number, None) if self.numbered else (None, self.number)
+        return EventAhead(self.ticks / ticks.TICKS_PER_SECOND, self.blob, number, place)
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Counters(Counts):
     """Names of the blobs that are Avro files with a header and no block."""
     open_gaps: list[Gaps] = field(default_factory=list)
     """Sequence numbers that the arrivals of the slice skipped, and that did not arrive later in what is read for it."""
-    arrived_numbers: ArrivedNumbers = field(default_factory=ArrivedNumbers)
+    arrived_numbers: NumberCollector = field(default_factory=NumberCollector)
     """Sequence numbers of the events that arrived, without duplicates."""
     furthest_ahead: FurthestAhead | None = None
     """Event that is furthest ahead of its arrival; None if no event was processed."""
@@ -185,23 +185,25 @@ class Counters(Counts):
                 quarantine.event_rows(self.input, self.partition, chunk, rejected, judged.verdict, reasons)
             )
 
-    def row(self, policies: Policies | None) -> dict[str, Any]:
-        """Return the metrics as a JSON object: those of COMBINED, `whole`, and details that are not audited."""
+    def metrics(self, policies: Policies | None) -> PartitionMetrics:
+        """Return the metrics. Whether the partition is complete is not known here."""
         watermark = self._watermark(policies)
-        return {
-            "slice_start": ticks.to_text(self.planned_slice.slice.start),
-            "input": self.input,
-            "partition": self.partition,
-            **self.by_metric(),
-            WATERMARK_DELAY: self._watermark_delay(watermark),
-            WATERMARK: None if watermark is None else (watermark - ticks.UNIX_EPOCH) / ticks.TICKS_PER_SECOND,
-            "whole": self.whole,
-            "furthest_ahead": None if self.furthest_ahead is None else self.furthest_ahead.row(),
-            "gaps": self._gaps(),
-            "numbers": self.arrived_numbers.rows(),
-            "keys": self.keys.row(),
-            "without_block": self.without_block,
-        }
+        return PartitionMetrics(
+            ticks.to_text(self.planned_slice.slice.start),
+            self.input,
+            self.partition,
+            {
+                **self.by_metric(),
+                WATERMARK_DELAY: self._watermark_delay(watermark),
+                WATERMARK: None if watermark is None else (watermark - ticks.UNIX_EPOCH) / ticks.TICKS_PER_SECOND,
+            },
+            whole=self.whole,
+            furthest_ahead=None if self.furthest_ahead is None else self.furthest_ahead.event(),
+            gaps=self._gaps(),
+            numbers=self.arrived_numbers.values(),
+            keys=self.keys.row(),
+            without_block=tuple(self.without_block),
+        )
 
     def _watermark(self, policies: Policies | None) -> int | None:
         """Return the final watermark in ticks."""
@@ -214,10 +216,10 @@ class Counters(Counts):
             return None
         return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
-    def _gaps(self) -> dict[str, Any]:
+    def _gaps(self) -> NumberGaps:
         """Return how many sequence numbers are missing, and the first ranges of them."""
-        ranges = [list(bounds) for gaps in self.open_gaps for bounds in ranges_of(gaps)]
-        return {"missing": sum(last - first + 1 for first, last in ranges), "ranges": ranges[:MAX_GAPS]}
+        ranges = [bounds for gaps in self.open_gaps for bounds in ranges_of(gaps)]
+        return NumberGaps(sum(last - first + 1 for first, last in ranges), tuple(ranges[:MAX_GAPS]))
 
 
 def _newest(before: int | None, times: NDArray[np.int64]) -> int:

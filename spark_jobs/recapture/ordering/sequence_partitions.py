@@ -59,7 +59,7 @@ class PartitionedNumbers:
         arrival: Int64s,
         enqueued: Int64s,
     ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
-        """Return what `SequenceNumbers.observe` does, for each sequence partition by itself.
+        """Return what `SequenceNumbers.observe` does, for each sequence partition separately.
 
         An event without a number is not a duplicate.
         """

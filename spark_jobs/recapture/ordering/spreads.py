@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from recapture.process.startup import UNUSED_BY_NUMBA, hidden
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
-"""Type of a spread; n is a whole number, 0 if there are no values."""
+"""Type of a spread; n is an integer, 0 if there are no values."""
 Merge: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.StructArray]
 """Merges spreads, given the lists of the rows that each group has, in order."""
 

@@ -26,7 +26,7 @@ def named_slices(starts: Sequence[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return "did you mean NAME?" with the known name that is most similar in any letter case; None if none is."""
+    """Return "did you mean NAME?" with the known name that is most similar in any case; None if none is."""
     by_lower_case = {other.lower(): other for other in known}
     close = get_close_matches(name.lower(), by_lower_case, 1)
     return f"did you mean {by_lower_case[close[0]]}?" if close else None

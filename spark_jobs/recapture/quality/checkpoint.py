@@ -12,7 +12,7 @@ from recapture.errors import DefinitionError
 from recapture.quality import evaluation, sentences
 from recapture.quality.audit import Audit, JsonResult, Result, Validation, Verdict
 from recapture.quality.loading import load_great_expectations
-from recapture.quality.metrics import COLUMNS, UNAUDITED, derive
+from recapture.quality.metrics import COLUMNS, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
 from recapture.quality.sound import sound_results
@@ -165,9 +165,7 @@ def _judges_no_rows(expectation: Expectation) -> bool:
 def _frame(metrics: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS)).drop(
-        columns=list(UNAUDITED), errors="ignore"
-    )
+    return pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS))
 
 
 def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 The result is the one that Great Expectations returns for one frame with all rows. There are five ways to get it:
 
-* An expectation that judges each row by itself is evaluated on one frame after the other, and the counts are added.
+* An expectation that judges each row separately is evaluated on one frame after the other, and the counts are added.
 * An expectation that rows are unique is evaluated in the same way, on frames that keep equal keys together.
 * An expectation on the names or the types of the columns is evaluated on a frame without rows.
 * An expectation with a history is evaluated on the rows of earlier slices and all rows, with the columns that it needs.

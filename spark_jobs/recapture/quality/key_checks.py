@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recapture.process.wording import counted, named_slices
 from recapture.quality.audit import Result
 from recapture.quality.suites import Check, Severity, built_in
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.verdicts import TROUBLES
 
 _TITLES: Mapping[Check, str] = {
@@ -38,7 +38,7 @@ class VanishedKeys:
     """Number of these keys."""
 
 
-def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | None) -> Result:
+def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None) -> Result:
     """Return whether an event of every key was processed, from the metrics of a run.
 
     `severity` is what the user sets; by default it is a warning.
@@ -48,13 +48,13 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
     columns, count, judged, starts = "", 0, False, set()
     arrived = 0
     for row in rows:
-        arrived += row["InputEvents"]
-        keys = row.get("keys")
+        arrived += row.count("InputEvents")
+        keys = row.keys
         judged |= keys is not None
         if keys is None or not keys["unreached"]:
             continue
         columns, count = ", ".join(keys["columns"]), count + keys["unreached_count"]
-        starts.add(row["slice_start"])
+        starts.add(row.slice_start)
         for unreached in keys["unreached"]:
             counts = of_keys.setdefault(unreached["key"], Counter())
             counts.update({name: unreached[name] for name in ("events", *TROUBLES)})
@@ -64,8 +64,8 @@ def unreached_result(rows: Iterable[Mapping[str, Any]], severity: Severity | Non
         return _result("slices", check, severity, True, [], said, proved=judged)
     largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
     named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])
-    keys = counted(max(count, len(of_keys)), "key")
-    more = f"; in all {keys}, counted in each slice and partition" if len(of_keys) > _SHOWN else ""
+    in_all = counted(max(count, len(of_keys)), "key")
+    more = f"; in all {in_all}, counted in each slice and partition" if len(of_keys) > _SHOWN else ""
     remedy = _REMEDIES[_main_trouble(largest[0][1])]
     said = f"no event of these keys ({columns}) reached the query: {named}{more}; {remedy}"
     return _result("slices", check, severity, False, sorted(starts)[:3], said)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,7 +12,8 @@ import pyarrow as pa
 from recapture.errors import RunError
 from recapture.pages.page import duration, number
 from recapture.time_model import ticks
-from recapture.time_model.metrics import COMBINED, MAX_GAPS, VERDICTS, WATERMARK, WATERMARK_DELAY
+from recapture.time_model.metrics import COMBINED, COUNTS, MAX_GAPS, VERDICTS, WATERMARK, WATERMARK_DELAY
+from recapture.time_model.partition_metrics import EventAhead, PartitionMetrics, Value, known_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,13 +24,6 @@ OUTPUT_METRICS = ("OutputEvents", "UnanchoredSessions")
 """Metrics of one output in one slice: its rows, and the rows that are sessions cut by the rule for sparse streams."""
 COLUMNS = ("slice_start", "input", "partition", *PARTITION_METRICS, "complete", "whole")
 """Columns of the run's metrics that expectations can judge. There is one row per slice and partition."""
-UNAUDITED = ("furthest_ahead", "gaps", "numbers", "keys", "without_block")
-"""Fields of the same rows that no expectation judges.
-
-`numbers` has the ranges of sequence numbers that arrived (see `recapture.archive.holes`), and `keys` what became of the
-events of the keys with the most trouble (see `recapture.ordering.key_counts`). `without_block` lists the blobs that are
-Avro files with a header and no block.
-"""
 DERIVED_COLUMNS = ("unaccounted_events", "late_share")
 """Columns that the audit adds, see `derive`."""
 ADJUSTED = ("early_adjusted", "late_adjusted", "out_of_order_adjusted")
@@ -69,7 +65,90 @@ def share_of_events(metrics: pd.DataFrame, counts: Sequence[str]) -> pd.Series:
     return metrics[list(counts)].sum(axis=1, skipna=False) / arrived.where(arrived > 0)
 
 
-def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def columns(metrics: PartitionMetrics) -> dict[str, Any]:
+    """Return the COLUMNS of the metrics of a slice and partition."""
+    return {
+        "slice_start": metrics.slice_start,
+        "input": metrics.input,
+        "partition": metrics.partition,
+        **metrics.values,
+        "complete": metrics.complete,
+        "whole": metrics.whole,
+    }
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A range of sequence numbers that never arrived."""
+
+    input: str
+    """Alias of the input."""
+    partition: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The metrics of several partitions as one."""
+
+    complete: bool
+    """Whether all of them are complete."""
+    whole: bool
+    """Whether all of them are whole."""
+    values: Mapping[str, Value]
+    furthest_ahead: EventAhead | None
+    missing: int
+    """Number of sequence numbers that never arrived."""
+    gaps: tuple[Gap, ...]
+    """Their first ranges; at most MAX_GAPS."""
+
+    def count(self, name: str) -> int:
+        """Return a count. Raise RunError if it is not known."""
+        return known_count(self.values, name)
+
+    def counts(self) -> dict[str, int]:
+        """Return all counts by name. Raise RunError if one is not known."""
+        return {name: self.count(name) for name in COUNTS}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the totals in JSON types."""
+        return {
+            "complete": self.complete,
+            "whole": self.whole,
+            **self.values,
+            "furthest_ahead": self.furthest_ahead and self.furthest_ahead.to_dict(),
+            "gaps": {"missing": self.missing, "ranges": [asdict(gap) for gap in self.gaps]},
+        }
+
+
+@dataclass(frozen=True)
+class InputTotals:
+    """The metrics of an input in one slice."""
+
+    alias: str
+    totals: Totals
+    partitions: Mapping[str, Mapping[str, Value]]
+    """Values of the metrics of each partition."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the metrics in JSON types."""
+        return {"alias": self.alias, **self.totals.to_dict(), "partitions": self.partitions}
+
+
+@dataclass(frozen=True)
+class SliceTotals:
+    """The metrics of one slice over all inputs."""
+
+    totals: Totals
+    inputs: tuple[InputTotals, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the metrics in JSON types."""
+        return {**self.totals.to_dict(), "inputs": [of_input.to_dict() for of_input in self.inputs]}
+
+
+def combine(rows: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
     """Return the metrics of several slices or partitions as one: the sums of the counts, and the longest delay.
 
     A count that a row lacks, because an earlier version did not have the metric, is None.
@@ -78,63 +157,48 @@ def combine(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: combined([row.get(name) for row in rows]) for name, combined in COMBINED.items()}
 
 
-def by_slice(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of each slice over all inputs, by slice_start.
-
-    They include `complete`, `whole`, `furthest_ahead`, `gaps` and, under `inputs`, the same of each input with its
-    `alias` and, under `partitions`, the metrics of each partition.
-    """
+def by_slice(rows: Iterable[PartitionMetrics]) -> dict[str, SliceTotals]:
+    """Return the metrics of each slice over all inputs, by slice_start."""
     return {
-        start: _combined(of_slice) | {"inputs": _by_input(of_slice)}
-        for start, of_slice in _grouped(rows, "slice_start")
+        start: SliceTotals(_totals(of_slice), tuple(_by_input(of_slice)))
+        for start, of_slice in _grouped(rows, lambda row: row.slice_start)
     }
 
 
-def _by_input(of_slice: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "alias": alias,
-            **_combined(of_input),
-            "partitions": {row["partition"]: {name: row.get(name) for name in PARTITION_METRICS} for row in of_input},
-        }
-        for alias, of_input in _grouped(of_slice, "input")
-    ]
+def _by_input(of_slice: Iterable[PartitionMetrics]) -> Iterator[InputTotals]:
+    for alias, of_input in _grouped(of_slice, lambda row: row.input):
+        yield InputTotals(alias, _totals(of_input), {row.partition: row.values for row in of_input})
 
 
-def _combined(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "complete": all(row["complete"] for row in rows),
-        "whole": all(row["whole"] for row in rows),
-        **combine(rows),
-        "furthest_ahead": max(
-            (row["furthest_ahead"] for row in rows if row["furthest_ahead"]),
-            key=lambda ahead: ahead["seconds"],
+def _totals(rows: list[PartitionMetrics]) -> Totals:
+    gaps = (Gap(row.input, row.partition, first, last) for row in rows for first, last in row.gaps.ranges)
+    return Totals(
+        complete=all(row.complete for row in rows),
+        whole=all(row.whole for row in rows),
+        values=combine(row.values for row in rows),
+        furthest_ahead=max(
+            (row.furthest_ahead for row in rows if row.furthest_ahead),
+            key=lambda ahead: ahead.seconds,
             default=None,
         ),
-        "gaps": _gaps(rows),
-    }
+        missing=sum(row.gaps.missing for row in rows),
+        gaps=tuple(itertools.islice(gaps, MAX_GAPS)),
+    )
 
 
-def _gaps(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the number of missing sequence numbers over all partitions, and the first ranges of them."""
-    ranges = [
-        {"input": row["input"], "partition": row["partition"], "first": first, "last": last}
-        for row in rows
-        for first, last in row["gaps"]["ranges"]
-    ]
-    return {"missing": sum(row["gaps"]["missing"] for row in rows), "ranges": ranges[:MAX_GAPS]}
-
-
-def by_partition(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def by_partition(rows: Iterable[PartitionMetrics]) -> dict[str, dict[str, Any]]:
     """Return the metrics of each partition of an input over all slices."""
-    return {partition: combine(of_partition) for partition, of_partition in _grouped(rows, "partition")}
+    partitions = _grouped(rows, lambda row: row.partition)
+    return {partition: combine(row.values for row in of_partition) for partition, of_partition in partitions}
 
 
-def _grouped(rows: Iterable[Mapping[str, Any]], name: str) -> Iterable[tuple[str, list[Mapping[str, Any]]]]:
-    """Return the values of a field, in order of their first appearance, each with its rows."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+def _grouped(
+    rows: Iterable[PartitionMetrics], key: Callable[[PartitionMetrics], str]
+) -> Iterable[tuple[str, list[PartitionMetrics]]]:
+    """Return the values of a key, in order of their first appearance, each with its rows."""
+    groups: dict[str, list[PartitionMetrics]] = {}
     for row in rows:
-        groups.setdefault(row[name], []).append(row)
+        groups.setdefault(key(row), []).append(row)
     return groups.items()
 
 
@@ -145,20 +209,34 @@ def value_text(name: str, value: float | None) -> str:
     return duration(value) if name == WATERMARK_DELAY else number(value)
 
 
-def table_rows(of_slice: Mapping[str, Any]) -> pa.Table:
+def table_rows(of_slice: SliceTotals, outputs: Mapping[str, int]) -> pa.Table:
     """Return the rows of the metrics table for one slice of one output, without slice_start.
 
-    `of_slice` is as `by_slice` returns it, with the metrics of the output added. Those have no partition.
+    `outputs` are the OUTPUT_METRICS of the slice, which have no partition.
     """
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
-        for of_input in of_slice["inputs"]:
-            for partition, of_partition in of_input["partitions"].items():
+        for of_input in of_slice.inputs:
+            for partition, values in of_input.partitions.items():
                 for name in PARTITION_METRICS:
-                    yield name, of_input["alias"], partition, of_partition[name]
+                    yield name, of_input.alias, partition, values[name]
         for name in OUTPUT_METRICS:
-            yield name, None, None, of_slice[name]
+            yield name, None, None, outputs[name]
 
     metric, alias, partition, value = zip(*rows(), strict=True)
     values = [None if number is None else float(number) for number in value]
     return pa.table([metric, alias, partition, values], schema=TABLE_SCHEMA)
+
+
+def from_table_rows(slice_start: str, table: pa.Table) -> list[PartitionMetrics]:
+    """Return the metrics of each partition of a slice from rows of the metrics table.
+
+    A metric that the rows lack is None. Metrics of outputs are left out.
+    """
+    partitions: dict[tuple[str, str], dict[str, Value]] = {}
+    for row in table.to_pylist():
+        name, value = row["metric"], row["value"]
+        if name not in OUTPUT_METRICS:
+            values = partitions.setdefault((row["input"], row["partition"]), dict.fromkeys(PARTITION_METRICS))
+            values[name] = int(value) if name in COUNTS and value is not None else value
+    return [PartitionMetrics(slice_start, *place, values) for place, values in partitions.items()]

@@ -400,7 +400,7 @@ def _check_union(source: Source, parts: list[CompiledSelect], selects: list[exp.
 def _united(
     source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-    """Unify the columns of SELECTs by name, in any letter case; a column that one lacks is NULL there.
+    """Unify the columns of SELECTs by name, ignoring case; a column that one lacks is NULL there.
 
     SELECT 1 AS x …, SELECT 2.5 AS x, k … => x as float in both, k as NULL in the first
     """

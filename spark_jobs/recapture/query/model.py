@@ -140,7 +140,7 @@ class CompiledQuery:
     """Windows, and sides of JOINs, over the events and over steps."""
     outputs: tuple[CompiledOutput, ...]
     canonical: str
-    """Query in one spelling, whatever its white space and the letter case of its keywords."""
+    """Query in one spelling, whatever its white space and the case of its keywords."""
     groups: tuple[GroupsView, ...] = ()
     """Views of groups that the SQL of the outputs reads."""
     references: tuple[CompiledReference, ...] = ()

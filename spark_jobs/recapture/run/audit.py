@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -28,6 +27,7 @@ from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 from recapture.table.publications import Publications
 from recapture.time_model import ticks
+from recapture.time_model.partition_metrics import PartitionMetrics
 
 _LOG = logging.getLogger(__name__)
 
@@ -52,15 +52,15 @@ def audit(
     slices = [
         slice_checks.SliceCounts(
             start,
-            [slice_checks.InputCounts(of_input["alias"], of_input) for of_input in counts["inputs"]],
+            [slice_checks.InputCounts(of_input.alias, of_input.totals.counts()) for of_input in of_slice.inputs],
             row_counts[start],
         )
-        for start, counts in metrics.by_slice(rows).items()
+        for start, of_slice in metrics.by_slice(rows).items()
     ]
 
     def example(start: str, alias: str) -> slice_checks.Example | None:
         partitions = [
-            row["partition"] for row in rows if row["slice_start"] == start and row["input"] == alias and _unusable(row)
+            row.partition for row in rows if row.slice_start == start and row.input == alias and _unusable(row)
         ]
         first = run.files.first_unusable(alias, partitions[0], run.slices[start].slice) if partitions else None
         return slice_checks.Example(**first) if first else None
@@ -76,7 +76,7 @@ def audit(
             accepted=accept_loss,
             can_be_judged=_shows_holes(pipeline, rows),
             name_input=name_input,
-            in_gaps=sum((row.get("gaps") or {"missing": 0})["missing"] for row in rows),
+            in_gaps=sum(row.gaps.missing for row in rows),
         ),
         archive_checks.losses_result(
             losses_of(run, rows, publications),
@@ -101,7 +101,7 @@ def audit(
             for output in outputs
         }
         result = checkpoint.audit(
-            rows,
+            list(map(metrics.columns, rows)),
             aggregates,
             loaded,
             run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
@@ -156,9 +156,9 @@ def _vanished_result(
 def _shows_holes(pipeline: Pipeline, rows: Rows) -> bool:
     """Return whether every input shows its holes: a blob has to exist for each interval, or events are numbered."""
     definitions = run_definition(pipeline).inputs
-    numbered = {row["input"] for row in rows if row["numbers"]}
+    numbered = {row.input for row in rows if row.numbers}
     return all(definition.has_blob_in_each_interval or definition.alias in numbered for definition in definitions)
 
 
-def _unusable(row: Mapping[str, Any]) -> int:
-    return sum(row[verdict] for verdict in metrics.UNUSABLE)
+def _unusable(row: PartitionMetrics) -> int:
+    return sum(map(row.count, metrics.UNUSABLE))

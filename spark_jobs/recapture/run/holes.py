@@ -2,12 +2,11 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recapture.archive.definitions import InputDefinition
-from recapture.archive.holes import ArrivedNumbers, Hole, Kind, Partition, SliceNumbers, find_holes
+from recapture.archive.holes import Hole, Kind, Partition, SliceNumbers, find_holes
 from recapture.archive.listing import FAR
 from recapture.archive.manifest import Manifest
 from recapture.archive.pauses import Pause, missing_blobs, pauses
@@ -18,6 +17,7 @@ from recapture.formats.sequence_partition import ROUND
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
+from recapture.time_model.partition_metrics import ArrivedNumbers, PartitionMetrics
 from recapture.time_model.slices import Slice
 
 _READ_TOGETHER = 8
@@ -27,30 +27,26 @@ _MAX_NEIGHBOURS = 7 * 24
 
 _MOST_SEVERE_FIRST = ("critical", "warning", "info")
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[PartitionMetrics]
 """The metrics of a run: a row for each slice and partition of an input."""
 
 
 def inputs_read(pipeline: Pipeline, rows: Rows) -> dict[str, dict[str, InputRead]]:
     """Return what each slice read of each input, by slice_start and alias."""
-    by_slice: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    by_slice: dict[str, dict[str, list[PartitionMetrics]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        by_slice[row["slice_start"]][row["input"]].append(row)
+        by_slice[row.slice_start][row.input].append(row)
     return {
         start: {
             alias: InputRead(
                 pipeline.section(alias).source,
-                {row["partition"]: row["InputEvents"] - row["DuplicateEvents"] for row in of_input},
-                {row["partition"]: tuple(map(_arrived, row.get("numbers", ()))) for row in of_input},
+                {row.partition: row.count("InputEvents") - row.count("DuplicateEvents") for row in of_input},
+                {row.partition: row.numbers for row in of_input},
             )
             for alias, of_input in inputs.items()
         }
         for start, inputs in by_slice.items()
     }
-
-
-def _arrived(row: Mapping[str, Any]) -> ArrivedNumbers:
-    return ArrivedNumbers(tuple(map(tuple, row["ranges"])), row["sequence_partition"])
 
 
 def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Hole]:
@@ -92,8 +88,8 @@ def _blobs_by_place(rows: Rows, alias: str) -> Counter[tuple[str, str]]:
     """Return the number of blobs that arrived, by slice_start and partition."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        if row["input"] == alias:
-            counts[row["slice_start"], row["partition"]] += row["InputEventsSourcesTotal"]
+        if row.input == alias:
+            counts[row.slice_start, row.partition] += row.count("InputEventsSourcesTotal")
     return counts
 
 
@@ -126,7 +122,7 @@ def _partitions(
     planned = run.manifest.input(definition.alias)
     source = run.pipeline.section(definition.alias).source
     with_blobs = {
-        row["slice_start"] for row in rows if row["input"] == definition.alias and row["InputEventsSourcesTotal"]
+        row.slice_start for row in rows if row.input == definition.alias and row.count("InputEventsSourcesTotal")
     }
     silent = [
         planned_slice.slice
@@ -136,14 +132,13 @@ def _partitions(
         and not any(missing_blobs(definition, pause, planned_slice.slice) for pause in planned.pauses)
     ]
     for name in planned.partitions:
-        of_partition = [row for row in rows if (row["input"], row["partition"]) == (definition.alias, name)]
-        arrived = [(slices[row["slice_start"]], tuple(map(_arrived, row.get("numbers", ())))) for row in of_partition]
+        of_partition = [row for row in rows if (row.input, row.partition) == (definition.alias, name)]
+        arrived = [(slices[row.slice_start], row.numbers) for row in of_partition]
         place = _Place(definition, source, name)
         near = [numbers for numbers in neighbours.nearest(place) if numbers]
         givers = {
             numbers.sequence_partition for of_slice in (*(of for _, of in arrived), *near) for numbers in of_slice
         }
-        gaps = [row.get("gaps") or {"missing": 0, "ranges": []} for row in of_partition]
         for giver in sorted(givers, key=str) or [None]:
             yield Partition(
                 name,
@@ -153,18 +148,16 @@ def _partitions(
                 pauses=[pause for pause in planned.pauses if pause.partition == name],
                 silent=silent,
                 quiet=[
-                    slices[row["slice_start"]]
+                    slices[row.slice_start]
                     for row in of_partition
-                    if row["slice_start"] in with_blobs
+                    if row.slice_start in with_blobs
                     and not definition.has_blob_in_each_interval
-                    and not row["InputEventsSourcesTotal"]
-                    and not row["InputEvents"]
+                    and not row.count("InputEventsSourcesTotal")
+                    and not row.count("InputEvents")
                 ],
-                gaps={(first, last) for of_slice in gaps for first, last in of_slice["ranges"]},
+                gaps={bounds for row in of_partition for bounds in row.gaps.ranges},
                 more_gaps_in=[
-                    slices[row["slice_start"]]
-                    for row, of_slice in zip(of_partition, gaps, strict=True)
-                    if row["SequenceGaps"] > len(of_slice["ranges"])
+                    slices[row.slice_start] for row in of_partition if row.count("SequenceGaps") > len(row.gaps.ranges)
                 ],
                 sequence_partition=giver,
                 modulus=None if giver is None else ROUND,
@@ -186,7 +179,7 @@ def _gone(definition: InputDefinition, name: str, slices: Sequence[Slice]) -> Pa
 
 def _of_giver(giver: int | None, slice_: Slice, arrived: Iterable[ArrivedNumbers]) -> SliceNumbers:
     """Return the numbers of a slice that one partition gave."""
-    own = [numbers.in_slice(slice_) for numbers in arrived if numbers.sequence_partition == giver]
+    own = [SliceNumbers.of(slice_, numbers) for numbers in arrived if numbers.sequence_partition == giver]
     return own[0] if own else SliceNumbers(slice_, ())
 
 

@@ -1,13 +1,13 @@
 """Find the slices of a run that would lose events against what is published for them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import blobs_for
 from recapture.errors import RunError
 from recapture.quality import metrics
 from recapture.quality.archive_checks import Loss
+from recapture.quality.metrics import Totals
 from recapture.run.holes import Rows, inputs_read
 from recapture.run_files.planned import PlannedRun, files_of
 from recapture.table.publications import InputRead, Publication, Publications
@@ -17,13 +17,13 @@ from recapture.time_model.slices import Arrivals
 
 def losses_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Loss]:
     """Return what a run would lose, by slice and input."""
-    read, totals = inputs_read(run.pipeline, rows), metrics.by_slice(rows)
+    read, slices = inputs_read(run.pipeline, rows), metrics.by_slice(rows)
     entries = publications.entries(list(run.slices))
     manifests: dict[str, Manifest | None] = {}
     losses: list[Loss] = []
     for start, entry in entries.items():
         if entry.current is not None:
-            losses += _of_slice(run, start, entry.current, read[start], totals[start], manifests)
+            losses += _of_slice(run, start, entry.current, read[start], slices[start].totals, manifests)
     return losses
 
 
@@ -32,12 +32,13 @@ def _of_slice(
     start: str,
     published: Publication,
     read: Mapping[str, InputRead],
-    total: Mapping[str, Any],
+    totals: Totals,
     manifests: dict[str, Manifest | None],
 ) -> Iterator[Loss]:
     if published.inputs is None:
-        if total["InputEvents"] < published.input_events:
-            yield Loss(start, None, (), published.input_events, total["InputEvents"], published.run, None)
+        arrived = totals.count("InputEvents")
+        if arrived < published.input_events:
+            yield Loss(start, None, (), published.input_events, arrived, published.run, None)
         return
     for alias, before in published.inputs.items():
         now = read.get(alias)

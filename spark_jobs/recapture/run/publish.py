@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,8 +13,9 @@ from recapture.errors import AuditError, RunError, UnfinishedError
 from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
+from recapture.quality.metrics import SliceTotals
 from recapture.run.approval import APPROVED
-from recapture.run.holes import inputs_read, missing_blobs_by_slice
+from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
 from recapture.run_files.computed import Computed
@@ -27,8 +27,9 @@ from recapture.run_files.contents import (
     PublishedQuarantine,
     QuarantineReason,
 )
-from recapture.run_files.metrics import metrics_with_outputs
+from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File
@@ -58,14 +59,14 @@ def publish(
     if audited.verdict == "failed" and approval is None:
         raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
     quality = APPROVED if audited.verdict == "failed" else audited.verdict
-    rows = computed.metrics
+    rows, slices = computed.metrics, metrics.by_slice(computed.metrics)
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
         staged = computed.staged_of(output.alias)
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged}
-        files[metrics_key(output)] = _stage_metrics(run, output, metrics_with_outputs(rows, staged))
+        files[metrics_key(output)] = _stage_metrics(run, output, slices, staged)
     files[QUARANTINE], reasons = _stage_quarantine(run, rows)
-    publications = _publications(run, quality, approval, rows, audited.holes, files)
+    publications = _publications(run, quality, approval, rows, slices, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
         results += [f"{name} version {version}" for name, version in changes.versions.items()]
@@ -113,11 +114,12 @@ def _publications(
     run: PlannedRun,
     verdict: str,
     approval: Approval | None,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Rows,
+    slices: Mapping[str, SliceTotals],
     holes: Sequence[Hole],
     files: Mapping[str, Mapping[str, File]],
 ) -> dict[str, Publication]:
-    totals, manifest_digest, now = metrics.by_slice(rows), run.manifest.digest, datetime.now(UTC)
+    manifest_digest, now = run.manifest.digest, datetime.now(UTC)
     read, missing_blobs = inputs_read(run.pipeline, rows), missing_blobs_by_slice(run, holes)
     parts = parts_of(run.pipeline)
     holes_of_slice = {
@@ -131,8 +133,8 @@ def _publications(
             digest=run_slice.digest,
             manifest=manifest_digest,
             definition=run.manifest.definition_digest,
-            input_events=totals[start]["InputEvents"],
-            late_events=totals[start]["LateInputEvents"],
+            input_events=slices[start].totals.count("InputEvents"),
+            late_events=slices[start].totals.count("LateInputEvents"),
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
             approval=approval,
             parts=parts,
@@ -157,22 +159,20 @@ def _published_output(output: Output, changes: table_publish.Outcome) -> Publish
 
 
 def _stage_metrics(
-    run: PlannedRun, output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]]
+    run: PlannedRun, output: Output, slices: Mapping[str, SliceTotals], staged: Iterable[StagedSlice]
 ) -> dict[str, File]:
     """Write the rows of each slice for the output's metrics table."""
-    folder = open_container(output.metrics_table)
+    folder, outputs = open_container(output.metrics_table), output_metrics(staged)
 
     def write(start: str) -> File:
-        rows, run_slice = metrics.table_rows(metrics_by_slice[start]), run.slices[start]
+        rows, run_slice = metrics.table_rows(slices[start], outputs[start]), run.slices[start]
         path, size = write_slice_file(folder, run_slice.slice.start, run_slice.digest, rows)
         return File(path, size, rows.num_rows)
 
-    return dict(zip(metrics_by_slice, in_parallel(write, metrics_by_slice), strict=True))
+    return dict(zip(slices, in_parallel(write, slices), strict=True))
 
 
-def _stage_quarantine(
-    run: PlannedRun, rows: Iterable[Mapping[str, Any]]
-) -> tuple[dict[str, File], Counter[tuple[str, str]]]:
+def _stage_quarantine(run: PlannedRun, rows: Rows) -> tuple[dict[str, File], Counter[tuple[str, str]]]:
     """Write the rows of each slice for the quarantine table; a slice without quarantined events has no file.
 
     Return the files, and the number of rows by verdict and reason.
@@ -180,8 +180,8 @@ def _stage_quarantine(
     folder = open_container(run.pipeline.outputs[0].quarantine_table)
     partitions: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        if any(row[count] for count in metrics.QUARANTINED):
-            partitions.setdefault(row["slice_start"], []).append((row["input"], row["partition"]))
+        if any(map(row.count, metrics.QUARANTINED)):
+            partitions.setdefault(row.slice_start, []).append((row.input, row.partition))
     starts = [start for start in run.slices if start in partitions]
 
     def write(slice_start: str) -> tuple[File, pa.Table]:

@@ -48,8 +48,8 @@ _MEANINGS = {
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input or suite than the pipeline has now.",
-    State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so nobody "
-    "can tell whether its blobs changed.",
+    State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so it is "
+    "unknown whether its blobs changed.",
     State.MISSING: "Capture is complete, nothing is published, and no run will compute the slice: backfill it.",
     State.PAUSED: "The DAG is paused: no run computes the slice before the DAG is unpaused.",
     State.RUNNING: "A run computes the slice now.",

@@ -1,6 +1,6 @@
 """Summarise a run: what it read, counted and published, what its audit said, and its warnings."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recapture.archive.definitions import ArrivalTime
@@ -12,12 +12,14 @@ from recapture.formats.sections import Input
 from recapture.pages.page import duration
 from recapture.process.wording import counted, of_input, values_of_only
 from recapture.quality import metrics
+from recapture.quality.metrics import Gap, SliceTotals, Totals
 from recapture.run.progress import capture_warnings
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import OUTCOME, Audited, Outcome, PublishedOutput
-from recapture.run_files.metrics import metrics_with_outputs
+from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import Approval
+from recapture.time_model.partition_metrics import EventAhead, PartitionMetrics
 
 SHOWN_GAPS = 5
 """Maximum number of gaps that a warning names; a run's metrics name more."""
@@ -37,25 +39,29 @@ def summary(
     pipeline, manifest = run.pipeline, run.manifest
     published = {output.alias: output for output in outcome.outputs} if outcome else {}
     name_input = len(manifest.inputs) > 1
-    rows = computed.metrics
-    slices = metrics_with_outputs(rows, computed.staged)
+    rows, slices = computed.metrics, metrics.by_slice(computed.metrics)
+    totals, written = [of_slice.totals for of_slice in slices.values()], output_metrics(computed.staged)
     outputs = [
-        _output_summary(
-            output, metrics_with_outputs(rows, computed.staged_of(output.alias)), published.get(output.alias)
-        )
+        _output_summary(output, output_metrics(computed.staged_of(output.alias)), published.get(output.alias))
         for output in pipeline.outputs
     ]
     inputs = [
-        _input_summary(planned, [row for row in rows if row["input"] == planned.alias]) for planned in manifest.inputs
+        _input_summary(planned, [row for row in rows if row.input == planned.alias]) for planned in manifest.inputs
     ]
     output_totals = {name: sum(output["metrics"][name] for output in outputs) for name in metrics.OUTPUT_METRICS}
     return {
         "run": run.id,
         "pipeline": pipeline.name,
         "slices": [
-            {"slice_start": start, "rows": counts["OutputEvents"], **counts} for start, counts in slices.items()
+            {
+                "slice_start": start,
+                "rows": written[start]["OutputEvents"],
+                **of_slice.to_dict(),
+                **written[start],
+            }
+            for start, of_slice in slices.items()
         ],
-        "metrics": metrics.combine(slices.values()) | output_totals,
+        "metrics": metrics.combine(of_slice.values for of_slice in totals) | output_totals,
         "quality": {
             "verdict": audited.verdict,
             "reason": audited.reason,
@@ -79,16 +85,16 @@ def summary(
             *_without_block(rows),
             *(outcome.warnings if outcome else ()),
             *_unanchored(outputs),
-            *_losses(slices, pipeline.outputs[0].quarantine_table, name_input),
-            *_tolerance_warnings(slices, pipeline, name_input),
+            *_losses(totals, pipeline.outputs[0].quarantine_table, name_input),
+            *_tolerance_warnings(slices.values(), pipeline, name_input),
         ],
     }
 
 
-def _input_summary(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _input_summary(planned: PlannedInput, rows: list[PartitionMetrics]) -> dict[str, Any]:
     return {
         "alias": planned.alias,
-        "metrics": metrics.combine(rows),
+        "metrics": metrics.combine(row.values for row in rows),
         "partitions": metrics.by_partition(rows),
         "silent_partitions": list(planned.silent),
         "far_blobs": far_blobs(planned),
@@ -96,11 +102,8 @@ def _input_summary(planned: PlannedInput, rows: list[Mapping[str, Any]]) -> dict
 
 
 def _output_summary(
-    output: Output, metrics_by_slice: Mapping[str, Mapping[str, Any]], published: PublishedOutput | None
+    output: Output, slices: Mapping[str, Mapping[str, int]], published: PublishedOutput | None
 ) -> dict[str, Any]:
-    totals_by_slice = {
-        start: {name: counts[name] for name in metrics.OUTPUT_METRICS} for start, counts in metrics_by_slice.items()
-    }
     return {
         "alias": output.alias,
         "table": output.table,
@@ -108,13 +111,13 @@ def _output_summary(
         "changed": published is not None and published.changed,
         "metrics_table": output.metrics_table,
         "metrics_version": published and published.metrics_version,
-        "metrics": {name: sum(counts[name] for counts in totals_by_slice.values()) for name in metrics.OUTPUT_METRICS},
-        "slices": [{"slice_start": start, **counts} for start, counts in totals_by_slice.items()],
+        "metrics": {name: sum(counts[name] for counts in slices.values()) for name in metrics.OUTPUT_METRICS},
+        "slices": [{"slice_start": start, **counts} for start, counts in slices.items()],
     }
 
 
-def _without_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    names = [name for row in rows for name in row["without_block"]]
+def _without_block(rows: Iterable[PartitionMetrics]) -> Iterator[str]:
+    names = [name for row in rows for name in row.without_block]
     if names:
         blobs = counted(len(names), "blob is an Avro file", "blobs are Avro files")
         yield (
@@ -134,39 +137,35 @@ def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _losses(slices: Mapping[str, Mapping[str, Any]], quarantine: str, name_input: bool) -> Iterator[str]:
-    damaged = sum(counts["DamagedBlobs"] for counts in slices.values())
+def _losses(slices: Sequence[Totals], quarantine: str, name_input: bool) -> Iterator[str]:
+    damaged = sum(totals.count("DamagedBlobs") for totals in slices)
     if damaged:
         blobs = counted(damaged, "blob is damaged and was quarantined", "blobs are damaged and were quarantined")
         yield f"{blobs}: see {quarantine}; events of damaged blobs are in no row"
-    gaps = sum(counts["SequenceGaps"] for counts in slices.values())
+    gaps = sum(totals.count("SequenceGaps") for totals in slices)
     if gaps:
-        missing = sum(counts["gaps"]["missing"] for counts in slices.values())
-        shown = [gap for counts in slices.values() for gap in counts["gaps"]["ranges"]][:SHOWN_GAPS]
+        missing = sum(totals.missing for totals in slices)
+        shown = [gap for totals in slices for gap in totals.gaps][:SHOWN_GAPS]
         ranges = ", ".join(_gap(gap, name_input) for gap in shown)
         more = f" and {counted(gaps - len(shown), 'more gap')}" if gaps > len(shown) else ""
         yield f"{counted(missing, 'sequence number')} never arrived: {ranges}{more}"
 
 
-def _gap(gap: Mapping[str, Any], name_input: bool) -> str:
-    place = f"partition {gap['partition']}{of_input(gap['input'] if name_input else None)}"
-    return f"{gap['first']} to {gap['last']} of {place}"
+def _gap(gap: Gap, name_input: bool) -> str:
+    return f"{gap.first} to {gap.last} of partition {gap.partition}{of_input(gap.input if name_input else None)}"
 
 
-def _tolerance_warnings(slices: Mapping[str, Mapping[str, Any]], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
-    counts_of_inputs = [counts for slice_ in slices.values() for counts in slice_["inputs"]]
+def _tolerance_warnings(slices: Collection[SliceTotals], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
     for compiled in pipeline.query.inputs:
-        counts_of_slices = [counts for counts in counts_of_inputs if counts["alias"] == compiled.alias]
+        totals = [read.totals for of_slice in slices for read in of_slice.inputs if read.alias == compiled.alias]
         yield from _tolerance_warnings_of_input(
-            counts_of_slices, pipeline.section(compiled.alias), compiled.alias if name_input else None
+            totals, pipeline.section(compiled.alias), compiled.alias if name_input else None
         )
 
 
-def _tolerance_warnings_of_input(
-    slices: Collection[Mapping[str, Any]], section: Input, alias: str | None
-) -> Iterator[str]:
+def _tolerance_warnings_of_input(slices: Sequence[Totals], section: Input, alias: str | None) -> Iterator[str]:
     by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
-    totals = metrics.combine(slices)
+    totals = metrics.combine(of_slice.values for of_slice in slices)
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
@@ -175,12 +174,12 @@ def _tolerance_warnings_of_input(
             "advise shows which value keeps how many events on time"
         )
     if events and disordered > events / 10:
-        pushers = [counts["furthest_ahead"] for counts in slices if counts["furthest_ahead"]]
-        ahead = max(pushers, key=lambda pusher: pusher["seconds"], default=None)
+        pushers = [of_slice.furthest_ahead for of_slice in slices if of_slice.furthest_ahead]
+        ahead = max(pushers, key=lambda pusher: pusher.seconds, default=None)
         pushed = "earlier events" if ahead else "events before this range"
         remedy = (
             "recapture advise shows which out-of-order tolerance, or which key after OVER, would keep their times"
-            if ahead and ahead["seconds"] <= 0
+            if ahead and ahead.seconds <= 0
             else "if a clock is ahead, TIMESTAMP BY … OVER the key of the devices confines its effect to its own device"
         )
         yield (
@@ -189,13 +188,8 @@ def _tolerance_warnings_of_input(
         )
 
 
-def _furthest_ahead(event: Mapping[str, Any]) -> str:
-    place = f"event {_number(event)} of {event['blob']}"
-    seconds = event["seconds"]
-    side = "after" if seconds > 0 else "before"
-    return f"(furthest ahead: {place}, whose time is {duration(abs(seconds))} {side} its arrival)"
-
-
-def _number(event: Mapping[str, Any]) -> int:
-    """Return the sequence number of an event, or its place in its blob."""
-    return int(event.get("sequence_number", event.get("place")))
+def _furthest_ahead(event: EventAhead) -> str:
+    number = event.place if event.sequence_number is None else event.sequence_number
+    side = "after" if event.seconds > 0 else "before"
+    place = f"event {number} of {event.blob}"
+    return f"(furthest ahead: {place}, whose time is {duration(abs(event.seconds))} {side} its arrival)"

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
-from recapture.run_files.files import MetricRow, RunFiles
+from recapture.run_files.files import RunFiles
 from recapture.run_files.json_file import JsonFile
+from recapture.run_files.metric_row import MetricRow
 from recapture.run_files.staged import STAGED, StagedSlice
+from recapture.time_model.partition_metrics import PartitionMetrics
 
 METRICS = JsonFile("metrics.json", tuple[MetricRow, ...])
 
@@ -15,8 +17,8 @@ class Computed:
 
     staged: tuple[StagedSlice, ...]
     """Files of every slice and output."""
-    metrics: tuple[MetricRow, ...]
-    """What was counted, a row for each slice and partition of an input."""
+    metrics: tuple[PartitionMetrics, ...]
+    """What was counted in each slice and partition of an input, in order of the inputs."""
 
     def staged_of(self, alias: str) -> list[StagedSlice]:
         """Return the files that were staged for one output."""

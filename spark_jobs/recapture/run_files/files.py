@@ -13,8 +13,10 @@ from recapture.archive.manifest import Manifest
 from recapture.errors import PermanentError
 from recapture.quality.metrics import UNUSABLE
 from recapture.run_files.json_file import Content, DamagedFileError, JsonFile
+from recapture.run_files.metric_row import MetricRow
 from recapture.storage import Container
 from recapture.time_model import ticks
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
 
 FOLDER = "_recapture"
@@ -26,8 +28,6 @@ REPORT_PAGE = "report.html"
 """Run file of the page of a run's report."""
 REPORT_DOCUMENT = "report.json"
 """Run file of the document of a run's report."""
-MetricRow = dict[str, Any]
-"""What was counted in one slice and partition of an input."""
 
 
 def range_of_run(run: str) -> tuple[int, int] | None:
@@ -52,7 +52,7 @@ class RunFiles:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters_file(self, alias: str, partition: str, slice_: Slice) -> JsonFile[MetricRow]:
+    def counters_file(self, alias: str, partition: str, slice_: Slice) -> JsonFile[PartitionMetrics]:
         """Return the run file with the counters of a partition and slice."""
         return JsonFile(f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json", MetricRow)
 

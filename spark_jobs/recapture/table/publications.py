@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from recapture.archive.holes import ArrivedNumbers, Hole
+from recapture.archive.holes import Hole
 from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.files import read_slice_file, write_slice_file
 from recapture.time_model import ticks
+from recapture.time_model.partition_metrics import ArrivedNumbers
 
 MAX_EARLIER = 10
 """Maximum number of earlier publications of a slice, which rollback can restore."""

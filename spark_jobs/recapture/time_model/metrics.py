@@ -1,8 +1,8 @@
 """The metrics that are counted by slice and partition (docs/time-model.md, section 5).
 
 To add a count, declare it as a field of `Counts` and count it in `recapture.ordering.counters`. Any other metric has a
-name, and an entry in `COMBINED`, and a value in `Counters.row`. The metrics table, the report and the suites take the
-names from here.
+name, and an entry in `COMBINED`, and a value in `Counters.metrics`. The metrics table, the report and the suites take
+the names from here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
 EARLY_SECONDS = 300
 """ASA's early arrival window, in seconds."""
 LARGEST_LATE = 1_814_399
-"""Largest late tolerance of ASA, in seconds: three weeks less a second."""
+"""Largest late tolerance of ASA, in seconds: three weeks minus a second."""
 LARGEST_OUT_OF_ORDER = 599
 """Largest out-of-order tolerance of ASA, in seconds."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)

@@ -24,7 +24,7 @@ LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
 
 @dataclass(frozen=True)
 class HoppingWindow:
-    """Every window (end - size, end] with end = offset + k * hop, for a whole number k.
+    """Every window (end - size, end] with end = offset + k * hop, for an integer k.
 
     A tumbling window is a hopping window whose hop is its size.
     """

@@ -130,7 +130,7 @@ PARTITIONED = f"SELECT a.id INTO out FROM {A} PARTITION BY PartitionId"
             "FROM takes one name; others follow with JOIN … ON DATEDIFF(minute, a, b) BETWEEN 0 AND 5",
         ),
         (query(f", {B}"), "FROM takes one name"),
-        (query(f"JOIN {A} ON {NEAR}"), "`a` is taken: give each side of a JOIN a name of its own"),
+        (query(f"JOIN {A} ON {NEAR}"), "`a` is already used: give each side of a JOIN its own name"),
         (query(f"JOIN {B} ON DATEDIFF(second, a.t, b.t) BETWEEN 0 AND 5"), "this JOIN has no time bounds"),
         (query(f"JOIN {B} ON NOT (DATEDIFF(second, a, b) > 5)"), "DATEDIFF of two sides is a time bound"),
         (query(f"JOIN {B} ON DATEDIFF(second, a, b) <> 0"), "DATEDIFF of two sides is a time bound"),

@@ -71,7 +71,7 @@ def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("pattern", "escape", "message"),
     [
-        ("a[bc", None, r"`\[` opens a set that is never closed: to match the sign itself, write \[\[\]"),
+        ("a[bc", None, r"`\[` opens a set that is never closed: to match the character itself, write \[\[\]"),
         ("a[]b", None, r"\[\] is a set without a character"),
         ("a[^]b", None, r"\[\^\] is a set without a character"),
         ("[z-a]", None, r"z-a in \[z-a\] runs backwards: write a-z"),

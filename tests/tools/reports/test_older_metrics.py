@@ -5,23 +5,30 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from markupsafe import Markup
 
 from recapture import cli
 from recapture.definition.pipeline import load
+from recapture.errors import RunError
+from recapture.process.versions import FORMAT
 from recapture.quality.metrics import PARTITION_METRICS, by_slice, combine
+from recapture.run_files.computed import METRICS
 from recapture.storage import Container
 from recapture.table.files import parquet
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY, total
 from recapture.tools.reports import sources
 from recapture.tools.reports.document import document
 from recapture.tools.reports.page import page
+from tests.draws import examples
 from tests.worlds import COUNTS as QUERY
-from tests.worlds import World, at, body, run_file
+from tests.worlds import World, at, body
 
 HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
@@ -58,9 +65,15 @@ def copied(world: World, home: Path) -> World:
 Forget = Callable[[World, pytest.MonkeyPatch, str], None]
 
 
+def metrics_file(world: World) -> Path:
+    """Return the only file with the metrics of a run."""
+    [path] = world.table.glob(f"_recapture/*/{METRICS.name}")
+    return path
+
+
 def forget_in_run_files(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
     """Leave the metric out of the run's metrics, as a version without it would have done."""
-    [path] = world.table.glob("_recapture/*/metrics.json")
+    path = metrics_file(world)
     written = json.loads(path.read_bytes())
     for row in written["content"]:
         row.pop(metric, None)
@@ -116,14 +129,48 @@ def test_a_total_of_counts_of_which_one_is_unknown_is_unknown() -> None:
 
 
 def test_slices_and_partitions_without_a_metric_are_combined(world: World) -> None:
-    [run] = (path.name for path in (world.table / "_recapture").iterdir() if path.is_dir() and "-" in path.name)
-    rows = run_file(world.table, run, "metrics.json")
-    for row in rows:
+    document = json.loads(metrics_file(world).read_bytes())
+    for row in document["content"]:
         del row["DuplicateEvents"], row[WATERMARK]
-    assert combine(rows)["DuplicateEvents"] is None
+    rows = METRICS.decode(json.dumps(document).encode(), "the metrics")
+    assert combine(row.values for row in rows)["DuplicateEvents"] is None
     [of_slice] = by_slice(rows).values()
-    assert of_slice["DuplicateEvents"] is None
-    assert of_slice["InputEvents"] == 6
+    assert of_slice.totals.values["DuplicateEvents"] is None
+    assert of_slice.totals.count("InputEvents") == 6
+    with pytest.raises(RunError, match="the run's metrics lack DuplicateEvents; run the slices again"):
+        of_slice.totals.count("DuplicateEvents")
+
+
+ROW = st.fixed_dictionaries(
+    {"slice_start": st.just("2024-03-01T10:00:00Z"), "input": st.just("telemetry"), "partition": st.just("0")},
+    optional={
+        **dict.fromkeys(COUNTS, st.integers(0, 2**53)),
+        **dict.fromkeys([WATERMARK, WATERMARK_DELAY], st.none() | st.floats(-1e9, 1e9)),
+        "whole": st.booleans(),
+        "complete": st.booleans(),
+        "furthest_ahead": st.none() | st.just({"seconds": 1.5, "place": 3, "blob": "0.avro"}),
+        "gaps": st.just({"missing": 2, "ranges": [[1, 2]]}),
+        "numbers": st.just([{"sequence_partition": None, "ranges": [[1, 2, -1, -1]]}]),
+        "keys": st.none(),
+        "without_block": st.just(["0.avro"]),
+        "a metric of a later version": st.integers(),
+    },
+)
+
+
+@settings(max_examples=examples(200))
+@given(ROW)
+def test_metrics_of_another_version_are_read_whatever_it_wrote(row: dict[str, Any]) -> None:
+    """Fields that are not known are left out; metrics that are not there are unknown, and the rest is as written."""
+    document = {"format": FORMAT, "content": [row]}
+    [metrics] = METRICS.decode(json.dumps(document).encode(), "the metrics")
+    assert metrics.values == {name: row.get(name) for name in PARTITION_METRICS}
+    assert all(type(metrics.values[name]) is int for name in COUNTS if name in row)
+    [written] = METRICS.json_types((metrics,))
+    assert {name: written.get(name) for name in row if name in written} == {
+        name: value for name, value in row.items() if name in written
+    }
+    assert set(row) - set(written) <= {"a metric of a later version"}
 
 
 def test_times_of_the_metrics_table_keep_their_fractions(world: World, tmp_path: Path) -> None:
@@ -132,7 +179,9 @@ def test_times_of_the_metrics_table_keep_their_fractions(world: World, tmp_path:
     [from_run_files] = sources.of_range(pipeline, None, None).metrics
     shutil.rmtree(copy.table / "_recapture")
     [from_table] = sources.of_range(pipeline, None, None).metrics
-    assert from_run_files[WATERMARK] % 1 != 0
-    assert {name: from_table[name] for name in (WATERMARK, WATERMARK_DELAY)} == {
-        name: from_run_files[name] for name in (WATERMARK, WATERMARK_DELAY)
+    watermark = from_run_files.values[WATERMARK]
+    assert watermark is not None
+    assert watermark % 1 != 0
+    assert {name: from_table.values[name] for name in (WATERMARK, WATERMARK_DELAY)} == {
+        name: from_run_files.values[name] for name in (WATERMARK, WATERMARK_DELAY)
     }

@@ -1,5 +1,6 @@
 """The size of a report: a month of hourly slices with 32 partitions stays below 2 MB."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from recapture.storage import open_container
 from recapture.table.publications import Entry
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS
+from recapture.time_model.partition_metrics import NumberGaps, PartitionMetrics
 from recapture.time_model.slices import Arrivals, slices_between
 from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.tools.reports.document import document
@@ -38,16 +40,18 @@ def month(home: Path) -> Source:
     slices = list(slices_between(start, end, from_seconds(3600)))
     run = f"{ticks.to_compact_text(slices[0].start)}-{ticks.to_compact_text(slices[-1].end)}-{'0' * 12}"
     random = np.random.default_rng(1)
-    rows: list[dict[str, Any]] = []
-    empty = Counters("telemetry", "0", PlannedSlice(slices[0], Arrivals(0, None), "", ()), KeyCounts(())).row(None)
+    rows: list[PartitionMetrics] = []
+    empty = Counters("telemetry", "0", PlannedSlice(slices[0], Arrivals(0, None), "", ()), KeyCounts(())).metrics(None)
     profiles: list[dict[str, Any]] = []
     for slice_ in slices:
         slice_start = ticks.to_text(slice_.start)
         for number in range(PARTITIONS):
             counts = dict(zip(VERDICTS, map(int, random.integers(1, 10**6, len(VERDICTS))), strict=True))
-            row = empty | counts | {"slice_start": slice_start, "partition": str(number), "complete": True}
-            row |= {"InputEvents": sum(counts.values()), "SequenceGaps": 1, "gaps": {"missing": 5, "ranges": [[1, 5]]}}
-            rows.append(row)
+            values = {**empty.values, **counts, "InputEvents": sum(counts.values()), "SequenceGaps": 1}
+            gaps = NumberGaps(5, ((1, 5),))
+            rows.append(
+                replace(empty, slice_start=slice_start, partition=str(number), values=values, gaps=gaps, complete=True)
+            )
             sample = [] if len(profiles) >= 256 else _sample(slice_.start, random)
             profiles.append(
                 {

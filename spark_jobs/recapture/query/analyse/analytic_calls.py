@@ -105,7 +105,7 @@ class AnalyticCall:
             raise source.error(self.node, f"{source.word(self._call)} takes no LIMIT DURATION")
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
-            raise source.error(self.node, "LIMIT DURATION goes with LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
+            raise source.error(self.node, "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument

@@ -90,7 +90,7 @@ class Coercion:
                 return disagreement
         return self.source.error(
             where,
-            f"{' and '.join(sorted(kinds))} do not go together here: declare the types with CREATE TABLE, or CAST",
+            f"{' and '.join(sorted(kinds))} cannot be combined here: declare the types with CREATE TABLE, or CAST",
         )
 
     def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:

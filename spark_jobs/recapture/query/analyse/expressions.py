@@ -230,7 +230,7 @@ class Expressions:
         return with_kind_of(Value(operation(operator, left.node, right.node), kind), sides)
 
     def _quotient(self, sides: list[Value], left: Value, right: Value, where: exp.Expr) -> Value:
-        """Compile a / b where the events decide whether both are bigints, for which ASA gives a whole number."""
+        """Compile a / b where the events decide whether both are bigints, for which ASA gives an integer."""
         kinds = known_kinds(sides)
         if kinds is not None:
             return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)

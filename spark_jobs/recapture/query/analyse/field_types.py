@@ -43,7 +43,7 @@ class FieldTypes:
                 self.spell(InputField(input_, path))
 
     def spell(self, field: InputField) -> InputField:
-        """Return a field as the query spells it first: names that differ in letter case are one field.
+        """Return a field as the query spells it first: names that differ in case are one field.
 
         CREATE TABLE telemetry (deviceId bigint) SELECT DeviceID => deviceId of telemetry
         """

@@ -210,7 +210,7 @@ class FromCompiler:
         if applied is None or len(call.expressions) != 1:
             raise self.source.error(call, "APPLY takes GetArrayElements(array) or GetRecordProperties(record)")
         if alias is None or not alias.name:
-            raise self.source.error(call, "name what APPLY gives: CROSS APPLY GetArrayElements(array) AS element")
+            raise self.source.error(call, "name the result of APPLY: CROSS APPLY GetArrayElements(array) AS element")
         require_only(self.source, alias, "this")
         taken = [*(named.name for named in from_clause.relations), *(one.alias for one in from_clause.elements)]
         if alias.name.lower() in (name.lower() for name in taken):

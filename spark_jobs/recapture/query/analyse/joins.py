@@ -56,7 +56,7 @@ class JoinCompiler:
         Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
         """
         if from_clause.named(new.name):
-            raise self.source.error(join.this, f"`{new.name}` is taken: give each side of a JOIN a name of its own")
+            raise self.source.error(join.this, f"`{new.name}` is already used: give each side of a JOIN its own name")
         from_clause.relations.append(new)
         outer = _KINDS[join.side.upper(), join.kind.upper()]
         condition, bounds = self._on(from_clause, new, join.args["on"], outer)

@@ -53,13 +53,13 @@ class Relation(Protocol):
         """Return the value of GetMetadataPropertyValue."""
 
     def has(self, name: str) -> bool:
-        """Return whether a column of this name, in any letter case, is known."""
+        """Return whether a column of this name, ignoring case, is known."""
 
     def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, in any letter case."""
+        """Return whether there may be a column of this name, ignoring case."""
 
     def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class NamedRelation:
         return self.numbered(self.relation.metadata(property_name, where))
 
     def is_column(self, value: Value, name: str) -> bool:
-        """Return whether a value is the column of this name, in any letter case, next to a JOIN."""
+        """Return whether a value is the column of this name, ignoring case, next to a JOIN."""
         is_column, number = isinstance(value.node, exp.Column), self.number or 0
         return is_column and value.node.name.lower() == side_column(number, name).lower()
 
@@ -220,11 +220,11 @@ class From:
         return JoinedTable(self.table, sides, tuple(self.joins), look_backs, self.has_row_column)
 
     def named(self, name: str) -> NamedRelation | None:
-        """Return the relation of this name, in any letter case; None if there is none."""
+        """Return the relation of this name, ignoring case; None if there is none."""
         return next((named for named in self.relations if named.name.lower() == name.lower()), None)
 
     def element(self, name: str) -> Element | None:
-        """Return the element that APPLY adds under this name, in any letter case; None if there is none."""
+        """Return the element that APPLY adds under this name, ignoring case; None if there is none."""
         return next((element for element in self.elements if element.alias.lower() == name.lower()), None)
 
     def only(self, named: NamedRelation) -> "From":
@@ -380,11 +380,11 @@ class From:
         return named.record(where)
 
     def has(self, name: str) -> bool:
-        """Return whether a column of this name, in any letter case, is known."""
+        """Return whether a column of this name, ignoring case, is known."""
         return any(named.relation.has(name) for named in self.relations)
 
     def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
         return any(named.relation.lists(name) for named in self.relations)
 
     def row_named(self, node: exp.Expr) -> NamedRelation | None:
@@ -402,7 +402,7 @@ class From:
         return named
 
     def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, in any letter case."""
+        """Return whether there may be a column of this name, ignoring case."""
         return self.element(name) is not None or any(named.relation.can_have(name) for named in self.relations)
 
 

@@ -28,13 +28,13 @@ class StarSource(Protocol):
         """Return all columns as one record."""
 
     def has(self, name: str) -> bool:
-        """Return whether a column of this name, in any letter case, is known."""
+        """Return whether a column of this name, ignoring case, is known."""
 
     def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, in any letter case."""
+        """Return whether there may be a column of this name, ignoring case."""
 
     def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, in any letter case."""
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def limits_of(from_clause: From, node: exp.Expr) -> TimeLimits | None:
 
     DATEDIFF(second, a, b) < 5 => TimeLimits(a, b, None, 5 s - 1 tick)
 
-    Raise DefinitionError for a DATEDIFF of two sides that is not compared with whole numbers.
+    Raise DefinitionError for a DATEDIFF of two sides that is not compared with integers.
     """
     operator, call, numbers = type(node), None, []
     if isinstance(node, exp.Between):
@@ -112,7 +112,7 @@ def _difference(from_clause: From, node: exp.Expr) -> tuple[int, NamedRelation, 
 
 
 def _ticks(from_clause: From, node: exp.Expr, unit: int) -> int:
-    """Return a literal whole number of units as ticks."""
+    """Return an integer literal, a number of units, in ticks."""
     number = node.unnest()
     sign, digits = (-1, number.this.unnest()) if isinstance(number, exp.Neg) else (1, number)
     if not (isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()):

@@ -25,7 +25,7 @@ def user_arguments(
     kinds = function.arguments
     if function.is_aggregate and call.count != 1:
         raise call.error(
-            None, f"{call.name} takes one argument: to give it several values, select them in a step, and name the step"
+            None, f"{call.name} takes one argument: to pass several values, select them in a step and pass the step"
         )
     if kinds is not None and len(kinds) != call.count:
         raise call.error(None, f"{call.name} has {len(kinds)} argument_types, but this has {call.count}")

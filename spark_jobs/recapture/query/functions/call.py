@@ -52,7 +52,7 @@ class Call(Protocol):
         """Return the text of an argument that is a text literal."""
 
     def literal_number(self, index: int) -> int:
-        """Return an argument that is a literal whole number; it may be negative."""
+        """Return an argument that is an integer literal; it may be negative."""
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""

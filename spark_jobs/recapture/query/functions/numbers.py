@@ -27,12 +27,12 @@ def sign(call: Call) -> Value:
 
 
 def floor(call: Call) -> Value:
-    """FLOOR(x): the largest whole number that is not above x, in the type of x."""
+    """FLOOR(x): the largest integer that is not above x, in the type of x."""
     return _whole(call, "floor")
 
 
 def ceiling(call: Call) -> Value:
-    """CEILING(x): the smallest whole number that is not below x, in the type of x."""
+    """CEILING(x): the smallest integer that is not below x, in the type of x."""
     return _whole(call, "ceil")
 
 

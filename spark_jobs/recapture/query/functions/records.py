@@ -30,7 +30,7 @@ def array_length(call: Call) -> Value:
 
 
 def record_property(call: Call) -> Value:
-    """GetRecordPropertyValue(record, name): a name in any letter case."""
+    """GetRecordPropertyValue(record, name): a name in any case."""
     takes(call, 2)
     record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.TEXT)
     return Value(json_property(record.node, name.node, "record"), AsaType.TEXT, is_json_element=True)

@@ -1,4 +1,4 @@
-"""The string functions. A position counts from 1; a character is a Unicode code point; letter case and blanks count.
+"""The string functions. A position counts from 1; a character is a Unicode code point; case and blanks count.
 
 What Microsoft's reference does not say follows T-SQL. Letters change case as in Unicode, whatever the language.
 """

@@ -3,10 +3,10 @@
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
 UNSUPPORTED = {
-    "GETARRAYELEMENTS": "GetArrayElements gives rows: "
+    "GETARRAYELEMENTS": "GetArrayElements returns rows: "
     "write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
-    "GETELEMENTS": "GetElements gives rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
-    "GETRECORDPROPERTIES": "GetRecordProperties gives rows: "
+    "GETELEMENTS": "GetElements returns rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
+    "GETRECORDPROPERTIES": "GetRecordProperties returns rows: "
     "write FROM input CROSS APPLY GetRecordProperties(input.record) AS item",
     "ANOMALYDETECTION_SPIKEANDDIP": "AnomalyDetection_SpikeAndDip needs ASA's own model, which is not published: "
     "backfill its input, and score the table",
@@ -20,7 +20,7 @@ UNSUPPORTED = {
     "ISNULL": f"ISNULL {_NO_ASA}: write COALESCE(x, y), or x IS NULL",
     "GETDATE": f"GETDATE {_NO_ASA}: an event's time is System.Timestamp()",
     "GETUTCDATE": f"GETUTCDATE {_NO_ASA}: an event's time is System.Timestamp()",
-    "FORMAT": f"FORMAT {_NO_ASA}: put the parts together with CONCAT and DATEPART or DATENAME",
+    "FORMAT": f"FORMAT {_NO_ASA}: combine the parts with CONCAT and DATEPART or DATENAME",
     "REGEXREPLACE": f"REGEXREPLACE {_NO_ASA}: use REPLACE, TRANSLATE or STUFF",
 }
 """Messages by name in capitals."""

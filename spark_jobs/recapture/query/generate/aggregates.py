@@ -46,7 +46,7 @@ SPREADS = (Function.STDEV, Function.STDEVP, Function.VAR, Function.VARP)
 PERCENTILES = (Function.PERCENTILE_CONT, Function.PERCENTILE_DISC)
 COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE, Function.USER_DEFINED)
 AGGREGATES = {function.value for function in Function if " " not in function.value}
-"""Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has a name of its own."""
+"""Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has its own name."""
 
 
 @dataclass(frozen=True)

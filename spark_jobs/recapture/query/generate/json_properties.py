@@ -1,4 +1,4 @@
-"""The properties of records in Spark SQL; a record is its JSON text. A name finds its property in any letter case."""
+"""The properties of records in Spark SQL; a record is its JSON text. A name finds its property in any case."""
 
 import re
 

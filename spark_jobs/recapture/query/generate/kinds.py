@@ -41,7 +41,7 @@ def _bigint_if(condition: exp.Expr) -> exp.Expr:
 
 
 def divided(left: exp.Expr, right: exp.Expr, kinds: list[exp.Expr]) -> exp.Expr:
-    """Return the quotient of two floats, cut to a whole number if both are bigints in ASA: 5 / 2 is 2, 5.0 / 2 is 2.5.
+    """Return the quotient of two floats, truncated if both are bigints in ASA: 5 / 2 is 2, 5.0 / 2 is 2.5.
 
     `x`, 2.0D => (CASE WHEN … THEN CAST(CAST(`x` AS BIGINT) div CAST(2.0D AS BIGINT) AS DOUBLE) ELSE (`x` / 2.0D) END)
     """

@@ -110,7 +110,7 @@ def _set(pattern: str, start: int, escape: str | None) -> tuple[str, int]:
         members.append((pattern[index], escaped))
         index += 1
     if index >= len(pattern):
-        raise DefinitionError("`[` opens a set that is never closed: to match the sign itself, write [[]")
+        raise DefinitionError("`[` opens a set that is never closed: to match the character itself, write [[]")
     written = pattern[start : index + 1]
     if not members:
         raise DefinitionError(f"{written} is a set without a character, so the pattern can never match")

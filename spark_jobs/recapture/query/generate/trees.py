@@ -1,6 +1,6 @@
 """Trees of Spark SQL: sqlglot's nodes for what its generator writes as we need it, and templates for the rest.
 
-A tree is a value. It is compared with ==, which heeds the letter case of names and texts. It never changes once it is
+A tree is a value. It is compared with ==, which heeds the case of names and strings. It never changes once it is
 built, so several trees may share a part; the `parent` of a node then means nothing. A SELECT statement renders the
 trees of its items and conditions when it is written.
 """
@@ -23,7 +23,7 @@ _TEXT = "sql"
 class Template(exp.Expression):
     """Spark SQL that is written by hand, with trees in its places. It is rendered as it is: sqlglot rewrites nothing.
 
-    Its text is a text literal, since sqlglot compares other strings in any letter case.
+    Its text is a string literal, since sqlglot compares other strings in any case.
     """
 
 

@@ -163,7 +163,7 @@ class Asaql(TSQL):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of WITH, or a query in FROM, which is a step without a name of its own."""
+    """One step of WITH, or a query in FROM, which is an unnamed step."""
 
     name: Token | exp.Identifier
     """Name in WITH; for a query in FROM the name after AS."""

@@ -6,7 +6,7 @@ from recapture.query.parse.source import Source
 
 
 def canonical(source: Source, tokens: list[Token]) -> str:
-    """Return the query in one spelling, whatever its comments, its white space and the letter case of its keywords.
+    """Return the query in one spelling, whatever its comments, its white space and the case of its keywords.
 
     select a.X from input -- all => SELECT A.[X] FROM INPUT
     """

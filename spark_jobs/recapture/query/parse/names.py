@@ -46,7 +46,7 @@ def star_of(node: exp.Expr) -> list[exp.Identifier]:
 
 
 def is_system_timestamp(node: exp.Expr) -> bool:
-    """Return whether a node is System.Timestamp() or System.Timestamp, in any letter case."""
+    """Return whether a node is System.Timestamp() or System.Timestamp, ignoring case."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return _is_system_call(node, "timestamp")
     names = identifiers(node)
@@ -56,7 +56,7 @@ def is_system_timestamp(node: exp.Expr) -> bool:
 
 
 def is_window_id(node: exp.Expr) -> bool:
-    """Return whether a node is System.Window().Id, in any letter case."""
+    """Return whether a node is System.Window().Id, ignoring case."""
     return (
         isinstance(node, exp.Dot)
         and isinstance(node.expression, exp.Identifier)
@@ -82,7 +82,7 @@ def is_analytic(node: exp.Expr) -> bool:
 
 
 def whole_number(node: exp.Expr) -> int | None:
-    """Return the value of a literal whole number, which may have a sign; None for anything else."""
+    """Return the value of an integer literal, which may have a sign; None for anything else."""
     sign, digits = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     is_whole = isinstance(digits, exp.Literal) and not digits.is_string and digits.name.isdecimal()
     return sign * int(digits.name) if is_whole else None

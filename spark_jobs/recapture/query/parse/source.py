@@ -18,7 +18,7 @@ class Source:
 
     text: str
     case_sensitive: set[int] = field(default_factory=set, compare=False)
-    """Offsets of the names whose letter case matters."""
+    """Offsets of the names whose case matters."""
 
     def error(self, where: "int | Token | exp.Expr", message: str) -> DefinitionError:
         """Return the error that shows a place and says what is wrong there, for the caller to raise."""

@@ -13,7 +13,7 @@ def starred_records(script: Script, inputs: Collection[str]) -> dict[str, list[P
 
     SELECT site.*, b.x.y.* … FROM a JOIN b …, [a, b] => {"a": [], "b": [("x", "y")]}, as `site` may be of either input
 
-    Names differ in letter case as the query spells them.
+    Names differ in case as the query spells them.
     """
     records: dict[str, dict[Path, None]] = {alias: {} for alias in inputs}
     for query in script.queries:

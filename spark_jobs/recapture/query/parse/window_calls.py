@@ -54,7 +54,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
 
     TumblingWindow(minute, 5) => WindowCall(HoppingWindow(size=3_000_000_000, hop=3_000_000_000))
 
-    Raise DefinitionError unless sizes are whole numbers with 0 < hop <= size <= 7 days, or for sessions
+    Raise DefinitionError unless sizes are integers with 0 < hop <= size <= 7 days, or for sessions
     0 < timeout <= maxDuration <= 7 days. An offset may be negative.
     """
     if call_name(node) != "WINDOWS":

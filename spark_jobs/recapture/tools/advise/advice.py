@@ -91,7 +91,7 @@ def _to_read(pipeline: Pipeline, compiled: CompiledInput, start: datetime, end: 
     policies = pipeline.policies(compiled)
     assert policies is not None
     slices = slices_of(pipeline, start, end)
-    # Without an early window each slice is judged by itself: with a late tolerance as long as the range, every slice
+    # Without an early window each slice is judged separately: with a late tolerance as long as the range, every slice
     # would read the whole range again.
     longest = slice_length(pipeline) if policies.early_window is None else slices[-1].end - slices[0].start
     return InputToRead(

@@ -164,9 +164,9 @@ class _LateToleranceCounter:
 
 
 def spans_of(policies: Policies, slices: Sequence[Slice], look_back: int, blobs: Sequence[PinnedBlob]) -> list[Span]:
-    """Return what is judged from empty state for these neighbouring slices: all together, or each by itself.
+    """Return what is judged from empty state for these neighbouring slices: all at once, or each separately.
 
-    Where verdicts depend on where reading begins, a run judges each slice by itself (docs/time-model.md, section 3.2).
+    Where verdicts depend on where reading begins, a run judges each slice separately (docs/time-model.md, section 3.2).
     """
     together = Slice(slices[0].start, slices[-1].end)
     independent = arrivals_of(together, policies, look_back).independent_of_start

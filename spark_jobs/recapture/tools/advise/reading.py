@@ -273,7 +273,7 @@ def _are_dropped(policies: Policies, ahead: NDArray[np.int64]) -> NDArray[np.boo
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of the keys in one chunk. A field that the query does not read is parsed by itself, once.
+    """Columns of the keys in one chunk. A field that the query does not read is parsed separately, once.
 
     So a value that the field cannot hold makes an event malformed only for the keys that name the field.
     """

@@ -1,4 +1,4 @@
-"""Models of the JSON that the ASA tools write, with keys in any letter case.
+"""Models of the JSON that the ASA tools write, with keys in any case.
 
 A key that no model names is ignored; every credential is such a key. No error shows a value.
 """
@@ -26,7 +26,7 @@ _FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", 
 
 
 class JobPart(BaseModel):
-    """Part of a document. The field `event_hub_name` is the key `eventHubName` in any letter case."""
+    """Part of a document. The field `event_hub_name` is the key `eventHubName` in any case."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=lambda name: name.replace("_", ""))
 
@@ -89,7 +89,7 @@ def _place(value: Any, steps: tuple[int | str, ...]) -> str:
 
 
 def one_of(**meanings: str) -> BeforeValidator:
-    """Return a validator that replaces a word in any letter case by its meaning, and leaves an open value as it is."""
+    """Return a validator that replaces a word in any case by its meaning, and leaves an open value as it is."""
 
     def meaning(value: object) -> object:
         if isinstance(value, str) and OPEN_VALUE.search(value):
@@ -139,7 +139,7 @@ Locale = Annotated[str, AfterValidator(_locale)]
 Kind = Annotated[str, AfterValidator(_kind)]
 """Kind of an input, output or function, in words that are safe to show."""
 Format = Annotated[str, AfterValidator(_format)]
-"""Serialization or compression, in the letter case of _FORMATS."""
+"""Serialization or compression, in the case of _FORMATS."""
 
 
 class SettingsPart(JobPart):

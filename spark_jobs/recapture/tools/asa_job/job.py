@@ -59,7 +59,7 @@ class JobInput:
     source: EventHub | BlobFolder | None
     """Source; None if it is neither an event hub nor Blob storage."""
     serialization: str
-    """Serialization: `Json`, `Avro`, `Csv`, … in this letter case."""
+    """Serialization: `Json`, `Avro`, `Csv`, … in this case."""
     compression: str
     """Compression: `None`, `GZip` or `Deflate`."""
     path: BlobPath | None = None

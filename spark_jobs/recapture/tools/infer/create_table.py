@@ -73,7 +73,7 @@ def type_of(
     bigint => bigint · bigint, float => float · datetime => datetime, or nvarchar(max) if it is used as text ·
     bigint, nvarchar(max) => None, or nvarchar(max) if all values are texts
 
-    A field whose values are all whole numbers stays a bigint, even if it is used as float.
+    A field whose values are all integers stays a bigint, even if it is used as float.
     """
     known = {kind for kind in kinds if kind is not None}
     holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(one, kind, only_strings) for one in known)]

@@ -35,21 +35,21 @@ def capture(source: Source) -> dict[str, Any]:
             )
     gaps = [
         {
-            "input": row["input"],
-            "partition": row["partition"],
-            "slice_start": row["slice_start"],
+            "input": row.input,
+            "partition": row.partition,
+            "slice_start": row.slice_start,
             "first": first,
             "last": last,
         }
         for row in source.metrics
-        for first, last in (row.get("gaps") or {"ranges": []})["ranges"]
+        for first, last in row.gaps.ranges
     ]
     return {
         "inputs": inputs,
         "gaps": gaps[:MAX_GAPS],
-        "gap_count": total(row.get("SequenceGaps") for row in source.metrics),
-        "missing": sum((row.get("gaps") or {"missing": 0})["missing"] for row in source.metrics),
-        "damaged": total(row.get("DamagedBlobs") for row in source.metrics),
+        "gap_count": total(row.find_count("SequenceGaps") for row in source.metrics),
+        "missing": sum(row.gaps.missing for row in source.metrics),
+        "damaged": total(row.find_count("DamagedBlobs") for row in source.metrics),
     }
 
 

@@ -151,7 +151,7 @@ def watermark(picture: Mapping[str, Any]) -> Specification:
     }
     y = {
         "type": "quantitative",
-        "title": "time less arrival",
+        "title": "time minus arrival",
         "scale": {"domain": [lowest, highest], "nice": False, "zero": False},
         "axis": _duration_axis(lowest, highest),
     }
@@ -244,7 +244,7 @@ def _lines(picture: Mapping[str, Any], x: Mapping[str, Any], y: Mapping[str, Any
 
 
 def is_shown(picture: Mapping[str, Any], level: float) -> bool:
-    """Return whether a time less its arrival, in milliseconds, is on the axis of a watermark picture."""
+    """Return whether a time minus its arrival, in milliseconds, is on the axis of a watermark picture."""
     return bool(picture["lowest"] <= level <= picture["highest"])
 
 

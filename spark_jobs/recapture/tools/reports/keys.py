@@ -18,8 +18,8 @@ def keys(source: Source) -> list[dict[str, Any]]:
     """
     by_input: dict[str, list[Mapping[str, Any]]] = {}
     for row in source.metrics:
-        if row.get("keys"):
-            by_input.setdefault(row["input"], []).append(row["keys"])
+        if row.keys:
+            by_input.setdefault(row.input, []).append(row.keys)
     return [_of_input(alias, counts) for alias, counts in by_input.items()]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from recapture.quality import metrics
 from recapture.run.approval import APPROVED
 from recapture.time_model.metrics import VERDICTS, WATERMARK_DELAY
+from recapture.time_model.partition_metrics import PartitionMetrics, Value
 from recapture.tools.reports.sources import Source
 
 PARTS = ("DuplicateEvents", *VERDICTS)
@@ -22,16 +23,17 @@ _QUALITIES = ("failed", APPROVED, "passed with warnings", "passed")
 def ledger(source: Source) -> dict[str, Any]:
     """Return the counts of a report: in total, by slice, day or month, and by partition."""
     unit, name = _unit(len({start[:10] for start in source.starts}), len(source.slices))
-    groups: dict[str, list[Mapping[str, Any]]] = {name(start): [] for start in source.starts}
-    unknown: list[Mapping[str, Any]] = [{"slice_start": start} for start in sorted(source.uncounted)]
-    for row in (*source.metrics, *unknown):
-        groups[name(row["slice_start"])].append(row)
+    groups: dict[str, list[Mapping[str, Value]]] = {name(start): [] for start in source.starts}
+    unknown: dict[str, Mapping[str, Value]] = {start: {} for start in sorted(source.uncounted)}
+    for start, values in (*((row.slice_start, row.values) for row in source.metrics), *unknown.items()):
+        groups[name(start)].append(values)
     qualities = slice_qualities(source)
-    partitions: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    partitions: dict[tuple[str, str], list[Mapping[str, Value]]] = {}
     for row in source.metrics:
-        partitions.setdefault((row["input"], row["partition"]), []).append(row)
+        partitions.setdefault((row.input, row.partition), []).append(row.values)
     return {
-        "totals": counts([*source.metrics, *unknown]) | {"rows": sum(source.rows.values())},
+        "totals": counts([*(row.values for row in source.metrics), *unknown.values()])
+        | {"rows": sum(source.rows.values())},
         "unit": unit,
         "groups": [
             {
@@ -55,7 +57,7 @@ def ledger(source: Source) -> dict[str, Any]:
     }
 
 
-def counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def counts(rows: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
     """Return the shown counts of some metrics, and the longest watermark delay."""
     combined = metrics.combine(rows)
     return {name: combined[name] for name in (*_SHOWN, WATERMARK_DELAY)}
@@ -67,9 +69,9 @@ def judged(counted: Mapping[str, Any]) -> int | None:
     return None if arrived is None or duplicates is None else arrived - duplicates
 
 
-def not_on_time(row: Mapping[str, Any]) -> int:
+def not_on_time(row: PartitionMetrics) -> int:
     """Return the number of events that have another verdict than on_time."""
-    return sum(row.get(verdict) or 0 for verdict in VERDICTS if verdict != "on_time")
+    return sum(row.find_count(verdict) or 0 for verdict in VERDICTS if verdict != "on_time")
 
 
 def slice_qualities(source: Source) -> dict[str, str | None]:

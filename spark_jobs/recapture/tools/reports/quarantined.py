@@ -46,7 +46,7 @@ def quarantined(source: Source) -> dict[str, Any]:
     ordered = sorted(reasons.values(), key=lambda reason: (-reason["rows"], reason["verdict"], reason["reason"]))
     return {
         "table": source.pipeline.outputs[0].quarantine_table,
-        "rows": total(row.get(name) for row in source.metrics for name in QUARANTINED),
+        "rows": total(row.find_count(name) for row in source.metrics for name in QUARANTINED),
         "reasons": ordered[:MAX_REASONS],
         "partial": files == MAX_FILES,
     }
@@ -55,11 +55,11 @@ def quarantined(source: Source) -> dict[str, Any]:
 def _tables(source: Source) -> Iterator[tuple[str, pa.Table]]:
     """Yield up to MAX_FILES files of the quarantine, each with the start of its slice."""
     if source.single is not None:
-        rows = [row for row in source.metrics if any(row.get(name) for name in QUARANTINED)]
+        rows = [row for row in source.metrics if any(row.values[name] for name in QUARANTINED)]
         slices = {ticks.to_text(slice_.start): slice_ for slice_ in source.slices}
         for row in rows[:MAX_FILES]:
-            start = row["slice_start"]
-            yield start, source.single.files.quarantined(row["input"], row["partition"], slices[start])
+            start = row.slice_start
+            yield start, source.single.files.quarantined(row.input, row.partition, slices[start])
         return
     container = open_container(source.pipeline.outputs[0].quarantine_table)
     currents = {start: entry.current for start, entry in source.entries.items() if entry.current is not None}

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import FormatError, RunError
 from recapture.execute import profiles
 from recapture.ordering.profile import PROFILE_SCHEMA
-from recapture.quality.metrics import OUTPUT_METRICS
+from recapture.quality.metrics import from_table_rows
 from recapture.run.problems import Problem, TableState, open_others
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
@@ -32,7 +31,7 @@ from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications
 from recapture.time_model import ticks
-from recapture.time_model.metrics import COUNTS
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
 
 NEWEST_SLICES = 31 * 24
@@ -46,8 +45,8 @@ class RunSource:
     files: RunFiles
     manifest: Manifest | None
     """Manifest; for a range, only that of the newest run."""
-    metrics: tuple[Mapping[str, Any], ...]
-    """Rows of metrics.json: one for each slice and partition of an input."""
+    metrics: tuple[PartitionMetrics, ...]
+    """What was counted in each slice and partition of an input."""
     audited: Audited | None
     profile: pa.Table
     """Profile with `ordering.profile.PROFILE_SCHEMA`."""
@@ -77,10 +76,10 @@ class Source:
     """Id of the run of each slice that has one, by slice_start."""
     entries: Mapping[str, Entry]
     """Entries of the slices in the publications, by slice_start."""
-    metrics: tuple[Mapping[str, Any], ...]
+    metrics: tuple[PartitionMetrics, ...]
     """Metrics of the slices, a row for each partition of an input; without run files, those of the metrics table.
 
-    A row lacks a metric that the version which ran the slice did not have.
+    A metric that the version which ran the slice did not have is None.
     """
     rows: Mapping[tuple[str, str], int]
     """Number of rows by the alias of the output and slice_start."""
@@ -165,11 +164,11 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         return _run_source(files_of(pipeline, run), with_manifest=run == ids[-1])
 
     runs = dict(zip(ids, in_parallel(read, ids), strict=True))
-    by_run_and_slice: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_run_and_slice: dict[tuple[str, str], list[PartitionMetrics]] = {}
     for run, source in runs.items():
         for row in source.metrics:
-            by_run_and_slice.setdefault((run, row["slice_start"]), []).append(row)
-    metrics: list[Mapping[str, Any]] = []
+            by_run_and_slice.setdefault((run, row.slice_start), []).append(row)
+    metrics: list[PartitionMetrics] = []
     without_files: list[str] = []
     for slice_start, run in run_of_slice.items():
         rows = by_run_and_slice.get((run, slice_start), [])
@@ -189,7 +188,7 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         runs=runs,
         run_of_slice=run_of_slice,
         entries=entries,
-        metrics=tuple(sorted(metrics, key=lambda row: row["slice_start"])),
+        metrics=tuple(sorted(metrics, key=lambda row: row.slice_start)),
         rows={
             (output.alias, slice_start): file.rows
             for slice_start, entry in entries.items()
@@ -222,8 +221,7 @@ def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
     manifest = None
     with suppress(FormatError):
         manifest = files.find_manifest() if with_manifest else None
-    metrics = _find(files, METRICS)
-    return RunSource(files, manifest, metrics or (), _find(files, AUDIT), _profile(files))
+    return RunSource(files, manifest, _find(files, METRICS) or (), _find(files, AUDIT), _profile(files))
 
 
 def _find(files: RunFiles, file: JsonFile[Content]) -> Content | None:
@@ -241,21 +239,12 @@ def _profile(files: RunFiles) -> pa.Table:
     return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
-def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[dict[str, Any]] | None:
+def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[PartitionMetrics] | None:
     """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
     content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
-    if content is None:
-        return None
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for metric in pq.read_table(io.BytesIO(content)).to_pylist():
-        name, value = metric["metric"], metric["value"]
-        if name not in OUTPUT_METRICS:
-            row = rows.setdefault((metric["input"], metric["partition"]), {"slice_start": slice_start})
-            row |= {"input": metric["input"], "partition": metric["partition"]}
-            row[name] = int(value) if name in COUNTS and value is not None else value
-    return list(rows.values())
+    return None if content is None else from_table_rows(slice_start, pq.read_table(io.BytesIO(content)))
 
 
 def _text(slice_: Slice) -> str:

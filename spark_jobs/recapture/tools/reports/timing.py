@@ -15,6 +15,7 @@ from recapture.quality import metrics
 from recapture.query.model import CompiledInput
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS, total
+from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.tools.reports.ledger import LATE, judged, not_on_time
@@ -38,13 +39,13 @@ def timing(source: Source) -> list[dict[str, Any]]:
         policies = source.pipeline.policies(compiled)
         if policies is not None:
             of_input = profiles.filter(pc.equal(profiles["input"], compiled.alias))
-            rows = [row for row in source.metrics if row["input"] == compiled.alias]
+            rows = [row for row in source.metrics if row.input == compiled.alias]
             sections.append(_of_input(source, compiled, policies, of_input, rows))
     return sections
 
 
 def _of_input(
-    source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[Mapping[str, Any]]
+    source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[PartitionMetrics]
 ) -> dict[str, Any]:
     late, early, tolerance = (
         None if value is None else value / TICKS_PER_SECOND
@@ -57,9 +58,9 @@ def _of_input(
         "late_seconds": late,
         "early_seconds": early,
         "out_of_order_seconds": tolerance,
-        "judged": judged(metrics.combine(rows)),
-        "late": total(row.get(LATE) for row in rows),
-        "out_of_order": total(row.get("DroppedOrAdjustedEvents") for row in rows),
+        "judged": judged(metrics.combine(row.values for row in rows)),
+        "late": total(row.find_count(LATE) for row in rows),
+        "out_of_order": total(row.find_count("DroppedOrAdjustedEvents") for row in rows),
         "latest_seconds": _latest(profiles),
         "profiled": profiles.num_rows,
         "of": len(rows),
@@ -134,20 +135,20 @@ def _pushers(profiles: pa.Table) -> list[dict[str, Any]]:
 
 
 def _pictures(
-    source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[Mapping[str, Any]]
+    source: Source, compiled: CompiledInput, policies: Policies, profiles: pa.Table, rows: Sequence[PartitionMetrics]
 ) -> Iterator[dict[str, Any]]:
     """Yield the pictures of the slices and partitions with most events not on time, or else of the busiest one."""
     by_blob = source.pipeline.section(compiled.alias).arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
     places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}
-    with_sample = [row for row in rows if (row["partition"], row["slice_start"]) in places]
+    with_sample = [row for row in rows if (row.partition, row.slice_start) in places]
     with_sample.sort(
-        key=lambda row: (-not_on_time(row), -(row.get("InputEvents") or 0), row["slice_start"], row["partition"])
+        key=lambda row: (-not_on_time(row), -(row.find_count("InputEvents") or 0), row.slice_start, row.partition)
     )
     worth = [row for row in with_sample if not_on_time(row)] or with_sample[:1]
     left = MAX_PICTURES
     for row in _of_distinct_partitions(worth):
-        sample = sampled["sample"][places[row["partition"], row["slice_start"]]].as_py()
+        sample = sampled["sample"][places[row.partition, row.slice_start]].as_py()
         for key in _keys(sample) if compiled.over else (None,):
             events = [event for event in sample if key is None or event["key"] == key]
             drawing = picture(events, policies, by_blob=by_blob)
@@ -155,11 +156,11 @@ def _pictures(
                 left -= 1
                 yield {
                     "input": compiled.alias,
-                    "partition": row["partition"],
-                    "slice_start": row["slice_start"],
+                    "partition": row.partition,
+                    "slice_start": row.slice_start,
                     "key": key,
                     "sampled": len(events),
-                    "counts": {name: row.get(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
+                    "counts": {name: row.find_count(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
                     **drawing.to_dict(),
                 }
 
@@ -169,9 +170,9 @@ def _places(profiles: pa.Table) -> list[tuple[str, str]]:
     return list(zip(profiles["partition"].to_pylist(), starts, strict=True))
 
 
-def _of_distinct_partitions(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _of_distinct_partitions(rows: Sequence[PartitionMetrics]) -> list[PartitionMetrics]:
     """Return the first row of each partition, then the other rows."""
-    first = {row["partition"]: row for row in reversed(rows)}
+    first = {row.partition: row for row in reversed(rows)}
     chosen = list(first.values())
     return [*reversed(chosen), *(row for row in rows if not any(row is other for other in chosen))]
 

@@ -47,9 +47,9 @@ class Picture:
     one_watermark: bool
     """Whether the events are of one scope, so that they have one watermark."""
     late_bound: int | None
-    """Late bound less arrival; None without a late limit."""
+    """Late bound minus arrival; None without a late limit."""
     early_bound: int | None
-    """Early bound less arrival; None without an early window."""
+    """Early bound minus arrival; None without an early window."""
     start: int
     """Start of the axis of arrivals."""
     end: int
