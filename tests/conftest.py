@@ -15,6 +15,7 @@ from embedded.azurite import Azurite
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
 from tests.paths import ROOT
+from tests.settings import SHUFFLE_PARTITIONS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -140,6 +141,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
         running = create_session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
     pin_settings(running)
+    running.conf.set(SHUFFLE_PARTITIONS, 3)
     settings = running.conf.getAll
     yield running
     pin_settings(running)

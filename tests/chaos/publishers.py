@@ -2,15 +2,12 @@
 
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from unittest.mock import patch
 
-from recapture.table.delta import OpenTable
 from tests.table.interleavings import Actors, Schedule
 from tests.table.publishing import METRICS, QUARANTINE, ROWS, Place
-from tests.table.test_publish_interleavings import actors_of, one_run
+from tests.table.test_publish_interleavings import actors_of, one_run, scheduled
 
 NAMES = (ROWS, METRICS, QUARANTINE)
 
@@ -20,11 +17,11 @@ def table(tables: int) -> Iterator[str]:
 
     The first step of an actor only reads.
     """
-    schedule = Schedule(OpenTable.commit)
-    with tempfile.TemporaryDirectory() as folder, patch.object(time, "sleep"):
-        commit = patch.object(OpenTable, "commit", lambda *arguments: schedule.commit(*arguments))
+    schedule = Schedule()
+    with tempfile.TemporaryDirectory() as folder:
         seed, copy = Path(folder, "seed"), Path(folder, "here")
-        before, place = Place(seed.as_uri(), NAMES[:tables]), Place(copy.as_uri(), NAMES[:tables])
+        before = Place(seed.as_uri(), NAMES[:tables])
+        place = Place(copy.as_uri(), NAMES[:tables], access=scheduled(schedule))
         before.publish("first")
         before.publish("second")
 
@@ -36,10 +33,9 @@ def table(tables: int) -> Iterator[str]:
         yield "| steps | every table and the publications | after a rollback |"
         yield "|---|---|---|"
         ends = 0
-        with commit:
-            for steps, _ in schedule.interleavings(world):
-                end = one_run(place, steps)
-                place.rollback(run=end)
-                yield f"| {' '.join(steps)} | {end} | {one_run(place, steps)} |"
-                ends += 1
+        for steps, _ in schedule.interleavings(world):
+            end = one_run(place, steps)
+            place.rollback(run=end)
+            yield f"| {' '.join(steps)} | {end} | {one_run(place, steps)} |"
+            ends += 1
         yield f"{schedule.states:,} states, {ends} ends, one run in every table at each"

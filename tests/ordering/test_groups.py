@@ -24,40 +24,40 @@ from recapture.time_model.windows import HoppingWindow
 Row = dict[str, Any]
 
 SLICE = Slice(1000, 1100)
-COUNT = Partial("_p0", Fold.COUNT, Constant(1, pa.int64()), pa.int64())
-TOTAL = Partial("_p1", Fold.SUM, Column("x"), pa.float64())
-VALUES = Partial("_p1_n", Fold.COUNT, Column("x"), pa.int64())
-SQUARES = Partial("_p1_m2", Fold.SPREAD, Column("x"), pa.float64())
-WHOLE = Partial("_p2", Fold.SUM, Column("n"), pa.int64())
-LEAST = Partial("_p3", Fold.MIN, Column("k"), pa.string())
+COUNT = Partial("count", Fold.COUNT, Constant(1, pa.int64()), pa.int64())
+TOTAL = Partial("sum_x", Fold.SUM, Column("x"), pa.float64())
+VALUES = Partial("count_x", Fold.COUNT, Column("x"), pa.int64())
+SQUARES = Partial("squares_x", Fold.SPREAD, Column("x"), pa.float64())
+WHOLE = Partial("sum_n", Fold.SUM, Column("n"), pa.int64())
+LEAST = Partial("least_k", Fold.MIN, Column("k"), pa.string())
 RESULTS = (
-    Result("_r0", COUNT),
-    Result("_r1", TOTAL),
-    Result("_r2", TOTAL, VALUES),
-    Result("_r3", WHOLE),
-    Result("_r4", LEAST),
-    SpreadResult("_r5", TOTAL, VALUES, SQUARES, of_population=False, root=True),
-    SpreadResult("_r6", TOTAL, VALUES, SQUARES, of_population=True, root=True),
-    SpreadResult("_r7", TOTAL, VALUES, SQUARES, of_population=False, root=False),
-    SpreadResult("_r8", TOTAL, VALUES, SQUARES, of_population=True, root=False),
+    Result("events", COUNT),
+    Result("total", TOTAL),
+    Result("mean", TOTAL, VALUES),
+    Result("whole", WHOLE),
+    Result("least", LEAST),
+    SpreadResult("stdev", TOTAL, VALUES, SQUARES, of_population=False, root=True),
+    SpreadResult("stdevp", TOTAL, VALUES, SQUARES, of_population=True, root=True),
+    SpreadResult("var", TOTAL, VALUES, SQUARES, of_population=False, root=False),
+    SpreadResult("varp", TOTAL, VALUES, SQUARES, of_population=True, root=False),
 )
 COLUMNS = {
     WINDOW_END: AsaType.BIGINT,
     WINDOW_ID: AsaType.TEXT,
-    "_k0": AsaType.TEXT,
-    "_r0": AsaType.BIGINT,
-    "_r1": AsaType.FLOAT,
-    "_r2": AsaType.FLOAT,
-    "_r3": AsaType.BIGINT,
-    "_r4": AsaType.TEXT,
-    **dict.fromkeys(["_r5", "_r6", "_r7", "_r8"], AsaType.FLOAT),
+    "key": AsaType.TEXT,
+    "events": AsaType.BIGINT,
+    "total": AsaType.FLOAT,
+    "mean": AsaType.FLOAT,
+    "whole": AsaType.BIGINT,
+    "least": AsaType.TEXT,
+    **dict.fromkeys(["stdev", "stdevp", "var", "varp"], AsaType.FLOAT),
 }
 FEWEST = 2
 """Number of events that a group must have."""
 
 
 def aggregation(length: int, offset: int) -> PaneAggregation:
-    key = Key("_k0", Column("k"), pa.string())
+    key = Key("key", Column("k"), pa.string())
     return PaneAggregation(length, offset % length, (), (key,), (COUNT, TOTAL, VALUES, SQUARES, WHOLE, LEAST))
 
 
@@ -69,7 +69,7 @@ def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> Me
     )
     return MergedSelect(
         MergedGroups(merged, RESULTS),
-        (Call(ScalarFunction.GREATER_OR_EQUAL, (Column("_r0"), Constant(FEWEST, pa.int64()))),),
+        (Call(ScalarFunction.GREATER_OR_EQUAL, (Column("events"), Constant(FEWEST, pa.int64()))),),
         tuple((OutputColumn(name, type_), Column(name)) for name, type_ in columns.items()),
     )
 
@@ -105,37 +105,42 @@ def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]
         members: dict[str | None, list[Row]] = {}
         for pane in sorted(panes, key=lambda pane: (pane["_pane"], pane["_partition"])):
             if end - window.size < pane["_pane"] <= end and (pane["_pane"] - window.offset) % length(window) == 0:
-                members.setdefault(pane["_k0"], []).append(pane)
+                members.setdefault(pane["key"], []).append(pane)
         for key, of_group in members.items():
-            count = sum(pane["_p0"] for pane in of_group)
+            count = sum(pane["count"] for pane in of_group)
             if count < FEWEST:
                 continue
-            total = added([pane["_p1"] for pane in of_group])
-            values = sum(pane["_p1_n"] for pane in of_group)
-            least = min((pane["_p3"] for pane in of_group if pane["_p3"] is not None), default=None)
+            total = added([pane["sum_x"] for pane in of_group])
+            values = sum(pane["count_x"] for pane in of_group)
+            least = min((pane["least_k"] for pane in of_group if pane["least_k"] is not None), default=None)
             rows.append(
                 {
-                    **{WINDOW_END: end, WINDOW_ID: name, "_k0": key, "_r0": count, "_r1": total},
-                    **{"_r2": None if total is None else total / values},
-                    **{"_r3": added([pane["_p2"] for pane in of_group]), "_r4": least},
-                    **{f"_r{number}": result for number, result in enumerate(spread_results(of_group), 5)},
+                    WINDOW_END: end,
+                    WINDOW_ID: name,
+                    "key": key,
+                    "events": count,
+                    "total": total,
+                    "mean": None if total is None else total / values,
+                    "whole": added([pane["sum_n"] for pane in of_group]),
+                    "least": least,
+                    **spreads(of_group),
                 }
             )
     return rows
 
 
-def spread_results(panes: Sequence[Row]) -> list[float | None]:
+def spreads(panes: Sequence[Row]) -> Row:
     """Return STDEV, STDEVP, VAR and VARP of panes, one by one (Chan's algorithm, as the SQL for Spark writes it)."""
     n, mean, m2 = 0, 0.0, 0.0
     for pane in panes:
-        if values := pane["_p1_n"]:
-            delta = pane["_p1"] / values - mean
-            m2 = (m2 + pane["_p1_m2"]) + (((delta * delta) * n) * values) / (n + values)
+        if values := pane["count_x"]:
+            delta = pane["sum_x"] / values - mean
+            m2 = (m2 + pane["squares_x"]) + (((delta * delta) * n) * values) / (n + values)
             mean = mean + (delta * values) / (n + values)
             n = n + values
     sample, population = (m2 / divisor if divisor > 0 else None for divisor in (n - 1, n))
     roots = [None if variance is None else math.sqrt(variance) for variance in (sample, population)]
-    return [*roots, sample, population]
+    return {"stdev": roots[0], "stdevp": roots[1], "var": sample, "varp": population}
 
 
 def added(values: Sequence[Any]) -> Any:
@@ -164,12 +169,12 @@ def some_panes(draw: st.DrawFn) -> list[Row]:
         values = draw(st.integers(0, 3))
         panes.append(
             {
-                **{"_pane": pane, "_partition": partition, "_k0": key},
-                **{"_p0": draw(st.integers(1, 3)), "_p1_n": values},
-                "_p1": draw(TOTALS) if values else None,
-                "_p1_m2": draw(st.floats(0, 1e4) | st.floats(0, 1e300)) if values else None,
-                "_p2": draw(st.none() | st.integers(-(2**40), 2**40)),
-                "_p3": draw(st.none() | st.sampled_from(["a", "b", "é", ""])),
+                **{"_pane": pane, "_partition": partition, "key": key},
+                **{"count": draw(st.integers(1, 3)), "count_x": values},
+                "sum_x": draw(TOTALS) if values else None,
+                "squares_x": draw(st.floats(0, 1e4) | st.floats(0, 1e300)) if values else None,
+                "sum_n": draw(st.none() | st.integers(-(2**40), 2**40)),
+                "least_k": draw(st.none() | st.sampled_from(["a", "b", "é", ""])),
             }
         )
     return panes
@@ -196,47 +201,47 @@ def test_the_rows_are_those_of_a_loop_however_many_panes_are_merged_at_once(
 
 
 def pane(end: int, partition: str = "0", **values: Any) -> Row:
-    return {"_pane": end, "_partition": partition, "_k0": "a", "_p0": 2, "_p1_n": 0, **values}
+    return {"_pane": end, "_partition": partition, "key": "a", "count": 2, "count_x": 0, **values}
 
 
 def test_floats_are_added_in_the_order_of_pane_and_partition() -> None:
     parts = [(1020, "0", 1.0), (1010, "10", -1e16), (1010, "2", 1.0), (1010, "0", 1e16), (1020, "1", 0.1)]
-    panes = [pane(end, partition, _p1=value, _p1_n=1) for end, partition, value in parts]
+    panes = [pane(end, partition, sum_x=value, count_x=1) for end, partition, value in parts]
     first, second, third = computed(select(HoppingWindow(20, 10)), panes)
-    assert second["_r1"] == ((((1e16 + -1e16) + 1.0) + 1.0) + 0.1)
-    assert (first["_r1"], third["_r1"]) == (1.0, 1.0 + 0.1)
+    assert second["total"] == ((((1e16 + -1e16) + 1.0) + 1.0) + 0.1)
+    assert (first["total"], third["total"]) == (1.0, 1.0 + 0.1)
 
 
 def test_spreads_are_added_in_the_order_of_pane_and_partition() -> None:
     parts = [(1020, "0", 0.1), (1010, "10", 1e3), (1010, "2", -7.7), (1010, "0", 0.3), (1020, "1", 12.5)]
-    panes = [pane(end, partition, _p1=value, _p1_n=3, _p1_m2=value * value) for end, partition, value in parts]
+    panes = [pane(end, partition, sum_x=value, count_x=3, squares_x=value * value) for end, partition, value in parts]
     _, second, _ = computed(select(HoppingWindow(20, 10)), panes)
     in_order = sorted(panes, key=lambda pane: (pane["_pane"], pane["_partition"]))
-    assert second["_r7"] == spread_results(in_order)[2]
-    assert len({spread_results(order)[2] for order in itertools.permutations(panes)}) > 1
+    assert second["var"] == spreads(in_order)["var"]
+    assert len({spreads(order)["var"] for order in itertools.permutations(panes)}) > 1
 
 
 @pytest.mark.parametrize(
     ("values", "total"), [([2**62, 2**62 - 1], 2**63 - 1), ([2**62, 2**62], None), ([2**62, 2**62, -5], None)]
 )
 def test_a_sum_that_leaves_the_bigints_stops_the_run(values: list[int], total: int | None) -> None:
-    panes = [pane(1010, str(number), _p2=value) for number, value in enumerate(values)]
+    panes = [pane(1010, str(number), sum_n=value) for number, value in enumerate(values)]
     if total is None:
         with pytest.raises(RunError, match="too large for a bigint"):
             computed(select(HoppingWindow(10, 10)), panes)
     else:
-        assert computed(select(HoppingWindow(10, 10)), panes)[0]["_r3"] == total
+        assert computed(select(HoppingWindow(10, 10)), panes)[0]["whole"] == total
 
 
 def test_null_comes_before_all_other_values_and_nan_after_them() -> None:
     numbers = [1.0, math.inf, None, math.nan, -math.inf, 0.0]
     panes = [
-        pane(1010, str(number), _k0=str(number), _p1=value, _p1_n=int(value is not None))
+        pane(1010, str(number), key=str(number), sum_x=value, count_x=int(value is not None))
         for number, value in enumerate(numbers)
     ]
-    columns = {"_r1": AsaType.FLOAT, "_k0": AsaType.TEXT}
+    columns = {"total": AsaType.FLOAT, "key": AsaType.TEXT}
     rows = computed(select(HoppingWindow(10, 10), columns=columns), panes)
-    assert [row["_k0"] for row in rows] == ["2", "4", "5", "0", "1", "3"]
+    assert [row["key"] for row in rows] == ["2", "4", "5", "0", "1", "3"]
 
 
 def test_the_end_of_a_window_is_published_to_the_microsecond_and_may_be_moved() -> None:

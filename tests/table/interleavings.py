@@ -3,14 +3,15 @@
 A state is explored once, so every reachable state and every step between two of them is visited once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from greenlet import getcurrent, greenlet
 
 from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.publications import Entry, Publications
 
-Commit = Callable[..., bool]
+Commit = Callable[[], bool]
 Actors = Mapping[str, Callable[[], Any]]
 """What several processes do at the same time, by name."""
 
@@ -45,26 +46,26 @@ class _Actor(greenlet):
 
 
 class Schedule:
-    """Run actors step by step; `commit` replaces OpenTable.commit."""
+    """Run actors step by step: each stops before the commits for which it calls `commit`."""
 
-    def __init__(self, commit: Commit) -> None:
-        self._commit = commit
+    def __init__(self) -> None:
         self._actors: dict[str, _Actor] = {}
         self._tables: dict[str, tuple[int, object]] = {}
         """Number of commits before the last one, and the last commit, by the url of the table."""
         self.states = 0
         """Number of states that `interleavings` has visited."""
 
-    def commit(self, table: OpenTable, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
-        paths = tuple((start, file and file.path) for start, file in sorted(files.items()))
+    def commit(self, table: Table, version: int | None, files: Mapping[str, File | None], commit: Commit) -> bool:
+        """Commit files to a version of a table, at the actor's next step."""
         actor = getcurrent()
         if not isinstance(actor, _Actor):
-            return self._commit(table, files, metadata)
-        actor.stop((table.table.url, table.version, paths))
-        committed = self._commit(table, files, metadata)
+            return commit()
+        paths = tuple((start, file and file.path) for start, file in sorted(files.items()))
+        actor.stop((table.url, version, paths))
+        committed = commit()
         if committed:
-            number, _ = self._tables.get(table.table.url, (-1, ()))
-            self._tables[table.table.url] = (number + 1, paths)
+            number, _ = self._tables.get(table.url, (-1, ()))
+            self._tables[table.url] = (number + 1, paths)
         return committed
 
     def interleavings(
@@ -102,44 +103,82 @@ class Schedule:
         return tuple(sorted(self._tables.items())), tuple(actor.at for actor in self._actors.values())
 
 
-class InMemory:
-    """Replace OpenTable, by the same rules, where thousands of worlds are needed (see test_delta.py)."""
+class ScheduledTable(OpenTable):
+    """A Delta table whose commits are steps of a schedule."""
 
-    LOGS: ClassVar[dict[str, list[dict[str, File]]]] = {}
-    """What the slices hold in each version, by url; version 0 holds nothing."""
+    def __init__(self, schedule: Schedule, table: Table) -> None:
+        super().__init__(table)
+        self._schedule = schedule
 
-    def __init__(self, table: Table) -> None:
+    def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
+        commit = super().commit
+        return self._schedule.commit(self.table, self.version, files, lambda: commit(files, metadata))
+
+
+Logs = dict[str, list[dict[str, File]]]
+"""What the slices of tables hold in each version, by url; version 0 holds nothing."""
+
+
+class InMemory(OpenTable):
+    """A table in memory, by the same rules, where thousands of worlds are needed (see test_delta.py)."""
+
+    def __init__(self, table: Table, logs: Logs, schedule: Schedule | None = None) -> None:
         self.table = table
-        self.version: int | None = None
+        self._logs = logs
+        self._schedule = schedule or Schedule()
         self.refresh()
+
+    @property
+    def version(self) -> int | None:
+        return self._version
 
     def refresh(self) -> None:
-        log = self.LOGS.get(self.table.url)
-        self.version = None if log is None else len(log) - 1
+        log = self._logs.get(self.table.url)
+        self._version = None if log is None else len(log) - 1
 
     def create(self) -> None:
-        self.LOGS.setdefault(self.table.url, [{}])
+        self._logs.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def claim(self, take_over: bool) -> None:
+    def claim(self, take_over: bool = False) -> None:
         self.create()
 
     def require_writable(self, take_over: bool = False) -> None:
         pass
 
-    def held(self, slice_starts: Iterable[str]) -> dict[str, tuple[HeldFile, ...]]:
-        files = {} if self.version is None else self.LOGS[self.table.url][self.version]
-        held = {start: files[start] for start in slice_starts if start in files}
+    def held(self, slice_starts: Iterable[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
+        files = {} if self.version is None else self._logs[self.table.url][self.version]
+        held = {start: files[start] for start in slice_starts or () if start in files}
         return {start: (HeldFile(file.path, file.size, file.rows),) for start, file in held.items()}
 
-    def replaceable(self, files: Mapping[str, File | None]) -> Mapping[str, File | None]:
-        return files
+    def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
+        return dict(files)
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
-        log = self.LOGS[self.table.url]
+        return self._schedule.commit(self.table, self.version, files, lambda: self._append(files))
+
+    def _append(self, files: Mapping[str, File | None]) -> bool:
+        log = self._logs[self.table.url]
         assert self.version is not None, "the table must exist"
         if self.version != len(log) - 1:
             return False
         log.append({start: file for start, file in log[-1].items() if start not in files})
         log[-1].update({start: file for start, file in files.items() if file is not None})
         return True
+
+
+class PublicationsInMemory(Publications):
+    """Publications whose entries are in memory, by the paths of their files."""
+
+    def __init__(self, table: InMemory, entries: dict[str, Entry]) -> None:
+        self.table = table
+        self._entries = entries
+
+    def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
+        held = self.table.held(slice_starts)
+        return {start: self._entries[held[start][0].path] if start in held else Entry(None) for start in slice_starts}
+
+    def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
+        files = {start: File(f"{start} {entry}", 1, 1) for start, entry in entries.items()}
+        self._entries |= {files[start].path: entry for start, entry in entries.items()}
+        return files

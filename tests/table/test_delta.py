@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recapture.table.delta import File, OpenTable, Table
 from tests.draws import examples
-from tests.table.interleavings import InMemory
+from tests.table.interleavings import InMemory, Logs
 from tests.table.publishing import NINE, TEN, WRITTEN_BY
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 3))
@@ -45,5 +45,5 @@ def test_two_writers_see_the_same_in_a_delta_table_as_in_a_table_in_memory(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         on_disk = observations(OpenTable, Path(folder, "table").as_uri(), steps)
-    InMemory.LOGS.clear()
-    assert on_disk == observations(InMemory, "file:///table", steps)
+    logs: Logs = {}
+    assert on_disk == observations(lambda table: InMemory(table, logs), "file:///table", steps)

@@ -6,26 +6,29 @@ two of them over one table are enumerated on Delta tables; `make chaos` enumerat
 
 import copy
 import shutil
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from recapture.table import publications, publish
-from recapture.table.delta import OpenTable
-from recapture.table.publications import Publications
-from tests.table import publishing
-from tests.table.interleavings import Actors, InMemory, Schedule
-from tests.table.publishing import METRICS, ROWS, Place
+from recapture.table import publish
+from recapture.table.delta import File, OpenTable
+from recapture.table.publications import Entry, Publications
+from recapture.table.stored import Look
+from tests.table.interleavings import Actors, InMemory, Logs, PublicationsInMemory, Schedule, ScheduledTable
+from tests.table.publishing import METRICS, ROWS, Place, digest
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+def no_waiting(seconds: float) -> None:
+    pass
+
+
+class NoLook(Look):
+    """Look at no file: those of tables in memory are not in the storage."""
+
+    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        pass
 
 
 def actors_of(place: Place) -> Actors:
@@ -43,40 +46,30 @@ def one_run(place: Place, steps: str) -> str | None:
     return held["publications"]
 
 
-def cached(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that runs once for the same arguments, whatever its object."""
-    results: dict[str, Any] = {}
+class PlaceInMemory(Place):
+    """A place whose files are not written."""
 
-    def call(self: object, *arguments: object) -> Any:
-        key = repr(arguments)
-        if key not in results:
-            results[key] = function(self, *arguments)
-        return results[key]
-
-    return call
+    def _stage(self, name: str, run: str, start: str) -> File:
+        return File(f"{start}/{digest(run)}", 1, 1)
 
 
-def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (publish, publications, publishing):
-        monkeypatch.setattr(module, "OpenTable", InMemory)
-    monkeypatch.setattr(publications, "in_parallel", lambda call, items: [call(item) for item in items])
-    for method in ("_read_entry", "_write_entry"):
-        monkeypatch.setattr(Publications, method, cached(getattr(Publications, method)))
-    monkeypatch.setattr(Place, "publication", cached(Place.publication))
-    monkeypatch.setattr(publish, "Look", lambda remedy: Mock())
-    monkeypatch.setattr(InMemory, "LOGS", {})
-    schedule = Schedule(InMemory.commit)
-    monkeypatch.setattr(InMemory, "commit", lambda *arguments: schedule.commit(*arguments))
-    place = Place(tmp_path.as_uri(), (ROWS, METRICS))
+def test_two_publishers_and_a_rollback_leave_one_run_in_every_table() -> None:
+    schedule, entries = Schedule(), dict[str, Entry]()
+    logs: Logs = {}
+    access = publish.Access(
+        open=lambda table: InMemory(table, logs, schedule),
+        publications=lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries),
+        look=NoLook,
+        sleep=no_waiting,
+    )
+    place = PlaceInMemory("file:///tables", (ROWS, METRICS), access=access)
     place.publish("first")
     place.publish("second")
-    before = copy.deepcopy(InMemory.LOGS)
+    before = copy.deepcopy(logs)
 
     def world() -> tuple[Actors, Callable[[], None]]:
-        InMemory.LOGS.clear()
-        InMemory.LOGS.update(copy.deepcopy(before))
+        logs.clear()
+        logs.update(copy.deepcopy(before))
         return actors_of(place), lambda: None
 
     ends: Counter[tuple[str | None, str | None]] = Counter()
@@ -89,6 +82,15 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
     assert schedule.states > 1000
 
 
+def scheduled(schedule: Schedule) -> publish.Access:
+    """Return access to Delta tables whose commits are steps of a schedule, without waiting."""
+    return publish.Access(
+        open=lambda table: ScheduledTable(schedule, table),
+        publications=lambda table: Publications(table, lambda table: ScheduledTable(schedule, table)),
+        sleep=no_waiting,
+    )
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
@@ -97,14 +99,13 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(
     ],
 )
 def test_any_two_of_them_leave_one_run_on_delta_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str, expected: set[tuple[str, str]]
+    tmp_path: Path, names: str, expected: set[tuple[str, str]]
 ) -> None:
-    schedule = Schedule(OpenTable.commit)
-    monkeypatch.setattr(OpenTable, "commit", lambda *arguments: schedule.commit(*arguments))
+    schedule = Schedule()
     seed = Place((tmp_path / "seed").as_uri(), (ROWS,))
     seed.publish("first")
     seed.publish("second")
-    place = Place((tmp_path / "place").as_uri(), (ROWS,))
+    place = Place((tmp_path / "place").as_uri(), (ROWS,), access=scheduled(schedule))
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
