@@ -24,7 +24,7 @@ CORE := not (spark or $(SERVICES))
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test core spark services dist deep check format bench guard performance chaos lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist deep check format bench guard pictures performance chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -74,6 +74,9 @@ bench: $(INSTALLED) version ## Compare with plain Spark and the floor, in events
 
 guard: $(INSTALLED) version ## Fail if a stage has become slower; two minutes
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.guard
+
+pictures: $(INSTALLED) $(BROWSER) version ## Make the pictures of the README from the sample world
+	@PYTHONPATH=docker:spark_jobs:. $(BIN)/python -m tests.pictures
 
 performance: $(INSTALLED) version ## Measure every program of docs/performance.md; two hours
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.performance

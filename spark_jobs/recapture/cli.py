@@ -1,6 +1,7 @@
 """The `recapture` command: plan, backfill, report, status, check, rollback, advise and infer of a pipeline, and import.
 
-Each command imports what it needs when it runs, so that --help and mistakes in arguments answer at once.
+The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
+arguments answer at once.
 """
 
 import argparse

@@ -1,9 +1,15 @@
-"""The README shows the rows that `make backfill` publishes."""
+"""The README shows the rows that `make backfill` publishes, and its commands copy what the DAGs need."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from embedded.main import HOURS, PIPELINE, START
+from recapture.definition.pipeline import load
+from recapture.run.suites import load_suites
 from recapture.tools.sample import world, write_world
 from tests.conftest import Python
 from tests.paths import ROOT
@@ -40,3 +46,16 @@ def test_the_rows_are_those_of_the_sample(python: Python, tmp_path: Path) -> Non
         for row in rows[: len(shown)]
     ]
     assert shown != []
+
+
+def test_the_folders_of_an_airflow_have_all_that_the_dags_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = re.findall(r"^(?:cp|mkdir) .*", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        subprocess.run(["bash", "-c", command], cwd=ROOT, env=os.environ | {"AIRFLOW_HOME": str(tmp_path)}, check=True)
+    for variable in ("RECAPTURE_CONTAINER", "RECAPTURE_TABLE"):
+        monkeypatch.setenv(variable, (tmp_path / variable).as_uri())
+    assert load_suites(load(tmp_path / "dags" / "pipelines" / "telemetry.yaml")).keys() == {"aggregates"}
+    plugin = (tmp_path / "plugins" / "stage_tasks.py").read_text("utf-8")
+    [application] = re.findall(r'^APPLICATION = .*\.parents\[1\] / "(.*)" / "(.*)"$', plugin, re.MULTILINE)
+    assert tmp_path.joinpath(*application).is_file()

@@ -17,7 +17,7 @@ from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
-from recapture.formats.event_hubs_metadata import fields_of, text_of
+from recapture.formats.event_hubs_metadata import fields_of, string_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import AsaType, Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -118,7 +118,7 @@ def test_properties_of_every_type_are_read_side_by_side(events: list[dict[str, A
     table = decode("b", file(*({"Properties": properties} for properties in events)), EVENT_DATA, ["Properties"])
     column = table["Properties"].combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    assert text_of(column.slice(cut), "a").to_pylist() == [
+    assert string_of(column.slice(cut), "a").to_pylist() == [
         naive_text(properties.get("a")) for properties in events[cut:]
     ]
 

@@ -19,7 +19,7 @@ from recapture.formats.duckdb_sql import identifier, one_array, select, utf8
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.json_bodies.decoder import JsonBodies
-from recapture.formats.lines import in_place, lines, text
+from recapture.formats.lines import in_place, lines, plain_text
 from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
 MAX_FIELDS = 10_000
@@ -60,23 +60,23 @@ class CsvReader:
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name
-        all_lines = lines(text(name, content, self.limits), blank=r"^\r?$")
+        all_lines = lines(plain_text(name, content, self.limits), blank=r"^\r?$")
         if not len(all_lines):
             return in_place(pinned, all_lines, columns)
         if pc.any(pc.match_substring_regex(all_lines, r"\r.")).as_py():
             raise DamagedBlobError(name, "a carriage return stands within a line: lines end in \\n or \\r\\n")
         header = self._header(name, all_lines[0].as_py())
         rows = all_lines.slice(1)
-        is_text = pc.is_valid(utf8(rows)).to_numpy(zero_copy_only=False)
-        table, invalid = self._rows(name, header, rows.filter(pa.array(is_text)))
-        texts_at, others_at = np.flatnonzero(is_text), np.flatnonzero(~is_text)
+        is_utf8 = pc.is_valid(utf8(rows)).to_numpy(zero_copy_only=False)
+        table, invalid = self._rows(name, header, rows.filter(pa.array(is_utf8)))
+        utf8_at, others_at = np.flatnonzero(is_utf8), np.flatnonzero(~is_utf8)
         skipped = np.array([row.number - 1 for row in invalid], np.intp)
         reasons = [f"{row.actual_columns} fields, the header has {row.expected_columns}" for row in invalid]
         reasons += ["not UTF-8"] * len(others_at)
-        texts = pa.array([row.text.encode() for row in invalid], pa.binary())
-        bodies = pa.concat_arrays([_bodies(table), texts, rows.take(pa.array(others_at))])
+        invalid_lines = pa.array([row.text.encode() for row in invalid], pa.binary())
+        bodies = pa.concat_arrays([_bodies(table), invalid_lines, rows.take(pa.array(others_at))])
         unreadable = pa.concat_arrays([pa.nulls(table.num_rows, pa.string()), pa.array(reasons, pa.string())])
-        order = pa.array(np.argsort(np.concatenate([np.delete(texts_at, skipped), texts_at[skipped], others_at])))
+        order = pa.array(np.argsort(np.concatenate([np.delete(utf8_at, skipped), utf8_at[skipped], others_at])))
         return in_place(pinned, bodies.take(order), columns, unreadable.take(order))
 
     def _header(self, name: str, line: bytes) -> list[str]:

@@ -1,4 +1,4 @@
-"""DuckDB, which parses bodies and lines: queries on Arrow columns, and the SQL of names and texts."""
+"""DuckDB, which parses bodies and lines: queries on Arrow columns, and the SQL of names and literals."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -31,7 +31,7 @@ def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
 
 
 def utf8(values: pa.Array) -> pa.Array:
-    """Return bytes (binary) as text; NULL if they are not UTF-8."""
+    """Return bytes (binary) as strings; NULL if they are not UTF-8."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -51,9 +51,9 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
     return together if isinstance(together, pa.Array) else pa.concat_arrays(together.chunks)
 
 
-def literal(text: str) -> str:
-    """Return a text as a literal of DuckDB's SQL."""
-    return "'" + text.replace("'", "''") + "'"
+def literal(string: str) -> str:
+    """Return a string as a literal of DuckDB's SQL."""
+    return "'" + string.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:

@@ -27,7 +27,7 @@ _REGULAR = (
     r"^(?:(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1\d|2[0-8])|(?:0?[13-9]|1[0-2])/(?:29|30)|(?:0?[13578]|1[02])/31)/"
     r"(?:19|20)\d{2} (?:0?[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
 )
-"""The times that Arrow reads correctly; it also returns a value for other texts."""
+"""The times that Arrow reads correctly; it also returns a value for other strings."""
 _LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
 
 
@@ -52,27 +52,27 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
             case Metadata.OFFSET:
                 return one_array(events["Offset"])
             case Metadata.PARTITION_KEY:
-                return text_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
+                return string_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
             case Metadata.PUBLISHER:
-                return text_of(one_array(events["SystemProperties"]), "x-opt-publisher")
+                return string_of(one_array(events["SystemProperties"]), "x-opt-publisher")
             case Metadata.USER:
-                return text_of(one_array(events["Properties"]), key)
+                return string_of(one_array(events["Properties"]), key)
         return None
 
     return metadata_of(columns, pinned, events.num_rows, own)
 
 
-def text_of(properties: pa.MapArray, key: str) -> pa.Array:
-    """Return a property of every event as text: numbers in decimals, bytes if they are UTF-8; otherwise NULL."""
-    text = pa.nulls(1, pa.string())
+def string_of(properties: pa.MapArray, key: str) -> pa.Array:
+    """Return a property of every event as a string: numbers in decimals, bytes if they are UTF-8; otherwise NULL."""
+    strings = pa.nulls(1, pa.string())
     index = np.zeros(len(properties), np.int64)
     for rows, values in _values(properties, key):
-        index[rows] = np.arange(len(rows)) + len(text)
-        text = pa.concat_arrays([text, _as_text(values)])
-    return text.take(pa.array(index))
+        index[rows] = np.arange(len(rows)) + len(strings)
+        strings = pa.concat_arrays([strings, _as_strings(values)])
+    return strings.take(pa.array(index))
 
 
-def _as_text(values: pa.Array) -> pa.Array:
+def _as_strings(values: pa.Array) -> pa.Array:
     return utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
 
 
@@ -88,8 +88,8 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
     for kind in np.unique(kinds).tolist():
         if pa.types.is_null(union.type.field(kind).type):
             continue
-        of_kind = kinds == kind
-        yield rows[of_kind], union.field(kind).take(pa.array(indices[of_kind]))
+        is_kind = kinds == kind
+        yield rows[is_kind], union.field(kind).take(pa.array(indices[is_kind]))
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:
@@ -114,20 +114,20 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
 
 
 def seconds(enqueued: pa.DictionaryArray) -> NDArray[np.int64]:
-    """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time. Equal texts of the dictionary are read once."""
-    texts = enqueued.dictionary
-    regular = pc.match_substring_regex(texts, _REGULAR)
-    times = pc.strptime(pc.if_else(regular, texts, None), format=_ENQUEUED, unit="s")
+    """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time. Equal strings of the dictionary are read once."""
+    strings = enqueued.dictionary
+    regular = pc.match_substring_regex(strings, _REGULAR)
+    times = pc.strptime(pc.if_else(regular, strings, None), format=_ENQUEUED, unit="s")
     known = times.cast(pa.int64()).fill_null(0).to_numpy() * ticks.TICKS_PER_SECOND + ticks.UNIX_EPOCH
     odd = pc.indices_nonzero(pc.invert(regular))
-    known[odd.to_numpy()] = [_second(text) for text in texts.take(odd).to_pylist()]
+    known[odd.to_numpy()] = [_second(string) for string in strings.take(odd).to_pylist()]
     return np.append(known, -1)[enqueued.indices.fill_null(-1).to_numpy()]
 
 
-def _second(text: str) -> int:
+def _second(string: str) -> int:
     """Return `M/d/yyyy h:mm:ss AM|PM`, UTC, in ticks; -1 if it is not such a time. Strict, and 60 times as slow."""
     try:
-        return ticks.from_datetime(datetime.strptime(text, _ENQUEUED).replace(tzinfo=UTC))
+        return ticks.from_datetime(datetime.strptime(string, _ENQUEUED).replace(tzinfo=UTC))
     except ValueError:
         return -1
 

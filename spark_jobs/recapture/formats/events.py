@@ -98,16 +98,16 @@ def metadata_of(
     return metadata
 
 
-def enqueued_times(pinned: PinnedBlob, texts: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the enqueued times that a field contains as text: in ticks, or NULL; and as in `Events.enqueued`.
+def enqueued_times(pinned: PinnedBlob, strings: pa.Array, field: str) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return the enqueued times that a field contains as strings: in ticks, or NULL; and as in `Events.enqueued`.
 
     Raise DamagedBlobError for an event without a time if events arrive when they are enqueued: no slice could count
     it.
     """
-    instants, valid = timestamps.parse(texts)
+    instants, valid = timestamps.parse(strings)
     if pinned.enqueued is not None and not valid.all():
         index = int(np.flatnonzero(~valid)[0])
-        written = texts[index].as_py()
+        written = strings[index].as_py()
         reason = f"no {field}" if written is None else f"the {field} {written!r}, which is not a time"
         raise DamagedBlobError(pinned.blob.name, f"its event {index} has {reason}, so its enqueued time is unknown")
     seconds = np.where(valid, instants - instants % ticks.TICKS_PER_SECOND, UNKNOWN)

@@ -32,14 +32,14 @@ def inflated(name: str, blocks: list[memoryview], limits: Limits) -> Iterator[by
 
     Raise DamagedBlobError for a stream that cannot be inflated, and at the limits.
     """
-    of_blob = 0
+    blob_size = 0
     for block in blocks:
         plain = bytearray()
         for piece in _pieces(name, block):
             plain += piece
             _require_below(name, "one of its blocks inflates", len(plain), limits.block, "max_block_mib")
-            _require_below(name, "it inflates", of_blob + len(plain), limits.blob, "max_blob_mib")
-        of_blob += len(plain)
+            _require_below(name, "it inflates", blob_size + len(plain), limits.blob, "max_blob_mib")
+        blob_size += len(plain)
         yield plain
 
 

@@ -23,7 +23,7 @@ from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
-from recapture.formats.lines import lines, text
+from recapture.formats.lines import lines, plain_text
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
 DEFAULT_PATH = "{iothub}/{partition}/{YYYY}/{MM}/{DD}/{HH}/{mm}"
@@ -143,7 +143,7 @@ class IotHubReader:
             raise DamagedBlobError(name, "it has no bytes")
         if content.startswith(MAGIC):
             return _of_avro(pinned, content, columns, self.limits)
-        plain = text(name, content, self.limits)
+        plain = plain_text(name, content, self.limits)
         if not plain.lstrip().startswith(b"{"):
             raise DamagedBlobError(name, "it is neither an Avro file nor JSON lines, which IoT Hub writes")
         return _of_lines(pinned, plain, columns)

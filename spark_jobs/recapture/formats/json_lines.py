@@ -15,7 +15,7 @@ from recapture.formats.duckdb_sql import duckdb_connection, literal, one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.json_bodies.decoder import JsonBodies
-from recapture.formats.lines import in_place, lines, text
+from recapture.formats.lines import in_place, lines, plain_text
 from recapture.model import InputColumn, InputMetadata, MetadataColumn
 
 _USUAL = 1 << 20
@@ -42,7 +42,7 @@ class JsonReader:
     decoder = JsonBodies()
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
-        plain = text(pinned.blob.name, content, self.limits)
+        plain = plain_text(pinned.blob.name, content, self.limits)
         if not re.match(rb"\s*\[", plain):
             return in_place(pinned, lines(plain), columns)
         with NamedTemporaryFile(suffix=".json") as file:
@@ -53,9 +53,9 @@ class JsonReader:
 
 
 def _of_array(name: str, file: IO[bytes]) -> pa.Array:
-    """Return the elements of a text that is one JSON array, or its lines if the first line is itself an array.
+    """Return the elements of a file that is one JSON array, or its lines if the first line is itself an array.
 
-    Raise DamagedBlobError for other texts that begin with an array.
+    Raise DamagedBlobError for other files that begin with an array.
     """
     elements = _elements(file)
     if elements is not None:

@@ -29,7 +29,7 @@ def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
     return None
 
 
-def text(name: str, content: bytes, limits: Limits) -> bytes:
+def plain_text(name: str, content: bytes, limits: Limits) -> bytes:
     """Return the bytes of a text blob, inflated if it is a gzip file, without a byte order mark.
 
     Raise DamagedBlobError if the blob is empty, cannot be inflated, or is not text.
@@ -44,9 +44,9 @@ def text(name: str, content: bytes, limits: Limits) -> bytes:
 
 
 def lines(content: bytes, blank: str = r"^[ \t\r]*$") -> pa.Array:
-    """Return the lines of a text (binary), without those that match the pattern `blank`."""
+    """Return the lines of plain text (binary), without those that match the pattern `blank`."""
     offsets = pa.py_buffer(np.array([0, len(content)], np.int64))
-    whole_text = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(content)])
-    every = pc.split_pattern(whole_text, pattern="\n").flatten()
-    filled = pc.invert(pc.match_substring_regex(every, blank))
-    return (every if pc.all(filled).as_py() else every.filter(filled)).cast(pa.binary())
+    whole = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(content)])
+    all_lines = pc.split_pattern(whole, pattern="\n").flatten()
+    filled = pc.invert(pc.match_substring_regex(all_lines, blank))
+    return (all_lines if pc.all(filled).as_py() else all_lines.filter(filled)).cast(pa.binary())

@@ -51,8 +51,8 @@ class InputPath(BlobNames):
 
     @cached_property
     def _pieces(self) -> tuple[Piece, ...]:
-        ends_in_text = bool(self._written) and self._written[-1].token is None
-        return (*self._spelled_pieces, *([Piece(None, "/")] if ends_in_text else []))
+        ends_in_literal = bool(self._written) and self._written[-1].token is None
+        return (*self._spelled_pieces, *([Piece(None, "/")] if ends_in_literal else []))
 
     @cached_property
     def _written(self) -> tuple[Piece, ...]:

@@ -16,7 +16,7 @@ from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.json_bodies.decoder import JsonBodies
-from recapture.formats.lines import lines, text
+from recapture.formats.lines import lines, plain_text
 from recapture.formats.sequence_partition import partition_of
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
@@ -67,7 +67,7 @@ class ServiceBusReader:
     decoder = JsonBodies()
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
-        line = lines(text(pinned.blob.name, content, self.limits))
+        line = lines(plain_text(pinned.blob.name, content, self.limits))
         read = select({"line": utf8(line)}, self._reading())
         number = one_array(read["number"])
         unreadable = pc.coalesce(

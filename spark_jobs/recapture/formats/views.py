@@ -1,4 +1,4 @@
-"""Operations on Arrow's views of texts and bytes that Arrow lacks.
+"""Operations on Arrow's views of strings and bytes that Arrow lacks.
 
 A view has 16 bytes: the length of a value, then the value itself if it has at most 12 bytes; otherwise its first four
 bytes, a buffer and an offset (source: "Arrow Columnar Format", Variable-size Binary View Layout).
@@ -45,7 +45,7 @@ def lengths(values: pa.Array) -> NDArray[np.int64]:
 
 
 def starts_with(values: pa.Array, character: str) -> pa.Array:
-    """Return which texts (string, or views) start with an ASCII character; NULL for NULL."""
+    """Return which values (string, binary, or views) start with an ASCII character; NULL for NULL."""
     if not is_view(values.type):
         return pc.starts_with(values, character)
     first = _views(values)[:, _FIRST]

@@ -28,9 +28,9 @@ class Record:
     always: pa.Schema
     """Fields that are always read."""
     typed: bool
-    """Whether the values of its maps are unions of several types; otherwise they are texts."""
+    """Whether the values of its maps are unions of several types; otherwise they are strings."""
     repeated: frozenset[str] = frozenset()
-    """Fields whose texts are often those of the record before; they are read as dictionaries."""
+    """Fields whose strings are often those of the record before; they are read as dictionaries."""
 
 
 @dataclass(frozen=True)

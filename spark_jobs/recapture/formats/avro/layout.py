@@ -19,7 +19,7 @@ class Kind(IntEnum):
     """As many bytes as the type says; none for null, and for a record whose fields have none."""
     LONG = 1
     """A number in zigzag code, in groups of seven bits."""
-    TEXT = 2
+    STRING = 2
     """Its length as a LONG, then its bytes."""
     UNION = 3
     """The index of its branch as a LONG, then a value of the branch."""
@@ -28,13 +28,13 @@ class Kind(IntEnum):
     ARRAY = 5
     """Blocks: their number of items as a LONG, then the items; a block of none is the end."""
     MAP = 6
-    """As an ARRAY. Each item is a key, which is a TEXT, and a value."""
+    """As an ARRAY. Each item is a key, which is a STRING, and a value."""
     ENUM = 7
     """The index of its symbol as a LONG."""
 
 
 _FIXED = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_KINDS = {"int": Kind.LONG, "long": Kind.LONG, "bytes": Kind.TEXT, "string": Kind.TEXT}
+_KINDS = {"int": Kind.LONG, "long": Kind.LONG, "bytes": Kind.STRING, "string": Kind.STRING}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The records of an Avro blob as Arrow: all of them, or DamagedBlobError.
 
-A record is only walked (`walk`): its texts stay where they are in the blob, and Arrow gets views of them. So a
-blob needs its own size in memory, and 16 bytes for each text that is read.
+A record is only walked (`walk`): its strings stay where they are in the blob, and Arrow gets views of them. So a
+blob needs its own size in memory, and 16 bytes for each string that is read.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from recapture.process.wording import counted
 PART_BYTES = 8 << 20
 """Size of inflated blocks that are walked together, bytes, unless one block is larger."""
 _LARGEST = np.iinfo(np.int32).max
-"""Largest place of a text in its view."""
+"""Largest place of a string in its view."""
 _PROPERTIES = {
     "null": pa.null(),
     "int": pa.int64(),
@@ -36,7 +36,7 @@ _PROPERTIES = {
     "bytes": pa.binary(),
 }
 """Types of the values of properties, by their names in Avro."""
-_KINDS = {Kind.LONG: "a whole number", Kind.TEXT: "a text", Kind.MAP: "a map of properties"}
+_KINDS = {Kind.LONG: "a whole number", Kind.STRING: "a text", Kind.MAP: "a map of properties"}
 
 
 def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:
@@ -129,7 +129,7 @@ class _Reading:
         types = {column.name: column.type for column in record.always}
         types |= {column: _type(layout, column, record) for column in more}
         for column, type_ in types.items():
-            expected = Kind.LONG if type_ == pa.int64() else Kind.MAP if column in MAP_FIELDS else Kind.TEXT
+            expected = Kind.LONG if type_ == pa.int64() else Kind.MAP if column in MAP_FIELDS else Kind.STRING
             if type_ is None or {layout.kind(node) for node in layout.branches(layout.fields[column])} != {expected}:
                 raise DamagedBlobError(name, f"its {column} is not {_KINDS[expected]}")
         return cls(name, layout, pa.schema(types))
@@ -185,12 +185,13 @@ class _Reading:
             return pa.array(numbers)
         if pa.types.is_dictionary(field.type):
             indices = pa.array(numbers, mask=nulls if nulls.any() else None)
-            return pa.DictionaryArray.from_arrays(indices, self._texts(field.name, data, views, field.type.value_type))
+            dictionary = self._strings(field.name, data, views, field.type.value_type)
+            return pa.DictionaryArray.from_arrays(indices, dictionary)
         if not pa.types.is_map(field.type):
-            return self._texts(field.name, data, views, field.type, nulls)
+            return self._strings(field.name, data, views, field.type, nulls)
         return self._maps(field, data, np.where(nulls, -1, numbers))
 
-    def _texts(
+    def _strings(
         self,
         field: str,
         data: NDArray[np.uint8],
@@ -214,36 +215,36 @@ class _Reading:
         end = np.int64(len(data))
         load().count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
         entries = int(counts.sum())
-        keys, texts = np.empty((2, entries, 4), np.int32)
+        keys, strings = np.empty((2, entries, 4), np.int32)
         branches, numbers = np.zeros(entries, np.int8), np.empty(entries, np.int64)
-        load().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, texts)
+        load().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, strings)
         if pa.types.is_union(field.type.item_type):
             values = [
-                self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], texts, 0))
+                self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], strings, 0))
                 for branch, member in enumerate(field.type.item_type)
             ]
             places = pa.array(np.arange(entries, dtype=np.int32))
             items = pa.UnionArray.from_dense(pa.array(branches), places, values, [m.name for m in field.type.item_type])
         else:
-            items = self._texts(field.name, data, texts, pa.string())
+            items = self._strings(field.name, data, strings, pa.string())
         offsets = np.zeros(len(positions) + 1, np.int32)
         np.cumsum(counts, out=offsets[1:])
         missing = np.append(positions < 0, False)
         return pa.MapArray.from_arrays(
             pa.array(offsets, mask=missing if missing.any() else None),
-            self._texts(field.name, data, keys, pa.string()),
+            self._strings(field.name, data, keys, pa.string()),
             items,
         )
 
     def _properties(
-        self, type_: pa.DataType, data: NDArray[np.uint8], numbers: NDArray[np.int64], texts: NDArray[np.int32]
+        self, type_: pa.DataType, data: NDArray[np.uint8], numbers: NDArray[np.int64], strings: NDArray[np.int32]
     ) -> pa.Array:
         """Return one member of the values of properties, with an entry for each property of any member."""
         match type_:
             case _ if pa.types.is_null(type_):
                 return pa.nulls(len(numbers))
             case _ if pa.types.is_string(type_) or pa.types.is_binary(type_):
-                return self._texts("properties", data, texts, type_)
+                return self._strings("properties", data, strings, type_)
             case _ if pa.types.is_boolean(type_):
                 return pa.array(numbers != 0)
             case _ if pa.types.is_float32(type_):
@@ -267,7 +268,7 @@ def _type(layout: Layout, field: str, record: Record) -> pa.DataType | None:
         return None
     (value,) = layout.children(maps[0])
     if not record.typed:
-        return pa.map_(pa.string(), pa.string()) if layout.kind(value) is Kind.TEXT else None
+        return pa.map_(pa.string(), pa.string()) if layout.kind(value) is Kind.STRING else None
     members = [layout.names[member] for member in layout.children(value)]
     if layout.kind(value) is not Kind.UNION or not set(members) <= _PROPERTIES.keys():
         return None

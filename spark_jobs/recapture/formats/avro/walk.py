@@ -3,8 +3,9 @@
 Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result.
 
 `nodes` are those of `layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
-with its sync marker, because a number is read before its end is checked. A text is noted as a view of Arrow, 16 bytes:
-its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
+with its sync marker, because a number is read before its end is checked. A string is noted as a view of Arrow, 16
+bytes: its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in
+`data`.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from recapture.process.compilation import compiled, inlined
 PADDING = 16
 """Bytes that must follow the last block."""
 SHORT = 12
-_FIXED, _LONG, _TEXT, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
+_FIXED, _LONG, _STRING, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
 _NOWHERE = 1 << 62
 """Position after what cannot be read. It is after the end of every block."""
 _HAS_PARTS = -1
@@ -37,8 +38,8 @@ def _long(data, position):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _after_text(data, position, end):  # type: ignore[no-untyped-def]
-    """Return the length of a text, and the position after it."""
+def _after_string(data, position, end):  # type: ignore[no-untyped-def]
+    """Return the length of a string, and the position after it."""
     size, position = _long(data, position)
     if position > end or size < 0 or size > end - position:
         return size, _NOWHERE
@@ -79,8 +80,8 @@ def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-de
         return position + nodes[node + 1]
     if kind in (_LONG, _ENUM):
         return _long(data, position)[1]
-    if kind == _TEXT:
-        return _after_text(data, position, end)[1]
+    if kind == _STRING:
+        return _after_string(data, position, end)[1]
     return _HAS_PARTS
 
 
@@ -107,7 +108,7 @@ def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
             continue  # items without bytes
         for _ in range(count):
             if nodes[node] == _MAP:
-                position = _after_text(data, position, end)[1]
+                position = _after_string(data, position, end)[1]
                 if position > end:
                     return position
             after = _after_leaf(data, position, end, item, nodes)
@@ -120,7 +121,7 @@ def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
 
 @inlined
 def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
-    """Write the view of a text."""
+    """Write the view of a string."""
     views[row, 0] = size
     if size > SHORT:
         views[row, 1] = (
@@ -141,7 +142,7 @@ def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def]
-    """Return whether two texts are equal."""
+    """Return whether two strings are equal."""
     index = 0 if size == other_size else size + 1
     while index < size and data[start + index] == data[other + index]:
         index += 1
@@ -155,11 +156,12 @@ def read_records(  # type: ignore[no-untyped-def]
     """Read the records of blocks; return the index of the first block that does not hold exactly its records, or -1.
 
     `fields` are the nodes of a record's fields, and `slots` where they are noted, or -1. `numbers` gets the value of a
-    LONG, and the position of a MAP; `views` that of a TEXT; `nulls` is set for a value that is null. They have an
+    LONG, and the position of a MAP; `views` that of a STRING; `nulls` is set for a value that is null. They have an
     entry for each slot and record. A union that is noted must have one branch apart from null.
 
-    `shared` has a row for each slot: the number of its views so far, and the place and length of its last text. If that
-    number is not negative at first, equal texts of successive records share a view, and `numbers` gets its index.
+    `shared` has a row for each slot: the number of its views so far, and the place and length of its last string. If
+    that number is not negative at first, equal strings of successive records share a view, and `numbers` gets its
+    index.
     """
     record, records = 0, numbers.shape[1]
     for block in range(len(starts)):
@@ -179,8 +181,8 @@ def read_records(  # type: ignore[no-untyped-def]
                         return block
                 if nodes[node] == _LONG:
                     numbers[slot, record], position = _long(data, position)
-                elif nodes[node] == _TEXT:
-                    size, position = _after_text(data, position, end)
+                elif nodes[node] == _STRING:
+                    size, position = _after_string(data, position, end)
                     if position <= end and shared[slot, 0] < 0:
                         _note(data, position - size, size, views, slot * records + record)
                     elif position <= end:
@@ -215,18 +217,18 @@ def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-unt
                 break
             counts[index] += count
             for _ in range(count):
-                position = _after_text(data, position, end)[1]
+                position = _after_string(data, position, end)[1]
                 position = _after(data, position, end, value, nodes)
 
 
 @compiled
 def read_entries(  # type: ignore[no-untyped-def]
-    data, maps, value, end, nodes, keys, branches, numbers, texts
+    data, maps, value, end, nodes, keys, branches, numbers, strings
 ):
     """Read the entries of maps that `count_entries` has counted.
 
-    `keys` and `texts` get views; `branches` the index of the branch of a value that is a union; `numbers` the value of
-    a LONG, or the bytes of a FIXED of at most eight.
+    `keys` and `strings` get views; `branches` the index of the branch of a value that is a union; `numbers` the value
+    of a LONG, or the bytes of a FIXED of at most eight.
     """
     entry = 0
     for index in range(len(maps)):
@@ -236,19 +238,19 @@ def read_entries(  # type: ignore[no-untyped-def]
             if count == 0:
                 break
             for _ in range(count):
-                size, position = _after_text(data, position, end)
+                size, position = _after_string(data, position, end)
                 _note(data, position - size, size, keys, entry)
                 node = value
                 if nodes[node] == _UNION:
                     branches[entry] = _long(data, position)[0]
                     node, position = _branch(data, position, end, node, nodes)
-                _note(data, position, 0, texts, entry)
+                _note(data, position, 0, strings, entry)
                 numbers[entry] = 0
                 if nodes[node] == _LONG:
                     numbers[entry], position = _long(data, position)
-                elif nodes[node] == _TEXT:
-                    size, position = _after_text(data, position, end)
-                    _note(data, position - size, size, texts, entry)
+                elif nodes[node] == _STRING:
+                    size, position = _after_string(data, position, end)
+                    _note(data, position - size, size, strings, entry)
                 else:
                     word = np.uint64(0)
                     for byte in range(nodes[node + 1]):

@@ -76,7 +76,7 @@ def _kind(body: str, path: Sequence[str]) -> str:
 
 
 def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:
-    """Return the columns in groups. In a group no column is part of another, and no two differ only in letter case."""
+    """Return the columns in groups. In a group no column is part of another, and no two differ only in case."""
     groups: list[list[InputColumn]] = []
     for column in columns:
         group = next((group for group in groups if not any(_clash(column, other) for other in group)), None)

@@ -1,6 +1,6 @@
-"""How bodies spell the names of fields: in ASA a name finds its field in any letter case.
+"""How bodies spell the names of fields: in ASA a name finds its field in any case.
 
-If a body has several fields whose names differ in letter case alone, the one that is spelt as in the query counts, or
+If a body has several fields whose names differ in case alone, the one that is spelt as in the query counts, or
 else the first. Most blobs spell a name in one way, so a chunk is read in the spelling of its first body, and only the
 bodies that may differ are looked at again (`differing`, `by_spelling`). A sender may spell the names of every event in
 another way: only the most frequent spellings are read by themselves, and all others are made the same (`respelt`).
