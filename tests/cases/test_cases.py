@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.execute import stage
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.stage import stage_rows
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
 from recapture.query.compile import compile_query
@@ -68,7 +68,7 @@ def processes() -> Iterator[Workers]:
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
 def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
-    stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
     require_rows(run, CASES[name])
 
 
