@@ -11,14 +11,15 @@ from recapture.run.slice_state import Findings, State
 from recapture.run.status import status
 from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import open_container
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry
 from tests.worlds import COUNTS, TELEMETRY, World
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
 PRESENT = dict.fromkeys(PARTS, "1")
 
 
-def entry(quality: str = "passed", run: str | None = "first", **parts: str) -> dict[str, Any]:
-    return {"run": run, "quality": quality, "parts": json.dumps(PRESENT | parts)}
+def entry(quality: str = "passed", run: str | None = "first", **parts: str) -> ShownEntry:
+    return ShownEntry(run, quality, parts=json.dumps(PRESENT | parts))
 
 
 def test_parts_that_differ_are_named_in_order() -> None:
@@ -27,7 +28,7 @@ def test_parts_that_differ_are_named_in_order() -> None:
 
 
 def test_a_publication_of_an_older_version_is_not_known_to_be_of_the_present_definition() -> None:
-    assert outdated_slices(PRESENT, {NINE: {"run": "first", "quality": "passed"}}) == {NINE: (UNKNOWN,)}
+    assert outdated_slices(PRESENT, {NINE: ShownEntry("first", "passed")}) == {NINE: (UNKNOWN,)}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_blobs_that_changed_after_another_run_do_not_make_a_slice_stale() -> Non
 
 
 def test_an_unpublished_slice_has_no_state() -> None:
-    assert Findings({}, Changes(), {}).state(TEN, {}) is None
+    assert Findings({}, Changes(), {}).state(TEN, NOTHING_SHOWN) is None
 
 
 @pytest.mark.parametrize(

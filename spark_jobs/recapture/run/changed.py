@@ -17,6 +17,7 @@ from recapture.run_files.changes import Changes, read_changes, write_changes
 from recapture.run_files.planned import files_of
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
+from recapture.table.publications import NOTHING_SHOWN, shown_entries
 from recapture.time_model import ticks
 
 
@@ -31,8 +32,8 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     starts = [ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)]
     publications = OpenTable(tables_of(pipeline).publications)
     publications.require_writable()
-    entries = publications.slices()
-    runs: dict[str, str] = {text: entries[text]["run"] for text in starts if entries.get(text, {}).get("run")}
+    entries = shown_entries(publications)
+    runs = {text: run for text in starts if (run := entries.get(text, NOTHING_SHOWN).run)}
     manifests = _manifests(pipeline, sorted(set(runs.values())))
     differing: set[str] = set()
     for definition in run_definition(pipeline).inputs:

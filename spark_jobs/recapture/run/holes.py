@@ -15,7 +15,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sequence_partition import ROUND
 from recapture.run_files.planned import PlannedRun
-from recapture.table.publications import InputRead, Publication, Publications
+from recapture.table.publications import InputRead, Publication, Publications, shown_entries
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers, PartitionMetrics
 from recapture.time_model.slices import Slice
@@ -206,7 +206,7 @@ class _Neighbours:
     def __init__(self, publications: Publications, first: Slice, last: Slice) -> None:
         self._publications = publications
         self._edges = {-1: first, 1: last}
-        self._published = {start for start, entry in publications.table.slices().items() if entry["run"] is not None}
+        self._published = {start for start, entry in shown_entries(publications.table).items() if entry.run is not None}
         self._read: dict[str, Publication | None] = {}
 
     def partitions(self, alias: str, source: str) -> set[str]:

@@ -11,6 +11,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.run.suites import load_suites
+from recapture.table.publications import ShownEntry
 
 PARTS = ("engine", "query", "functions", "policies", "inputs", "suite")
 """What a slice depends on besides its blobs.
@@ -44,13 +45,13 @@ def _suite_digest(pipeline: Pipeline) -> str:
     return digest_of(suites)
 
 
-def outdated_slices(present: Mapping[str, str], entries: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+def outdated_slices(present: Mapping[str, str], entries: Mapping[str, ShownEntry]) -> dict[str, tuple[str, ...]]:
     """Return the published slices with other parts than the present ones, by slice_start: the names of these parts.
 
     `entries` are those of the publications' snapshot, by slice_start.
     """
     differing = cache(lambda written: _differing(written, present))
-    found = {start: differing(entry.get("parts")) for start, entry in entries.items() if entry["run"] is not None}
+    found = {start: differing(entry.parts) for start, entry in entries.items() if entry.run is not None}
     return {start: names for start, names in found.items() if names}
 
 

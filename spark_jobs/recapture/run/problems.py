@@ -44,7 +44,7 @@ class TableState:
     @cached_property
     def faults(self) -> dict[str, dict[str, str]]:
         """Faults of the slices of the other tables, by the name of the table and slice_start."""
-        digests: dict[str, str | None] = {start: entry["digest"] for start, entry in self.standing.published.items()}
+        digests = {start: entry.digest for start, entry in self.standing.published.items()}
         return {
             name: faults_of(table, digests, has_empty_slices=name == QUARANTINE) for name, table in self.others.items()
         }

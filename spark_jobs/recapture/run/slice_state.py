@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
@@ -16,6 +15,7 @@ from recapture.run_files.blocks import blocks_in
 from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry, shown_entries
 
 
 class State(StrEnum):
@@ -73,38 +73,37 @@ class Findings:
     outdated: Mapping[str, tuple[str, ...]]
     """Parts of the definition that differ from the pipeline's present ones, for published slices."""
 
-    def state(self, start: str, entry: Mapping[str, Any]) -> State | None:
+    def state(self, start: str, entry: ShownEntry) -> State | None:
         """Return the state of a slice by its entry in the publications' snapshot; None if nothing is published."""
-        run = entry.get("run")
         if start in self.blocked:
             return State.BLOCKED
-        if run is None:
+        if entry.run is None:
             return None
-        if self.changes.slices.get(start) == run:
+        if self.changes.slices.get(start) == entry.run:
             return State.STALE
         if is_outdated(self.outdated.get(start, ())):
             return State.OUTDATED
         if not self.changes.can_tell(start):
             return State.UNCHECKED
-        return _BY_QUALITY.get(entry["quality"], State.WARNINGS)
+        return _BY_QUALITY.get(entry.quality or "", State.WARNINGS)
 
 
 @dataclass(frozen=True)
 class Standing:
     """What is published for the slices of a pipeline, and what is known about it."""
 
-    entries: Mapping[str, Mapping[str, Any]]
+    entries: Mapping[str, ShownEntry]
     """Entries of the publications' snapshot, by slice_start."""
     findings: Findings
 
     @property
-    def published(self) -> dict[str, Mapping[str, Any]]:
+    def published(self) -> dict[str, ShownEntry]:
         """Entries of the slices that hold a publication, by slice_start."""
-        return {start: entry for start, entry in self.entries.items() if entry["run"] is not None}
+        return {start: entry for start, entry in self.entries.items() if entry.run is not None}
 
     def state(self, start: str) -> State | None:
         """Return the state of a slice; None if nothing is published or blocked."""
-        return self.findings.state(start, self.entries.get(start, {}))
+        return self.findings.state(start, self.entries.get(start, NOTHING_SHOWN))
 
 
 def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> Standing:
@@ -114,24 +113,23 @@ def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> St
     """
     publications = publications or OpenTable(tables_of(pipeline).publications)
     container = open_container(pipeline.outputs[0].table)
-    findings = read_findings(publications, container, parts_of(pipeline), slice_length(pipeline))
-    return Standing(publications.slices(), findings)
+    return read_standing(publications, container, parts_of(pipeline), slice_length(pipeline))
 
 
-def read_findings(publications: OpenTable, container: Container, parts: Mapping[str, str], length: int) -> Findings:
-    """Return what is known about the slices of a pipeline.
+def read_standing(publications: OpenTable, container: Container, parts: Mapping[str, str], length: int) -> Standing:
+    """Return what is published for the slices of a pipeline, and what is known about it.
 
     `container` is that of the run files, `parts` are the pipeline's present parts, and `length` is that of a slice, in
     ticks.
     """
-    entries = publications.slices()
+    entries = shown_entries(publications)
     try:
         blocked, changes = blocked_slices(entries, blocks_in(container), length), _changes(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
             raise
         blocked, changes = {}, Changes()
-    return Findings(blocked, changes, outdated_slices(parts, entries))
+    return Standing(entries, Findings(blocked, changes, outdated_slices(parts, entries)))
 
 
 def _changes(container: Container) -> Changes:

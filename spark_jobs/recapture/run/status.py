@@ -1,7 +1,7 @@
 """Report what a pipeline has published."""
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from recapture.run.slices import require_whole_slices, slice_length
 from recapture.run.tables import tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 
 
@@ -87,18 +88,17 @@ _PUBLISHED = (
 """What is said of a published slice, and null for one that is only blocked."""
 
 
-def _published(held: Sequence[HeldFile], fault: str | None, entry: Mapping[str, Any]) -> dict[str, Any]:
-    events = entry["input_events"]
+def _published(held: Sequence[HeldFile], fault: str | None, entry: ShownEntry) -> dict[str, Any]:
     return {
         "rows": held[0].rows if fault is None else None,
-        "quality": entry["quality"],
-        "late_share": entry["late_events"] / events if events else None,
-        "published": entry["published"],
-        "run": entry["run"],
+        "quality": entry.quality,
+        "late_share": entry.late_share,
+        "published": entry.published,
+        "run": entry.run,
         "finished": fault is None,
         "problem": fault,
-        "missing_events": entry.get("missing_events"),
-        "missing_blobs": entry.get("missing_blobs"),
+        "missing_events": entry.missing_events,
+        "missing_blobs": entry.missing_blobs,
     }
 
 

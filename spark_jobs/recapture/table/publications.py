@@ -7,7 +7,7 @@ other table of the pipeline follows it (see `publish`).
 import io
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -140,6 +140,44 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class ShownEntry:
+    """What the table's snapshot shows of an entry: the columns of the table. What it does not show is None."""
+
+    run: str | None = None
+    """Run that the slice holds; None if it holds none."""
+    quality: str | None = None
+    published: str | None = None
+    """Time of the publication, ISO 8601."""
+    input_events: int | None = None
+    late_events: int | None = None
+    digest: str | None = None
+    """Digest of the slice's input."""
+    taken_back: str | None = None
+    """Run that the last rollback removed."""
+    parts: str | None = None
+    """Parts of the definition and of the suite, as JSON."""
+    missing_events: int | None = None
+    missing_blobs: int | None = None
+
+    @property
+    def late_share(self) -> float | None:
+        """Share of the events that were late; None if there are none."""
+        return self.late_events / self.input_events if self.late_events is not None and self.input_events else None
+
+
+NOTHING_SHOWN = ShownEntry()
+"""What is shown of a slice that was never published."""
+
+
+def shown_entries(publications: OpenTable) -> dict[str, ShownEntry]:
+    """Return what the table of publications shows of every entry, by slice_start and in order."""
+    return {
+        start: ShownEntry(**{name: values.get(name) for name in _SHOWN})
+        for start, values in publications.slices().items()
+    }
+
+
+@dataclass(frozen=True)
 class _Stored:
     """Entry in its stored form."""
 
@@ -181,7 +219,7 @@ class Publications:
 
     def _write_entry(self, slice_entry: tuple[str, Entry]) -> File:
         start, entry = slice_entry
-        values = _values(entry)
+        values = asdict(_shown(entry))
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         stored = _Stored(PUBLICATIONS_FORMAT, _ENTRY.dump_python(entry, mode="json"))
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
@@ -212,23 +250,22 @@ class Publications:
         return _ENTRY.validate_python(stored.entry)
 
 
-def _values(entry: Entry) -> dict[str, str | int | None]:
-    """Return the columns of the entry that the table's snapshot shows."""
+def _shown(entry: Entry) -> ShownEntry:
     current = entry.current
     if current is None:
-        return dict.fromkeys(_SHOWN) | {"taken_back": entry.taken_back}
-    return {
-        "run": current.run,
-        "quality": current.quality,
-        "published": _seconds(current.published),
-        "input_events": current.input_events,
-        "late_events": current.late_events,
-        "digest": current.digest,
-        "taken_back": entry.taken_back,
-        "parts": None if current.parts is None else json.dumps(current.parts),
-        "missing_events": current.missing_events,
-        "missing_blobs": current.missing_blobs,
-    }
+        return ShownEntry(taken_back=entry.taken_back)
+    return ShownEntry(
+        run=current.run,
+        quality=current.quality,
+        published=_seconds(current.published),
+        input_events=current.input_events,
+        late_events=current.late_events,
+        digest=current.digest,
+        taken_back=entry.taken_back,
+        parts=None if current.parts is None else json.dumps(current.parts),
+        missing_events=current.missing_events,
+        missing_blobs=current.missing_blobs,
+    )
 
 
 def _seconds(instant: datetime) -> str:

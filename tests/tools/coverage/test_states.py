@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from recapture.run.blocks import blocked_slices
-from recapture.run.slice_state import Findings, State
+from recapture.run.slice_state import Findings, Standing, State
 from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
+from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity, DagRun, RunState
 from recapture.tools.coverage.states import slice_states
@@ -22,18 +23,18 @@ def at(text: str) -> int:
     return ticks.from_datetime(ticks.parse_utc(text))
 
 
-def entry(run: str | None = "first", quality: str | None = "passed", taken_back: str | None = None) -> dict[str, Any]:
+def entry(run: str | None = "first", quality: str | None = "passed", taken_back: str | None = None) -> ShownEntry:
     published = None if run is None else "2024-03-01T15:00:00Z"
-    return {"run": run, "quality": quality, "published": published, "taken_back": taken_back}
+    return ShownEntry(run, quality, published, taken_back=taken_back)
 
 
 def states(
-    entries: dict[str, Any], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
+    entries: dict[str, ShownEntry], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
 ) -> list[str]:
     """Return the hour and the state of each slice."""
+    findings = Findings(kinds.get("blocked", {}), Changes(kinds.get("changed", {})), kinds.get("outdated", {}))
     found = slice_states(
-        entries,
-        Findings(kinds.get("blocked", {}), Changes(kinds.get("changed", {})), kinds.get("outdated", {})),
+        Standing(entries, findings),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),
@@ -42,7 +43,7 @@ def states(
     return [f"{ticks.to_text(state.start)[11:13]} {state.state}" for state in found]
 
 
-def blocked(entries: dict[str, Any], *blocks: Block) -> dict[str, str]:
+def blocked(entries: dict[str, ShownEntry], *blocks: Block) -> dict[str, str]:
     return blocked_slices(entries, blocks, HOUR)
 
 

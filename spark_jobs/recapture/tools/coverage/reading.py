@@ -19,7 +19,7 @@ from recapture.errors import PermanentError, RecaptureError
 from recapture.quality.metrics import TABLE_SCHEMA
 from recapture.run.outdated import parts_of
 from recapture.run.progress import first_incomplete
-from recapture.run.slice_state import read_findings
+from recapture.run.slice_state import read_standing
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes
@@ -70,17 +70,16 @@ class CoverageReader:
             length = slice_length(self.pipeline)
             last_end = ticks.from_datetime(now) // length * length
             publications = self._open(tables_of(self.pipeline).publications, environment)
-            entries = publications.slices()
             container = open_container(self.pipeline.outputs[0].table, environment)
-            findings = read_findings(publications, container, self._parts, length)
+            standing = read_standing(publications, container, self._parts, length)
             incomplete_from, problem = None, None
-            known = slice_states(entries, findings, last_end, length, None, activity)
+            known = slice_states(standing, last_end, length, None, activity)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problem = str(error)
-            states = slice_states(entries, findings, last_end, length, incomplete_from, activity)
-            return Coverage(tuple(states), findings.changes, problem)
+            states = slice_states(standing, last_end, length, incomplete_from, activity)
+            return Coverage(tuple(states), standing.findings.changes, problem)
 
     @cached_property
     def _parts(self) -> dict[str, str]:

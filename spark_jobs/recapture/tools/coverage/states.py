@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recapture.run.slice_state import Findings, State
+from recapture.run.slice_state import Standing, State
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity, DagRun, RunState, newest_runs
 
@@ -49,8 +50,7 @@ class SliceState:
 
 
 def slice_states(
-    entries: Mapping[str, Mapping[str, Any]],
-    findings: Findings,
+    standing: Standing,
     last_end: int,
     length: int,
     incomplete_from: int | None,
@@ -59,10 +59,10 @@ def slice_states(
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
     Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
-    the schedule computes. `entries` are those of the publications' snapshot, by slice_start. `last_end` is the end of
-    the last slice that has ended, `length` that of a slice, and `incomplete_from` the start of the first slice that
-    Capture may not have written; all in ticks.
+    the schedule computes. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
+    `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
+    entries, findings = standing.entries, standing.findings
     first = _first(entries, findings.blocked, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
@@ -70,7 +70,7 @@ def slice_states(
     states = []
     for start in range(first, last_end, length):
         slice_start = ticks.to_text(start)
-        entry, dag_run = entries.get(slice_start, {}), newest.get(start)
+        entry, dag_run = entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(findings.state(slice_start, entry), entry, dag_run, is_complete)
         states.append(
@@ -78,17 +78,17 @@ def slice_states(
                 start,
                 start + length,
                 _state(held, start, dag_run, activity),
-                entry.get("run"),
-                entry.get("quality"),
-                entry.get("published"),
-                entry.get("input_events"),
-                entry.get("late_events"),
+                entry.run,
+                entry.quality,
+                entry.published,
+                entry.input_events,
+                entry.late_events,
                 findings.blocked.get(slice_start),
-                entry.get("taken_back"),
+                entry.taken_back,
                 dag_run,
                 findings.outdated.get(slice_start, ()),
-                entry.get("missing_events"),
-                entry.get("missing_blobs"),
+                entry.missing_events,
+                entry.missing_blobs,
             )
         )
     return states
@@ -106,7 +106,7 @@ def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Act
     return min(known, default=None)
 
 
-def _held(state: State | None, entry: Mapping[str, Any], dag_run: DagRun | None, is_complete: bool) -> State:
+def _held(state: State | None, entry: ShownEntry, dag_run: DagRun | None, is_complete: bool) -> State:
     """Return the state that the last run left; `state` is that of what is published, None if nothing is."""
     if state is State.BLOCKED:
         return state
@@ -117,8 +117,8 @@ def _held(state: State | None, entry: Mapping[str, Any], dag_run: DagRun | None,
     return State.MISSING if is_complete else State.INCOMPLETE
 
 
-def _published_since(entry: Mapping[str, Any], dag_run: DagRun) -> bool:
-    published = entry.get("published")
+def _published_since(entry: ShownEntry, dag_run: DagRun) -> bool:
+    published = entry.published
     return published is not None and ticks.from_datetime(ticks.parse_utc(published)) >= dag_run.began
 
 

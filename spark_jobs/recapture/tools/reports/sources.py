@@ -29,7 +29,7 @@ from recapture.run_files.planned import PlannedRun, files_of
 from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
-from recapture.table.publications import Approval, Entry, Publications
+from recapture.table.publications import Approval, Entry, Publications, shown_entries
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
@@ -207,7 +207,7 @@ def _range(pipeline: Pipeline, publications: Publications, start: datetime | Non
     if start is not None and end is not None:
         require_whole_slices(pipeline, start, end)
         return slices_of(pipeline, start, end)
-    published = [start for start, entry in publications.table.slices().items() if entry["run"] is not None]
+    published = [start for start, entry in shown_entries(publications.table).items() if entry.run is not None]
     if not published:
         raise RunError(f"nothing is published in {publications.table.table.url}: run recapture backfill first")
     length = slice_length(pipeline)
