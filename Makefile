@@ -55,9 +55,9 @@ dist: $(INSTALLED) ## Build the wheel and the sdist
 	@rm -rf dist
 	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
 
-deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, new ones each time; an hour or more
+deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, and all queries as a run compiles them
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"
-	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and not unit"
+	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and not unit or $(SPARK)"
 
 check: $(INSTALLED) version ## Lint; check formatting, types and the direction of imports; a minute
 	@$(BIN)/ruff check .

@@ -27,18 +27,23 @@ load_profile()
 
 LONG = (
     "e2e/test_airflow.py",
-    "benchmarks/",
     "test_command_runs.py",
-    "tools/reports/test_run_report.py",
-    "execute/test_spark_settings.py",
+    "benchmarks/",
+    "run/test_outputs.py",
+    "run/test_spark.py",
+    "docs/test_walkthrough.py",
+    "run/test_breakages.py",
     "e2e/",
+    "run/test_audit_gate.py",
     "tools/advise/test_counts.py",
+    "table/test_publish.py",
+    "execute/test_spark_settings.py",
+    "tools/reports/test_run_report.py",
     "ordering/test_profile.py",
     "ordering/test_slices_alone.py",
     "tools/reports/test_size.py",
     "run/test_same_run.py",
     "archive/test_holes_against_oracle.py",
-    "table/test_publish.py",
     "table/test_publish_interleavings.py",
 )
 """Files with long tests, the longest first."""

@@ -58,6 +58,8 @@ class Scenario:
     slot: float = 0.1
     """Time for which a run has the slot."""
     step: float = 0.25
+    parse: float = 1
+    """Time after which the DAG processor parses the file again."""
     down: list[list[float]] = field(default_factory=list)
     """When neither the scheduler nor the DAG processor runs."""
     paused: list[list[float]] = field(default_factory=list)
@@ -92,7 +94,7 @@ def simulate(scenario: Scenario, clock: Clock, dags: list[Any], scheduler: Sched
             any(start <= clock.hour < end for start, end in spans) for spans in (scenario.down, scenario.paused)
         )
         with create_session() as session:
-            if not number or (not down and clock.hour % 1 < scenario.step):
+            if not number or (not down and clock.hour % scenario.parse < scenario.step):
                 parsed(dags, session)
             session.scalar(select(DagModel).where(DagModel.dag_id == DAG)).is_paused = paused
         while backfills and backfills[0][0] <= clock.hour:
@@ -230,7 +232,8 @@ def main() -> None:
     synchronize_log_template()
     with create_session() as session:
         session.add(DagBundleModel(name=BUNDLE))
-        session.add_all([Pool(pool=name, slots=1, include_deferred=False) for name in ("spark", "default_pool")])
+        pools = ("spark", "processes", "default_pool")
+        session.add_all([Pool(pool=name, slots=1, include_deferred=False) for name in pools])
     for line in sys.stdin:
         forget()
         written = json.loads(line)

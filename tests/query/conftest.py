@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings with which Spark interprets a query instead of compiling it to Java, which takes longer than a few rows."""
 COMPILED = (
+    "analyse/",
     "functions/",
     "generate/test_casts.py",
     "generate/test_in_tasks.py",

@@ -102,8 +102,8 @@ def order_and_aggregate(
             del chunk  # it keeps its blob in memory
             for slice_ in [slice_ for slice_ in panes if blobs_of_slice[slice_] <= blobs]:
                 yield from panes.pop(slice_).batches()
-        for of_slice in panes.values():
-            yield from of_slice.batches()
+        for slice_panes in panes.values():
+            yield from slice_panes.batches()
 
     return batches(), processor.counters
 

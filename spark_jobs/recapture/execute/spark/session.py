@@ -18,6 +18,7 @@ from recapture.process import log
 from recapture.process.environment import environment
 from recapture.process.startup import leave_accumulators_running
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
 SETTINGS = {
@@ -41,7 +42,7 @@ SETTINGS = {
   loses the arrival order.
 - replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
 """
-CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+CLUSTERS_OWN = (SHUFFLE_PARTITIONS, "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.
 
 They divide the work and do not change the rows.
@@ -73,7 +74,7 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
+        builder = builder.config(SHUFFLE_PARTITIONS, LOCAL_SHUFFLE_PARTITIONS)
         builder = builder.config("spark.sql.adaptive.enabled", "false")
     return builder.getOrCreate()
 

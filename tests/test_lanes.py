@@ -1,0 +1,22 @@
+"""The tests of Spark and of the services run apart, and the names of long files are those of files."""
+
+import random
+
+import pytest
+
+from tests.conftest import FOLDERS, LONG
+from tests.lanes import place
+from tests.paths import ROOT
+from tests.query.conftest import COMPILED
+
+
+@pytest.mark.parametrize("name", [*LONG, *FOLDERS, *(f"query/{name}" for name in COMPILED)])
+def test_a_name_is_that_of_a_file_or_folder(name: str) -> None:
+    path = ROOT / "tests" / name
+    assert path.is_dir() if name.endswith("/") else path.is_file()
+
+
+def test_services_come_first_and_spark_last_with_the_longest_files_at_both_ends() -> None:
+    files = [({"storage"}, 1), ({"e2e"}, 2), ({"unit"}, 1), ({"unit"}, 2), ({"spark"}, 2), ({"e2e", "spark"}, 1)]
+    shuffled = random.Random(1).sample(files, len(files))
+    assert sorted(shuffled, key=lambda file: place(*file)) == files
