@@ -38,6 +38,18 @@ TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).pa
 CASES = {name: parse(text) for name, text in (TEXTS | {"CONTRIBUTING": EXAMPLE}).items()}
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[input Input]\na | b\n1 | 2\n3\n", "a row has 1 cells, its header has 2: 3"),
+        ("# A title.\nSELECT 1\n", "line 2: before the first section, a line starts with #"),
+    ],
+)
+def test_a_mistake_in_a_case_is_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        parse(text)
+
+
 def needs_spark(case: Case) -> bool:
     """Return whether a query needs Spark; False if it has a mistake, which its own test then raises."""
     inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
