@@ -9,7 +9,7 @@ from airflow.sdk import DAG, chain
 import backfill_tasks as tasks
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
-from recapture.execute.engine import Engine
+from recapture.execute.engine import unattended_engine
 from recapture.run.stages import stages_of
 from slice_schedule import OLDEST, NewestFirst, SliceTimetable, most_active_runs
 from stage_tasks import StageTasks
@@ -55,7 +55,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
         stage_tasks = StageTasks(pipeline)
-        chain(*map(stage_tasks.task_of, stages_of(pipeline, Engine.SPARK, unattended=True)))
+        chain(*map(stage_tasks.task_of, stages_of(pipeline, unattended_engine(pipeline.engine), unattended=True)))
     return dag
 
 

@@ -21,6 +21,8 @@ CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
+PROCESSES = "processes"
+"""Name of the pool of the tasks that compute rows without Spark."""
 SPARK = "spark_default"
 """Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"

@@ -6,9 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from processes_run import ProcessesRun
+
 import backfill_tasks as tasks
 from capture_complete import CaptureCompleteSensor
 from recapture.definition.pipeline import Pipeline
+from recapture.execute.engine import Engine
 from recapture.run.stages import Approve, Audit, OrderAndAggregate, Plan, Publish, Report, Stage, WaitForCapture
 from run_approval import RunApproval
 from spark_run import SparkRun
@@ -53,13 +56,16 @@ class StageTasks:
                 task = tasks.report(file, self.run)
         return task
 
-    def _order_and_aggregate(self, stage: OrderAndAggregate) -> SparkRun:
+    def _order_and_aggregate(self, stage: OrderAndAggregate) -> SparkRun | ProcessesRun:
+        file = str(self.pipeline.file)
+        if stage.engine is Engine.PROCESSES:
+            return ProcessesRun(task_id=stage.name, pool=tasks.PROCESSES, file=file, run=self.run)
         return SparkRun(
             task_id=stage.name,
             conn_id=tasks.SPARK,
             pool="spark",
             application=str(APPLICATION),
-            application_args=[str(self.pipeline.file), self.run],
+            application_args=[file, self.run],
             name=f"{self.pipeline.name} {{{{ ti.xcom_pull('{Plan.name}') }}}}",
             conf={"spark.log.level": "WARN"},
             env_vars={"PYSPARK_PYTHON": sys.executable},

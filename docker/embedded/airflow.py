@@ -143,7 +143,8 @@ class Airflow:
 
         self._servers[API_SERVER].wait_until(ready, 180)
         self._sign_in()
-        self._call("POST", "/api/v2/pools", {"name": "spark", "slots": 1})
+        for pool in ("spark", "processes"):
+            self._call("POST", "/api/v2/pools", {"name": pool, "slots": 1})
         self.connect("spark_default", conn_type="spark", host="local[*]")
 
     def __exit__(

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from recapture.execute.engine import Engine
 from recapture.pages.page import duration
 from recapture.printable import message, one_line, printable
 from recapture.process import streams
@@ -117,7 +118,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         passed_on = f"pass its events on to Spark: {read['not_aggregated_because']}"
         how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
         out.print(_line(f"input {read['alias']}: tasks {how}"))
-    if not result["needs_spark"]:
+    if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
     for output in result["outputs"]:
         if output["needs_spark_because"]:

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.execute import stage
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.stage import stage_rows
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
 from recapture.query.compile import compile_query
@@ -38,6 +38,18 @@ TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).pa
 CASES = {name: parse(text) for name, text in (TEXTS | {"CONTRIBUTING": EXAMPLE}).items()}
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[input Input]\na | b\n1 | 2\n3\n", "a row has 1 cells, its header has 2: 3"),
+        ("# A title.\nSELECT 1\n", "line 2: before the first section, a line starts with #"),
+    ],
+)
+def test_a_mistake_in_a_case_is_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        parse(text)
+
+
 def needs_spark(case: Case) -> bool:
     """Return whether a query needs Spark; False if it has a mistake, which its own test then raises."""
     inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
@@ -56,7 +68,7 @@ def processes() -> Iterator[Workers]:
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
 def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
-    stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
     require_rows(run, CASES[name])
 
 

@@ -235,7 +235,8 @@ def main() -> None:
     synchronize_log_template()
     with create_session() as session:
         session.add(DagBundleModel(name=BUNDLE))
-        session.add_all([Pool(pool=name, slots=1, include_deferred=False) for name in ("spark", "default_pool")])
+        pools = ("spark", "processes", "default_pool")
+        session.add_all([Pool(pool=name, slots=1, include_deferred=False) for name in pools])
     for line in sys.stdin:
         forget()
         written = json.loads(line)

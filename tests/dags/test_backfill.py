@@ -143,6 +143,12 @@ def test_spark_runs_in_its_own_pool(telemetry: dict[str, Any]) -> None:
     assert tasks(telemetry)["order_and_aggregate"]["pool"] == "spark"
 
 
+def test_a_run_without_spark_has_a_pool_of_its_own_and_needs_no_connection(parse: Any, tmp_path: Path) -> None:
+    task = tasks(changed(parse, tmp_path / "dags", engine="processes"))["order_and_aggregate"]
+    assert (task["pool"], task["task_type"]) == ("processes", "ProcessesRun")
+    assert "conn_id" not in task
+
+
 def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) -> None:
     assert telemetry["timetable"] == {
         "__type": "slice_schedule.SliceTimetable",

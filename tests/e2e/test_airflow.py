@@ -66,11 +66,14 @@ def page(browser: Browser) -> Iterator[Page]:
 
 
 def csv_pipeline(home: Path) -> Path:
-    """Write an archive of CSV blobs, and a pipeline file for it in the DAG folder; return the file."""
+    """Write an archive of CSV blobs, and a pipeline file for it in the DAG folder; return the file.
+
+    Its rows are computed without Spark.
+    """
     archive(home, "CSV")
     defined(home, "CSV")
     written = json.loads((home / "telemetry.yaml").read_text())
-    written["name"] = "csv"
+    written |= {"name": "csv", "engine": "processes"}
     written["input"]["container"], written["output"]["table"] = (
         (home / name).as_uri() for name in ("archive", "table")
     )

@@ -6,23 +6,33 @@ from pathlib import Path
 import pytest
 
 from recapture.execute import engine
-from recapture.execute.engine import Engine, cores_of, engine_of
+from recapture.execute.engine import Engine, cores_of, engine_of, unattended_engine
 
 
 @pytest.mark.parametrize(
-    ("needs_spark", "master", "expected"),
+    ("named", "needs_spark", "master", "expected"),
     [
-        (False, "local[*]", Engine.PROCESSES),
-        (False, "local[2,4]", Engine.PROCESSES),
-        (False, "spark://host:7077", Engine.SPARK),
-        (True, "local[*]", Engine.SPARK),
-        (True, "yarn", Engine.SPARK),
+        (None, False, "local[*]", Engine.PROCESSES),
+        (None, False, "local[2,4]", Engine.PROCESSES),
+        (None, False, "spark://host:7077", Engine.SPARK),
+        (None, True, "local[*]", Engine.SPARK),
+        (None, True, "yarn", Engine.SPARK),
+        ("spark", False, "local[*]", Engine.SPARK),
+        ("processes", False, "local[*]", Engine.PROCESSES),
+        ("processes", False, "yarn", Engine.SPARK),
     ],
 )
 def test_spark_computes_what_needs_it_and_what_has_another_master(
-    needs_spark: bool, master: str, expected: Engine
+    named: str | None, needs_spark: bool, master: str, expected: Engine
 ) -> None:
-    assert engine_of(needs_spark, master) is expected
+    assert engine_of(named, needs_spark, master) is expected
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [(None, Engine.SPARK), ("spark", Engine.SPARK), ("processes", Engine.PROCESSES)]
+)
+def test_a_scheduler_uses_spark_unless_the_pipeline_file_names_processes(named: str | None, expected: Engine) -> None:
+    assert unattended_engine(named) is expected
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedSelect, MergedWindow, Result, SpreadResult
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
+from recapture.query.partials import Call, Column, Constant, Fold, Key, PaneAggregation, Partial, ScalarFunction
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -63,13 +63,13 @@ def aggregation(length: int, offset: int) -> PaneAggregation:
 
 def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> MergedSelect:
     """Return a SELECT of all columns of the groups that have FEWEST events."""
+    merged = tuple(
+        MergedWindow(window, str(number), "input a", number, aggregation(length(window), window.offset))
+        for number, window in enumerate(windows)
+    )
     return MergedSelect(
-        tuple(
-            MergedWindow(window, str(number), "input a", number, aggregation(length(window), window.offset))
-            for number, window in enumerate(windows)
-        ),
-        RESULTS,
-        (Call(Function.GREATER_OR_EQUAL, (Column("events"), Constant(FEWEST, pa.int64()))),),
+        MergedGroups(merged, RESULTS),
+        (Call(ScalarFunction.GREATER_OR_EQUAL, (Column("events"), Constant(FEWEST, pa.int64()))),),
         tuple((OutputColumn(name, type_), Column(name)) for name, type_ in columns.items()),
     )
 
@@ -84,7 +84,7 @@ def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
 
     def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
         assert view == "input a"
-        window = of.windows[number]
+        window = of.groups.windows[number]
         fitting = [
             {**pane, "_slice_start": SLICE.start, "_slice_end": SLICE.end}
             for pane in panes
@@ -246,13 +246,13 @@ def test_null_comes_before_all_other_values_and_nan_after_them() -> None:
 
 def test_the_end_of_a_window_is_published_to_the_microsecond_and_may_be_moved() -> None:
     of = select(HoppingWindow(7, 7))
-    moved = Call(Function.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH, pa.int64())))
+    moved = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH, pa.int64())))
     of = replace(of, columns=((OutputColumn("w", AsaType.DATETIME), moved),))
     (row,) = computed(of, [pane(1008)])
     assert (row["w"].microsecond, row["w"].year) == (100, 1970)
-    before = Call(Function.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH - 1009, pa.int64())))
+    before = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH - 1009, pa.int64())))
     (row,) = computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), before),)), [pane(1008)])
     assert (row["w"].microsecond, row["w"].year) == (999_999, 1969)
-    beyond = Call(Function.MOVE, (Column(WINDOW_END), Constant(LARGEST, pa.int64())))
+    beyond = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(LARGEST, pa.int64())))
     with pytest.raises(RunError, match="outside the years 1 to 9999"):
         computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), beyond),)), [pane(1008)])

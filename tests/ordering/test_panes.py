@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.ordering import panes
 from recapture.ordering.panes import SlicePanes
-from recapture.query.partials import Call, Column, Constant, Fold, Function, Key, PaneAggregation, Partial
+from recapture.query.partials import Call, Column, Constant, Fold, Key, PaneAggregation, Partial, ScalarFunction
 from recapture.time_model.slices import Slice
 
 Event = dict[str, Any]
@@ -26,7 +26,7 @@ COLUMNS = pa.schema(
 AGGREGATION = PaneAggregation(
     length=10,
     offset=3,
-    conditions=(Call(Function.NOT, (Call(Function.EQUAL, (Column("k"), Constant("not", pa.string()))),)),),
+    conditions=(Call(ScalarFunction.NOT, (Call(ScalarFunction.EQUAL, (Column("k"), Constant("not", pa.string()))),)),),
     keys=(Key("_k0", Column("k"), pa.string()), Key("_k1", Column("b"), pa.bool_())),
     partials=(
         Partial("events", Fold.COUNT, Constant(1, pa.int64()), pa.int64()),

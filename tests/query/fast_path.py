@@ -53,8 +53,7 @@ def published(
         of_input.alias: [row for slice_ in slices for row in _events(of_input, slice_, arrivals)]
         for of_input in query.inputs
     }
-    for of_input in query.inputs:
-        views.create(spark, of_input, events[of_input.alias])
+    views.create(spark, query, events)
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()

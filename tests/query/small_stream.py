@@ -71,7 +71,7 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
-    views.create(spark, query.inputs[0], placed)
+    views.create(spark, query, {query.inputs[0].alias: placed})
     tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
     if not query.needs_spark:
         views.require_same_without_spark(query, {query.inputs[0].alias: placed}, tables)

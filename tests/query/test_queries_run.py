@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
-from recapture.execute import stage
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark.functions import register
-from recapture.execute.stage import InputTasks
+from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import run_task, write_slices
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, published_schema
@@ -109,7 +108,6 @@ def require_rows(run: PlannedRun, computed: Computed) -> None:
 
 def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
     """Do what a run does with Spark, but run its tasks and write its files in this process, which starts no workers."""
-    from recapture.execute.spark.compute import create_views
     from recapture.execute.spark.references import create_view
 
     query = run.pipeline.query
@@ -118,12 +116,17 @@ def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -
         section = run.pipeline.reference(reference.alias)
         rows = run.manifest.reference(reference.alias), reference, section.reader(reference.body_columns)
         create_view(spark, *rows, open_container(section.container))
+    panes_by_view: dict[str, pa.Table] = {}
     for of_input in inputs:
         compiled = of_input.context.input
         schema = panes.schema(compiled.aggregations) if compiled.aggregations else order.schema(compiled)
         batches = [batch for task in of_input.tasks for batch in run_task(of_input.context, task)]
-        events = pa.concat_tables([schema.empty_table(), pa.Table.from_batches(batches, schema)]).combine_chunks()
-        create_views(spark.createDataFrame(events).coalesce(1), compiled)
+        given = pa.concat_tables([schema.empty_table(), pa.Table.from_batches(batches, schema)]).combine_chunks()
+        if compiled.aggregations:
+            panes_by_view[compiled.view] = given
+        else:
+            spark.createDataFrame(given).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
+    views.create_groups_views(spark, query, panes_by_view)
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     for output in run.pipeline.outputs:
         selected = run.pipeline.compiled(output)
@@ -136,7 +139,7 @@ def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -
 @pytest.mark.parametrize("case", IN_SPARK, ids=lambda case: case[0])
 def test_a_query_that_compiles_runs(spark: "SparkSession", tmp_path: Path, case: Case) -> None:
     run = planned(tmp_path, case)
-    require_rows(run, stage.compute(run, 1, lambda inputs: in_spark(spark, run, inputs)))
+    require_rows(run, stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs)))
 
 
 @pytest.mark.parametrize("case", IN_PROCESSES, ids=lambda case: case[0])
@@ -161,8 +164,7 @@ def test_names_may_change_their_letter_case_within_a_query(spark: "SparkSession"
     text, inputs, outputs = case
     query = compiled(respelt(text), inputs, outputs)
     register(spark, query)
-    for of_input in query.inputs:
-        views.create(spark, of_input, [])
+    views.create(spark, query, {of_input.alias: [] for of_input in query.inputs})
     for reference in query.references:
         fields = [(column.name, TYPES[column.type].view) for column in reference.columns]
         rows = pa.schema([*((name, pa.int64()) for name in VALIDITY), *fields]).empty_table()

@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from recapture.execute.spark.compute import create_views
+from recapture.execute.merging import GROUP_HASH, merge_to_groups
 from recapture.ordering import groups, order, panes
 from recapture.ordering.panes import SlicePanes
+from recapture.query.generate.values import quoted_name
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.slices import Slice
 
@@ -18,22 +19,52 @@ Row = dict[str, Any]
 EVENTS_IN_BATCH = 7
 
 
-def create(spark: SparkSession, of_input: CompiledInput, events: Iterable[Row]) -> None:
-    """Create the views of an input, with one Spark partition for each of its partitions.
+def create(spark: SparkSession, query: CompiledQuery, events: Mapping[str, Iterable[Row]]) -> None:
+    """Create the views of a query: those of events, with one Spark partition for each of an input's, and of groups.
 
-    The events are those that each slice needs, as rows of the view. Those of a slice in a partition come in arrival
-    order. A column that an event lacks is NULL.
+    The events of each input, by its alias, are those that each slice needs, as rows of the view. Those of a slice in a
+    partition come in arrival order. A column that an event lacks is NULL.
     """
-    schema = order.schema(of_input)
+    panes_by_view: dict[str, pa.Table] = {}
+    for of_input in query.inputs:
+        tables = _by_slice(of_input, events[of_input.alias])
+        if of_input.aggregations:
+            computed = [_panes(of_input, *place, table) for place, table in tables.items()]
+            panes_by_view[of_input.view] = pa.concat_tables(
+                [panes.schema(of_input.aggregations).empty_table(), *computed]
+            )
+        else:
+            _create_event_view(spark, of_input, tables)
+    create_groups_views(spark, query, panes_by_view)
+
+
+def _create_event_view(
+    spark: SparkSession, of_input: CompiledInput, tables: Mapping[tuple[str, Slice], pa.Table]
+) -> None:
     partitions: dict[str, list[pa.Table]] = {}
-    for (partition, slice_), table in _by_slice(of_input, events).items():
-        given = _panes(of_input, partition, slice_, table) if of_input.aggregations else table
-        partitions.setdefault(partition, []).append(given)
-    nothing = (panes.schema(of_input.aggregations) if of_input.aggregations else schema).empty_table()
+    for (partition, _), table in tables.items():
+        partitions.setdefault(partition, []).append(table)
+    nothing = order.schema(of_input).empty_table()
     # Spark makes each chunk of a table a partition of its own, and stops at a table without chunks.
     whole = [pa.concat_tables([nothing, *tables]).combine_chunks() for tables in partitions.values()] or [nothing]
     frames = [spark.createDataFrame(table).coalesce(1) for table in whole]
-    create_views(reduce(DataFrame.unionAll, frames), of_input)
+    reduce(DataFrame.unionAll, frames).createOrReplaceTempView(quoted_name(of_input.view))
+
+
+def create_groups_views(spark: SparkSession, query: CompiledQuery, panes_by_view: Mapping[str, pa.Table]) -> None:
+    """Create the views of groups of a query, which are merged in this process.
+
+    The panes of each input are a table of `panes.schema`, by the view of the input.
+    """
+    for view in query.groups:
+        batches: list[pa.RecordBatch] = []
+        for window in view.groups.windows:
+            structs = panes_by_view[window.view].column(window.number).combine_chunks().drop_null()
+            table = pa.Table.from_struct_array(structs).sort_by("_slice_start")
+            table = table.append_column(GROUP_HASH, pa.repeat(pa.scalar(0, pa.int64()), len(table)))
+            batches += merge_to_groups(view.groups, window, table.to_batches())
+        groups = pa.Table.from_batches(batches, view.groups.view_schema).combine_chunks()
+        spark.createDataFrame(groups).coalesce(1).createOrReplaceTempView(quoted_name(view.name))
 
 
 def require_same_without_spark(

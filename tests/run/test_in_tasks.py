@@ -1,6 +1,7 @@
 """The files of a run are the same bytes, whether its tasks aggregate events or Spark does, with Spark or without it."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,19 @@ import pytest
 
 from recapture import cli
 from recapture.definition import pipeline
+from recapture.definition.pipeline import Pipeline
 from recapture.execute.processes.compute import compute
-from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
 from tests.stages import audit, publish
-from tests.worlds import TEN, at, backfill, files, steady
+from tests.worlds import TEN, World, at, backfill, files, steady
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Files = list[dict[str, Any]]
+"""The published files of each output."""
 
 QUERY = """
 WITH warm AS (
@@ -43,35 +48,65 @@ INTO several FROM warm
 GROUP BY device, Windows(Window('a', TumblingWindow(minute, 3)), Window('b', TumblingWindow(hour, 1)))
 """
 OUTPUTS = ("tumbling", "hopping", "spreads", "several")
+READ_IN_SPARK = """
+WITH means AS (
+    SELECT deviceId, AVG(temperature) AS mean, COUNT(*) AS events
+    FROM telemetry TIMESTAMP BY eventTime OVER deviceId GROUP BY deviceId, HoppingWindow(minute, 10, 5)
+)
+SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) * 2 AS twice, System.Window().Id AS w
+INTO computed
+FROM telemetry TIMESTAMP BY eventTime OVER deviceId
+GROUP BY deviceId, Windows(Window('a', TumblingWindow(minute, 5)), Window('b', TumblingWindow(hour, 1)))
+
+SELECT System.Timestamp() AS windowEnd, MAX(mean) AS most, SUM(events) AS events
+INTO peaks FROM means GROUP BY TumblingWindow(minute, 15)
+
+SELECT deviceId, mean INTO direct FROM means WHERE events > 1
+"""
+"""Two outputs for which Spark reads groups of panes, and one for which it does not."""
+
+
+def staged_by_spark(spark: "SparkSession", world: World, folder: str, query: str, outputs: Sequence[str]) -> Files:
+    """Backfill two hours with Spark, and return the published files of each output."""
+    backfill(spark, define(world, folder, query, outputs), TEN, at(120))
+    return [files(world.home / folder / alias) for alias in outputs]
+
+
+def define(world: World, folder: str, query: str, outputs: Sequence[str]) -> Pipeline:
+    return world.define(query, outputs=[{"alias": alias, "table": f"{folder}/{alias}"} for alias in outputs])
 
 
 def test_all_ways_publish_the_same_bytes(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = steady(tmp_path, hours=2)
-
-    def published(folder: str, processes: Workers | None = None) -> list[dict[str, Any]]:
-        outputs = [{"alias": alias, "table": f"{folder}/{alias}"} for alias in OUTPUTS]
-        defined = world.define(QUERY, outputs=outputs)
-        if processes is None:
-            backfill(spark, defined, TEN, at(120))
-        else:
-            run = plan_run(defined, TEN, at(120))
-            compute(processes, run, tmp_path)
-            audit(run)
-            publish(run)
-        return [files(tmp_path / folder / alias) for alias in OUTPUTS]
-
-    in_tasks = published("tasks")
+    in_tasks = staged_by_spark(spark, world, "tasks", QUERY, OUTPUTS)
     query = pipeline.load(world.file).query
     (of_input,) = query.inputs
     assert len(of_input.aggregations) == 5
     assert not query.needs_spark
     assert {} not in in_tasks
     with workers(2) as processes:
-        assert published("processes", processes) == in_tasks
+        run = plan_run(define(world, "processes", QUERY, OUTPUTS), TEN, at(120))
+        compute(processes, run, tmp_path)
+        audit(run)
+        publish(run)
+    assert [files(tmp_path / "processes" / alias) for alias in OUTPUTS] == in_tasks
     monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
-    assert published("spark") == in_tasks
+    assert staged_by_spark(spark, world, "spark", QUERY, OUTPUTS) == in_tasks
+
+
+def test_groups_that_spark_reads_publish_the_same_bytes(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, outputs = steady(tmp_path, hours=2), ("computed", "peaks", "direct")
+    in_tasks = staged_by_spark(spark, world, "tasks", READ_IN_SPARK, outputs)
+    query = pipeline.load(world.file).query
+    assert [bool(output.selects) for output in query.outputs] == [False, False, True]
+    assert max(view.groups.look_back for view in query.groups) > 0
+    assert {} not in in_tasks
+    monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
+    assert staged_by_spark(spark, world, "spark", READ_IN_SPARK, outputs) == in_tasks
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     pipeline = arguments.load_pipeline(stderr)
     _require_range_or_manifest(arguments)
     require_packages()
-    stages = stages_of(pipeline, engine_of(pipeline.query.needs_spark, arguments.master))
+    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, arguments.master))
     stage = stages[0]
     with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
         backfill = Backfill(pipeline, arguments, stderr, drawing, bar)

@@ -23,7 +23,8 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     manifest = preview(pipeline, arguments.start, arguments.end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
-    result["stages"] = explained(stages_of(pipeline, engine_of(pipeline.query.needs_spark, DEFAULT_MASTER)))
+    engine = engine_of(pipeline.engine, pipeline.query.needs_spark, DEFAULT_MASTER)
+    result |= {"engine": engine, "stages": explained(stages_of(pipeline, engine))}
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not arguments.json:

@@ -69,6 +69,10 @@ class Pipeline(Section):
     """Notifiers of Airflow that tell what happens to runs."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
     """Length of a slice, in hours."""
+    engine: Annotated[
+        Literal["processes", "spark"] | None, reject_none("write processes or spark, or remove the key")
+    ] = None
+    """What computes the rows; None for Spark in Airflow and where the query needs it, else for processes."""
     schedule: Annotated[Schedule | None, reject_none("write its start, or remove the key")] = None
     """First slice that Airflow's schedule computes; None for the newest that has ended when the schedule begins."""
     file: Annotated[Path, Field(exclude=True)]
@@ -209,6 +213,7 @@ def load(path: Path) -> Pipeline:
     """
     pipeline, document = _load(path)
     require_compiling_query(pipeline, document)
+    require_engine_of_query(pipeline, document)
     return pipeline
 
 
@@ -378,6 +383,13 @@ def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
         _ = pipeline.query
     except DefinitionError as error:
         raise document.error(("job", "query"), str(error)) from error
+
+
+def require_engine_of_query(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the pipeline asks for processes and its query needs Spark."""
+    reason = pipeline.query.needs_spark_because
+    if pipeline.engine == "processes" and reason is not None:
+        raise document.error(("engine",), f"the query needs Spark ({reason}): remove the key, or change the query")
 
 
 def _javascript(folder: Path, name: str, function: Function) -> JavaScriptFunction:

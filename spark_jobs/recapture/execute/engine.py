@@ -19,9 +19,18 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-def engine_of(query_needs_spark: bool, master: str) -> Engine:
-    """Return Spark if the query needs it, or if the Spark master is not on this machine."""
-    return Engine.SPARK if query_needs_spark or cores_of(master) is None else Engine.PROCESSES
+def engine_of(named: str | None, query_needs_spark: bool, master: str) -> Engine:
+    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine.
+
+    `named` is the engine that the pipeline file names.
+    """
+    uses_spark = named == Engine.SPARK or query_needs_spark or cores_of(master) is None
+    return Engine.SPARK if uses_spark else Engine.PROCESSES
+
+
+def unattended_engine(named: str | None) -> Engine:
+    """Return the engine of a run that a scheduler starts: the one that the pipeline file names, or else Spark."""
+    return Engine(named or Engine.SPARK)
 
 
 def cores_of(master: str) -> int | None:

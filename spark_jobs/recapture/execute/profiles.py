@@ -29,7 +29,7 @@ _FORMAT = b"recapture.format"
 
 def write(files: RunFiles, task: Task, counters: Mapping[Slice, Counters]) -> None:
     """Write the profiles of a task's slices. A retry overwrites the same file."""
-    rows = [of_slice.profile.table(task.input, task.partition) for of_slice in counters.values()]
+    rows = [slice_counters.profile.table(task.input, task.partition) for slice_counters in counters.values()]
     files.container.write(_name(files, task), parquet(pa.concat_tables(rows)))
 
 

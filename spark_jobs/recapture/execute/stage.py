@@ -38,20 +38,20 @@ class InputTasks:
     tasks: list[Task]
 
 
-Stage = Callable[[list[InputTasks]], Iterable[StagedSlice]]
+WriteRows = Callable[[list[InputTasks]], Iterable[StagedSlice]]
 """Runs the tasks, and writes and returns the files of the slices that have rows."""
 
 
-def compute(run: PlannedRun, cores: int, stage: Stage) -> Computed:
+def stage_rows(run: PlannedRun, cores: int, write_rows: WriteRows) -> Computed:
     """Stage the rows of a planned run and write what it counted to the run files, and return both. Publish nothing.
 
     Raise RunError if a blob is damaged or has changed since it was planned, or if the computation fails.
     """
     task_bytes = max(SMALLEST_TASK, run.manifest.size // (TASKS_PER_CORE * cores))
     inputs = [_input_tasks(run, compiled, task_bytes) for compiled in run.pipeline.query.inputs]
-    tasks = [task for of_input in inputs for task in of_input.tasks]
+    tasks = [task for input_tasks in inputs for task in input_tasks.tasks]
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
-        staged = tuple(_with_empty_slices(run, stage(inputs) if tasks else []))
+        staged = tuple(_with_empty_slices(run, write_rows(inputs) if tasks else []))
         computed = Computed(staged, tuple(metric_rows(run.files, run.manifest)))
         write_computed(run.files, computed)
         profiles.collect(run.files, tasks, computed.metrics)

@@ -1,4 +1,4 @@
-"""The panes of a slice, from all tasks, as the rows of an output (docs/time-model.md, section 6)."""
+"""The panes of a slice, from all tasks, as groups and as the rows of an output (docs/time-model.md, section 6)."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.ordering import spreads
-from recapture.ordering.panes import merged
+from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import (
     WINDOW_END,
     WINDOW_ID,
+    MergedGroups,
     MergedSelect,
     MergedWindow,
     Result,
     SpreadResult,
-    group_schema,
 )
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Function
+from recapture.query.partials import Call, ScalarFunction
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -31,42 +31,53 @@ MERGED_ROWS = 1 << 20
 ENDS = 1 << 20
 """Approximate upper bound on the (pane, window end) pairs that are held in memory at once."""
 
-Panes = Callable[[str, int], list[pa.RecordBatch]]
+PaneReader = Callable[[str, int], list[pa.RecordBatch]]
 """Returns the panes of a slice, given the view of an input and the number of an aggregation."""
 
 
-def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: Panes) -> pa.Table:
+def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> pa.Table:
     """Return the published rows of an output in a slice, sorted as Spark sorts them.
 
     Raise RunError if a sum leaves the bigints.
     """
     schema = published_schema(output.columns)
-    batches = [
-        batch
-        for select in output.selects
-        for window in select.windows
-        for batch in _rows(select, window, slice_, panes)
-    ]
+    batches: list[pa.RecordBatch] = []
+    for select in output.selects:
+        for window in select.groups.windows:
+            table = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
+            batches += rows_of_panes(select, window, slice_, table)
     return _sorted(pa.Table.from_batches(batches, schema))
 
 
-def _rows(select: MergedSelect, window: MergedWindow, slice_: Slice, panes: Panes) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one window of a SELECT."""
-    schema = group_schema(select)
-    of_slice = _with_large_texts(pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema))
-    for windowed in _windowed(window, slice_, _with_spreads(select, of_slice)):
-        for groups in _groups(select, window, windowed).cast(schema).combine_chunks().to_batches():
-            if select.conditions:
-                groups = groups.filter(evaluate(Call(Function.AND, select.conditions), groups))
-            yield pa.RecordBatch.from_arrays(
-                [_published(column, evaluate(value, groups)) for column, value in select.columns],
-                schema=published_schema(column for column, _ in select.columns),
-            )
+def rows_of_panes(
+    select: MergedSelect, window: MergedWindow, slice_: Slice, panes: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the windows of a SELECT that end in a slice, from panes of the slice that hold whole groups.
+
+    Raise RunError if a sum leaves the bigints.
+    """
+    for groups in groups_of_panes(select.groups, window, slice_, panes):
+        if select.conditions:
+            groups = groups.filter(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
+        yield pa.RecordBatch.from_arrays(
+            [_published(column, evaluate(value, groups)) for column, value in select.columns],
+            schema=published_schema(column for column, _ in select.columns),
+        )
 
 
-def _with_spreads(select: MergedSelect, panes: pa.Table) -> pa.Table:
+def groups_of_panes(
+    merged_groups: MergedGroups, window: MergedWindow, slice_: Slice, panes: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """Yield the groups of the windows that end in a slice or within the look-back before it; see `rows_of_panes`."""
+    span = Slice(slice_.start - merged_groups.look_back, slice_.end)
+    for windowed in _windowed(window, span, _with_spreads(merged_groups, _with_large_texts(panes))):
+        groups = _groups(merged_groups, window, windowed).cast(merged_groups.schema)
+        yield from groups.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _with_spreads(groups: MergedGroups, panes: pa.Table) -> pa.Table:
     """Return the panes with spreads in the columns of squared differences."""
-    for m2, result in {result.m2.name: result for result in select.spreads}.items():
+    for m2, result in {result.m2.name: result for result in groups.spreads}.items():
         parts = (panes[name].combine_chunks() for name in (result.count.name, result.total.name, m2))
         panes = panes.set_column(panes.column_names.index(m2), m2, spreads.of_panes(*parts))
     return panes
@@ -116,13 +127,13 @@ def _before(counts: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.cumsum(counts) - counts
 
 
-def _groups(select: MergedSelect, window: MergedWindow, windowed: pa.Table) -> pa.Table:
+def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Table) -> pa.Table:
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
-    groups = merged(windowed, [WINDOW_END, *keys], select.partials, spreads.added)
+    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, spreads.added)
     ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
     columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
-    return pa.table(columns | {result.name: _result(result, groups) for result in select.results})
+    return pa.table(columns | {result.name: _result(result, groups) for result in merged_groups.results})
 
 
 def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:

@@ -27,7 +27,8 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
 from recapture.storage import Container
-from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
+from recapture.time_model.judging import LargestTimes, judge
+from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 
@@ -101,8 +102,8 @@ def order_and_aggregate(
             del chunk  # it keeps its blob in memory
             for slice_ in [slice_ for slice_ in panes if blobs_of_slice[slice_] <= blobs]:
                 yield from panes.pop(slice_).batches()
-        for of_slice in panes.values():
-            yield from of_slice.batches()
+        for slice_panes in panes.values():
+            yield from slice_panes.batches()
 
     return batches(), processor.counters
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
-from recapture.query.partials import Call, Fold, Function, PaneAggregation, Partial, Scalar
+from recapture.query.partials import Call, Fold, PaneAggregation, Partial, Scalar, ScalarFunction
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18
@@ -45,7 +45,7 @@ class SlicePanes:
         self._slice = slice_
         self._partition = partition
         fold_rows = FOLD_ROWS // (slices * len(aggregations))
-        self._panes = [_Panes(aggregation, fold_rows) for aggregation in aggregations]
+        self._panes = [_FoldedPanes(aggregation, fold_rows) for aggregation in aggregations]
 
     def add(self, events: pa.RecordBatch) -> None:
         """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
@@ -65,16 +65,16 @@ class SlicePanes:
 
     def _struct(self, aggregation: PaneAggregation, batch: pa.RecordBatch) -> pa.StructArray:
         count = batch.num_rows
-        of_slice = [
+        places = [
             pa.repeat(pa.scalar(self._slice.start, pa.int64()), count),
             pa.repeat(pa.scalar(self._slice.end, pa.int64()), count),
             pa.repeat(self._partition, count),
         ]
-        return pa.StructArray.from_arrays([*of_slice, *batch.columns], fields=list(aggregation.schema))
+        return pa.StructArray.from_arrays([*places, *batch.columns], fields=list(aggregation.schema))
 
 
 @dataclass
-class _Panes:
+class _FoldedPanes:
     """The panes of one aggregation: those folded so far, and the events that are not yet folded into them."""
 
     aggregation: PaneAggregation
@@ -125,7 +125,7 @@ class _Panes:
         values = pa.RecordBatch.from_arrays(columns, schema=self._columns)
         if not self.aggregation.conditions:
             return values
-        return values.filter(value(Call(Function.AND, self.aggregation.conditions)))
+        return values.filter(value(Call(ScalarFunction.AND, self.aggregation.conditions)))
 
     def _fold(self) -> None:
         if not self._events:

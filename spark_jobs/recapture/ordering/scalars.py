@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.errors import RunError
-from recapture.query.partials import Call, Column, Constant, Function, Scalar
+from recapture.query.partials import Call, Column, Constant, Scalar, ScalarFunction
 from recapture.time_model.ticks import LARGEST
 
 Datum: TypeAlias = pa.Array | pa.Scalar
@@ -64,22 +64,22 @@ def _moved(ticks: Datum, by: Datum) -> Datum:
     return moved
 
 
-_FUNCTIONS: Mapping[Function, Callable[..., Datum]] = {
-    Function.EQUAL: _equal,
-    Function.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
-    Function.LESS: _less,
-    Function.LESS_OR_EQUAL: lambda left, right: pc.invert(_less(right, left)),
-    Function.GREATER: lambda left, right: _less(right, left),
-    Function.GREATER_OR_EQUAL: lambda left, right: pc.invert(_less(left, right)),
-    Function.AND: _all(pc.and_kleene),
-    Function.OR: _all(pc.or_kleene),
-    Function.NOT: pc.invert,
-    Function.IS_NULL: pc.is_null,
-    Function.COALESCE: pc.coalesce,
-    Function.CASE: _case,
-    Function.TO_FLOAT: lambda value: pc.cast(value, pa.float64(), safe=False),
-    Function.ADD: pc.add,
-    Function.SUBTRACT: pc.subtract,
-    Function.MULTIPLY: pc.multiply,
-    Function.MOVE: _moved,
+_FUNCTIONS: Mapping[ScalarFunction, Callable[..., Datum]] = {
+    ScalarFunction.EQUAL: _equal,
+    ScalarFunction.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
+    ScalarFunction.LESS: _less,
+    ScalarFunction.LESS_OR_EQUAL: lambda left, right: pc.invert(_less(right, left)),
+    ScalarFunction.GREATER: lambda left, right: _less(right, left),
+    ScalarFunction.GREATER_OR_EQUAL: lambda left, right: pc.invert(_less(left, right)),
+    ScalarFunction.AND: _all(pc.and_kleene),
+    ScalarFunction.OR: _all(pc.or_kleene),
+    ScalarFunction.NOT: pc.invert,
+    ScalarFunction.IS_NULL: pc.is_null,
+    ScalarFunction.COALESCE: pc.coalesce,
+    ScalarFunction.CASE: _case,
+    ScalarFunction.TO_FLOAT: lambda value: pc.cast(value, pa.float64(), safe=False),
+    ScalarFunction.ADD: pc.add,
+    ScalarFunction.SUBTRACT: pc.subtract,
+    ScalarFunction.MULTIPLY: pc.multiply,
+    ScalarFunction.MOVE: _moved,
 }

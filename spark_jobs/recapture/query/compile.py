@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -19,8 +19,8 @@ from recapture.query.generate.merged import Merger
 from recapture.query.generate.scalars import NotInTasksError
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
-from recapture.query.generate.values import Value
-from recapture.query.merges import MergedSelect
+from recapture.query.generate.values import Value, unquoted_name
+from recapture.query.merges import GroupsView, MergedSelect
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
@@ -236,6 +236,7 @@ class _Pass:
                 for output, statement in zip(division.outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
+            groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
         )
 
     def _assignment(self, inputs: list[InputRelation]) -> Assignment:
@@ -247,12 +248,16 @@ class _Pass:
     def _division(self, assignment: Assignment) -> "_Division":
         """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
         in_tasks = assignment.of_outputs([output.table for output in self.outputs])
+        merger = Merger(assignment, in_tasks)
         steps = [
-            assignment.reading_panes(table, in_tasks) if isinstance(table, CommonTable) else table
+            merger.reading_groups(table, unquoted_name(table.name)) if isinstance(table, CommonTable) else table
             for table in self.tables
         ]
-        outputs = [replace(output, table=assignment.reading_panes(output.table, in_tasks)) for output in self.outputs]
-        return _Division(in_tasks, steps, outputs, Merger(assignment, in_tasks))
+        outputs = [
+            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
+            for output in self.outputs
+        ]
+        return _Division(in_tasks, steps, outputs, merger)
 
     def _input(
         self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]
@@ -372,6 +377,14 @@ class _Pass:
         for alias in self.output_aliases:
             if alias not in self.writes:
                 raise self.source.error(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")
+
+
+def _with_longest_look_backs(views: Iterable[GroupsView]) -> Iterable[GroupsView]:
+    """Return each view of groups once. It serves the statement that looks back the longest."""
+    longest: dict[str, GroupsView] = {}
+    for view in views:
+        longest[view.name] = max(view, longest.get(view.name, view), key=lambda view: view.groups.look_back)
+    return longest.values()
 
 
 def _check_union(source: Source, parts: list[CompiledSelect], selects: list[exp.Select]) -> None:

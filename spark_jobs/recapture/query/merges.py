@@ -1,7 +1,7 @@
-"""How the rows of an output follow from the panes that tasks compute, as values: a GROUP BY's second step, on Arrow.
+"""How groups follow from the panes that tasks compute, as values: a GROUP BY's second step, on Arrow.
 
-Each window takes the panes that it holds, their partial aggregates are merged by group, and the select list is computed
-for each group. It holds only what means the same on Arrow as in Spark SQL (docs/time-model.md, section 6).
+Each window takes the panes that it holds, and their partial aggregates are merged by group. The select list is then
+computed for each group, on Arrow if it means the same there as in Spark SQL (docs/time-model.md, section 6).
 """
 
 from dataclasses import dataclass
@@ -70,15 +70,25 @@ class SpreadResult:
 
 
 @dataclass(frozen=True)
-class MergedSelect:
-    """A SELECT whose rows are groups of panes."""
+class MergedGroups:
+    """The groups of a GROUP BY whose panes tasks compute."""
 
     windows: tuple[MergedWindow, ...]
     results: tuple[Result | SpreadResult, ...]
-    conditions: tuple[Scalar, ...]
-    """Conditions that a group has to meet: HAVING, and WHERE of what reads the GROUP BY."""
-    columns: tuple[tuple[OutputColumn, Scalar], ...]
-    """Published columns, with their values over a group. A datetime is in ticks."""
+    look_back: int = 0
+    """How long before a slice a window may end whose groups a later step needs; ticks."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of a group."""
+        keys = [(key.name, key.type) for key in self.windows[0].aggregation.keys]
+        results = [(result.name, result.type) for result in self.results]
+        return pa.schema([(WINDOW_END, pa.int64()), (WINDOW_ID, pa.string()), *keys, *results])
+
+    @property
+    def view_schema(self) -> pa.Schema:
+        """Columns of the view of the groups: those of a group after the bounds of its slice, in ticks."""
+        return pa.schema([("_slice_start", pa.int64()), ("_slice_end", pa.int64()), *self.schema])
 
     @property
     def spreads(self) -> tuple[SpreadResult, ...]:
@@ -94,8 +104,20 @@ class MergedSelect:
         return tuple(dict.fromkeys([*(result.partial for result in results), *counts, *spreads]))
 
 
-def group_schema(select: MergedSelect) -> pa.Schema:
-    """Return the columns of a group."""
-    keys = [(key.name, key.type) for key in select.windows[0].aggregation.keys]
-    results = [(result.name, result.type) for result in select.results]
-    return pa.schema([(WINDOW_END, pa.int64()), (WINDOW_ID, pa.string()), *keys, *results])
+@dataclass(frozen=True)
+class GroupsView:
+    """The view in which Spark SQL reads groups."""
+
+    name: str
+    groups: MergedGroups
+
+
+@dataclass(frozen=True)
+class MergedSelect:
+    """A SELECT whose rows are groups of panes."""
+
+    groups: MergedGroups
+    conditions: tuple[Scalar, ...]
+    """Conditions that a group has to meet: HAVING, and WHERE of what reads the GROUP BY."""
+    columns: tuple[tuple[OutputColumn, Scalar], ...]
+    """Published columns, with their values over a group. A datetime is in ticks."""

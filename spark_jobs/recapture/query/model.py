@@ -14,7 +14,7 @@ from recapture.model import (
     TimeExpression,
     dateadd_fields,
 )
-from recapture.query.merges import MergedSelect
+from recapture.query.merges import GroupsView, MergedSelect
 from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
@@ -25,11 +25,6 @@ UNANCHORED_COLUMN = "_unanchored"
 def input_view(alias: str) -> str:
     """Return the name of the view of an input's ordered events."""
     return f"input {alias}"
-
-
-def panes_view(view: str, number: int) -> str:
-    """Return the name of the view of the panes of one of an input's aggregations."""
-    return f"{view} panes {number}"
 
 
 def reference_view(alias: str) -> str:
@@ -50,17 +45,17 @@ class CompiledOutput:
 
     It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
     `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). If the
-    tasks of an input aggregate its events, it reads the views of the panes instead (`panes_view`), which have the
-    columns of `PaneAggregation.schema`. A datetime in a view is a bigint of ticks; a record or an array is its JSON
-    text. It also reads the views of reference data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive)
-    and `_valid_until` (exclusive), both bigint ticks, which bound the System.Timestamps at which a row is in force.
+    tasks of an input aggregate its events, it reads the views of the groups instead (`CompiledQuery.groups`). A
+    datetime in a view is a bigint of ticks; a record or an array is its JSON text. It also reads the views of reference
+    data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive) and `_valid_until` (exclusive), both
+    bigint ticks, which bound the System.Timestamps at which a row is in force.
 
     It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
     with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
     (docs/time-model.md, section 4.2).
     """
     selects: tuple[MergedSelect, ...] = ()
-    """SELECTs that give the same rows from panes, without Spark; none if they need it."""
+    """SELECTs that give the same rows from panes, without Spark SQL; none if they need it."""
     needs_spark_because: str | None = None
     """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
     keys: tuple[str, ...] = ()
@@ -146,6 +141,8 @@ class CompiledQuery:
     outputs: tuple[CompiledOutput, ...]
     canonical: str
     """Query in one spelling, whatever its white space and the case of its keywords."""
+    groups: tuple[GroupsView, ...] = ()
+    """Views of groups that the SQL of the outputs reads."""
     references: tuple[CompiledReference, ...] = ()
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()
@@ -157,6 +154,18 @@ class CompiledQuery:
     def needs_spark(self) -> bool:
         """Whether the rows of an output need Spark, or reference data does."""
         return bool(self.references) or not all(output.selects for output in self.outputs)
+
+    @property
+    def needs_spark_because(self) -> str | None:
+        """What needs Spark, the first construct if there are several; None if nothing does."""
+        reasons = [f"reference data {reference.alias} is joined in Spark" for reference in self.references]
+        for named, because in (
+            *((f"input {read.alias}", read.not_aggregated_because) for read in self.inputs),
+            *((f"output {output.alias}", output.needs_spark_because) for output in self.outputs),
+        ):
+            if because is not None:
+                reasons.append(f"{named}: {because}")
+        return reasons[0] if reasons else None
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

@@ -1,8 +1,8 @@
 """Partial aggregates that the tasks of an input compute, as values: the first step of a GROUP BY, on Arrow.
 
 A task has all events of a partition that a slice needs, in arrival order. So it can aggregate them itself, and far
-fewer rows leave it. It computes only what means the same on Arrow as in Spark SQL: the functions of `Function` and
-`Fold` (docs/time-model.md, section 6).
+fewer rows leave it. It computes only what means the same on Arrow as in Spark SQL: the functions of `ScalarFunction`
+and `Fold` (docs/time-model.md, section 6).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 
-class Function(StrEnum):
+class ScalarFunction(StrEnum):
     """The functions of a scalar. Without a text of its own, a function of NULL is NULL."""
 
     EQUAL = "="
@@ -63,7 +63,7 @@ class Constant:
 class Call:
     """A function of scalars."""
 
-    function: Function
+    function: ScalarFunction
     arguments: tuple["Scalar", ...]
 
 
@@ -127,5 +127,5 @@ class PaneAggregation:
     @property
     def schema(self) -> pa.Schema:
         """Columns of the panes, those of their slice and partition included; the bounds of the slice are in ticks."""
-        of_slice = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
-        return pa.schema([*of_slice, *self.columns])
+        places = [("_slice_start", pa.int64()), ("_slice_end", pa.int64()), ("_partition", pa.string())]
+        return pa.schema([*places, *self.columns])

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import Row, SparkSession
 
+from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
@@ -42,7 +43,7 @@ def published(
     """Return the rows that a query publishes for the slice (start, end]. A field that an event lacks is NULL."""
     of_slice = {"_slice_start": start, "_slice_end": end}
     rows = ({**of_slice, "_arrival": row["_system_timestamp"], **row} for row in events)
-    views.create(spark, query.inputs[0], rows)
+    views.create(spark, query, {query.inputs[0].alias: rows})
     return spark.sql(query.outputs[0].sql).collect()
 
 
@@ -258,8 +259,11 @@ def test_bits_and_datetimes_are_compared_and_aggregated(spark: SparkSession) -> 
 def test_division_by_zero_and_overflow_fail_rather_than_give_null(spark: SparkSession) -> None:
     with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
         declared(spark, "SUM(i / j) AS s", [event(1, i=1, j=0)])
+    too_large = [event(1, i=2**63 - 1), event(2, "1", i=1)]
     with pytest.raises(ArithmeticException, match="OVERFLOW"):
-        declared(spark, "SUM(i) AS s", [event(1, i=2**63 - 1), event(2, "1", i=1)])
+        declared(spark, "SUM(i + 0) AS s", too_large)
+    with pytest.raises(RunError, match="the sum of bigints is too large for a bigint"):
+        declared(spark, "SUM(i) AS s", too_large)
 
 
 def test_a_guarded_division_by_zero_is_null(spark: SparkSession) -> None:

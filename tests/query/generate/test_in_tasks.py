@@ -198,22 +198,22 @@ def test_spreads_of_many_values_are_those_of_spark_alone(spark: "SparkSession", 
 
 
 FLOAT_SUMS = {
-    "in tasks": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1)",
-    "in tasks, no key": "SELECT AVG(x) AS a INTO out FROM telemetry GROUP BY Tumbling(minute, 1)",
-    "in tasks, windows that overlap": "SELECT k, SUM(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
-    "in tasks, several windows": AGGREGATED["several windows"],
-    "in tasks, a spread": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
-    "in Spark": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(minute, 1)",
-    "in Spark, a float key": "SELECT x, AVG(y) AS a INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)",
-    "in Spark, a sliding window": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Sliding(minute, 1)",
-    "in Spark, a session window": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Session(minute, 1, 5)",
+    "an average": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Tumbling(minute, 1)",
+    "no key": "SELECT AVG(x) AS a INTO out FROM telemetry GROUP BY Tumbling(minute, 1)",
+    "windows that overlap": "SELECT k, SUM(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
+    "several windows": AGGREGATED["several windows"],
+    "a spread": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Hopping(minute, 2, 1)",
+    "a computed key": "SELECT UPPER(k) AS u, STDEV(x) AS a INTO out FROM telemetry GROUP BY UPPER(k), Tumbling(s, 60)",
+    "a float key": "SELECT x, AVG(y) AS a INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)",
+    "a sliding window": "SELECT k, STDEV(x) AS a INTO out FROM telemetry GROUP BY k, Sliding(minute, 1)",
+    "a session window": "SELECT k, AVG(x) AS a INTO out FROM telemetry GROUP BY k, Session(minute, 1, 5)",
 }
 
 
 @pytest.mark.parametrize("query", FLOAT_SUMS.values(), ids=FLOAT_SUMS.keys())
 def test_spark_merges_float_sums_one_group_at_a_time(spark: "SparkSession", query: str) -> None:
     events = [at(second, k=k, n=1, x=0.5, y=1.5, b=True, t=0) for second in (1, 100) for k in "ab"]
-    of_query = compiled(query)
+    of_query = compiled(query, in_tasks=False)
     published(spark, of_query, events)
     plan = str(spark.sql(of_query.outputs[0].sql)._jdf.queryExecution().executedPlan().toString())
     assert "SortAggregate" in plan

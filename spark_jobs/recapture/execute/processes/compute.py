@@ -7,10 +7,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TypeVar
 
-from recapture.execute import stage
 from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
 from recapture.execute.processes.workers import Workers
-from recapture.execute.stage import InputTasks
+from recapture.execute.stage import InputTasks, stage_rows
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.staged import StagedSlice
@@ -24,14 +23,14 @@ def compute(
     scratch: Path,
     watch: Callable[[int, int], None] = lambda done, of: None,
 ) -> Computed:
-    """Stage the rows of a planned run in these processes; see `stage.compute`.
+    """Stage the rows of a planned run in these processes; see `stage_rows`.
 
     Temporary files are in `scratch`. `watch` is called whenever a process has done something, with the number of what
     is done and of all there is to do.
     """
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
-        tasks = [(of_input.context, task) for of_input in inputs for task in of_input.tasks]
+        tasks = [(input_tasks.context, task) for input_tasks in inputs for task in input_tasks.tasks]
         outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
         slices = run.manifest.slices
         finished = itertools.count(1)
@@ -45,17 +44,17 @@ def compute(
 
         submit = workers.pool.submit
         panes = results(submit(write_panes, *task, scratch / f"{number}.arrow") for number, task in enumerate(tasks))
-        of_slices: dict[int, list[PanesBatch]] = {planned.slice.start: [] for planned in slices}
+        batches_by_slice: dict[int, list[PanesBatch]] = {planned.slice.start: [] for planned in slices}
         for batch in itertools.chain.from_iterable(panes):
-            of_slices[batch.slice_start].append(batch)
+            batches_by_slice[batch.slice_start].append(batch)
         rows = results(
-            submit(write_rows, outputs, planned.slice, planned.digest, of_slices[planned.slice.start])
+            submit(write_rows, outputs, planned.slice, planned.digest, batches_by_slice[planned.slice.start])
             for planned in slices
         )
-        return [file for of_slice in rows for file in of_slice]
+        return [file for files in rows for file in files]
 
     try:
-        return stage.compute(run, workers.count, staged)
+        return stage_rows(run, workers.count, staged)
     except BrokenProcessPool:
         raise workers.broken("backfill fewer hours at once") from None
     except BaseException:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recapture.errors import RecaptureError, RunError
+from recapture.errors import PermanentError, RecaptureError, RunError
 from recapture.execute.tasks import TaskContext, run_task
 from recapture.ordering import panes
 from recapture.ordering.groups import rows_of_slice
@@ -83,9 +83,11 @@ def _read(batch: PanesBatch) -> pa.RecordBatch:
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Raise any error as a RunError: not every error can be sent to another process."""
+    """Raise any error as a RunError or a PermanentError: not every error can be sent to another process."""
     try:
         yield
+    except PermanentError as error:
+        raise PermanentError(str(error)) from None
     except RecaptureError as error:
         raise RunError(str(error)) from None
     except MemoryError:

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -84,13 +85,14 @@ def workers(count: int) -> Iterator[Workers]:
 def processes(count: int, name: str) -> Iterator[Workers]:
     """Yield a pool of up to `count` processes, which start when they get work; kill them in the end.
 
-    A process that gives no sign of life is killed, too. Messages call it `name`.
+    A process that gives no sign of life is killed, too. Messages call it `name`. No process imports the main module of
+    this one, such as the command of Airflow.
     """
     prepare()
     context = multiprocessing.get_context("forkserver")
     received, given = context.Pipe(duplex=False)
     pool = _Pool(count, context, _begin, (dict(os.environ), given))
-    with received, given, watched(received, name) as watch:
+    with received, given, watched(received, name) as watch, _without_main_module():
         started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
         try:
             yield started
@@ -117,6 +119,18 @@ def _ignored_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _without_main_module() -> Iterator[None]:
+    """Hide from multiprocessing, in this context, from which file the main module comes."""
+    main: Any = sys.modules["__main__"]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    main.__spec__ = main.__file__ = None
+    try:
+        yield
+    finally:
+        main.__spec__, main.__file__ = spec, file
 
 
 @contextmanager

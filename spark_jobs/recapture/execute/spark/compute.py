@@ -20,11 +20,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
-from recapture.execute import stage
+from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.session import MORE_MEMORY, pin_settings
-from recapture.execute.stage import InputTasks
+from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
@@ -33,7 +33,7 @@ from recapture.ordering.task import Task
 from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledInput, panes_view
+from recapture.query.model import CompiledQuery
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.run_files.staged import StagedSlice
@@ -42,7 +42,7 @@ from recapture.time_model import ticks
 
 
 def compute(spark: SparkSession, run: PlannedRun) -> Computed:
-    """Stage the rows of a planned run with Spark; see `stage.compute`."""
+    """Stage the rows of a planned run with Spark; see `stage_rows`."""
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
         try:
@@ -50,7 +50,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
         except (PySparkException, Py4JJavaError) as error:
             raise _error(error) from error
 
-    return stage.compute(run, spark.sparkContext.defaultParallelism, staged)
+    return stage_rows(run, spark.sparkContext.defaultParallelism, staged)
 
 
 def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
@@ -62,19 +62,25 @@ def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
     """Write the rows of every output; return the files."""
     pin_settings(spark)
-    most_tasks = max(len(of_input.tasks) for of_input in inputs)
+    most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
     register(spark, run.pipeline.query)
     _create_reference_views(spark, run)
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
-        views = {_operator(of_input): stack.enter_context(_view(spark, of_input)) for of_input in inputs}
-        results = [spark.sql(compiled.sql) for _, compiled in outputs]
+        frames = {
+            input_tasks.context.input.view: stack.enter_context(_frame(spark, input_tasks)) for input_tasks in inputs
+        }
+        _create_views(run.pipeline.query, frames, len(digests))
+        results = [
+            merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
+            for _, compiled in outputs
+        ]
         plans = "".join(map(_optimized_plan, results))
-        for operator, events in views.items():
-            if plans.count(operator) > 1:
-                events.persist(StorageLevel.MEMORY_AND_DISK)
+        for view, frame in frames.items():
+            if plans.count(f"MapInArrow {view}(") > 1:
+                frame.persist(StorageLevel.MEMORY_AND_DISK)
         return [
             StagedSlice(output.alias, ticks.to_text(row.slice_start), row.path, row.size, row.rows, row.unanchored)
             for (output, compiled), result in zip(outputs, results, strict=True)
@@ -82,37 +88,33 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
         ]
 
 
-def _operator(of_input: InputTasks) -> str:
-    """Return the operator that reads the events of an input, as Spark's plan shows it."""
-    return f"MapInArrow {of_input.context.input.view}("
-
-
 @contextlib.contextmanager
-def _view(spark: SparkSession, of_input: InputTasks) -> Iterator[DataFrame]:
-    """Create the views of an input, and yield the frame that they select from: its events or its panes."""
-    given = _given(spark, of_input.context, of_input.tasks)
-    create_views(given, of_input.context.input)
+def _frame(spark: SparkSession, input_tasks: InputTasks) -> Iterator[DataFrame]:
+    """Yield the frame of what the tasks of an input give: its events or its panes."""
+    frame = _rows_of_tasks(spark, input_tasks.context, input_tasks.tasks)
     try:
-        yield given
+        yield frame
     finally:
-        given.unpersist()
+        frame.unpersist()
 
 
-def create_views(given: DataFrame, compiled: CompiledInput) -> None:
-    """Create the view of an input's events, or those of its panes, from what its tasks give."""
-    if not compiled.aggregations:
-        given.createOrReplaceTempView(f"`{compiled.view}`")
-    for number in range(len(compiled.aggregations)):
-        struct = quoted_name(panes.column_name(number))
-        rows = given.where(f"{struct} IS NOT NULL").select(f"{struct}.*")
-        rows.createOrReplaceTempView(quoted_name(panes_view(compiled.view, number)))
+def _create_views(query: CompiledQuery, frames: Mapping[str, DataFrame], slices: int) -> None:
+    """Create the views of events and of groups that the SQL of a query reads.
+
+    `frames` are what the tasks of each input give, by the view of the input.
+    """
+    for compiled in query.inputs:
+        if not compiled.aggregations:
+            frames[compiled.view].createOrReplaceTempView(quoted_name(compiled.view))
+    for groups in query.groups:
+        merging.create_groups_view(groups, frames, slices)
 
 
 def _optimized_plan(result: DataFrame) -> str:
     return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
-def _given(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
+def _rows_of_tasks(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
     texts = [TASK.dump_json(task, by_alias=True).decode() for task in tasks]
     chunks = [pa.array([text], pa.string()) for text in texts]

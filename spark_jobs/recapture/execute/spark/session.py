@@ -17,6 +17,7 @@ from recapture.errors import RunError
 from recapture.process import log
 from recapture.process.environment import environment
 
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 LOCAL_SHUFFLE_PARTITIONS = 8
 """Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
 SETTINGS = {
@@ -40,7 +41,7 @@ SETTINGS = {
   loses the arrival order.
 - replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
 """
-CLUSTERS_OWN = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+CLUSTERS_OWN = (SHUFFLE_PARTITIONS, "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.
 
 They divide the work and do not change the rows.
@@ -72,7 +73,7 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.sql.shuffle.partitions", LOCAL_SHUFFLE_PARTITIONS)
+        builder = builder.config(SHUFFLE_PARTITIONS, LOCAL_SHUFFLE_PARTITIONS)
         builder = builder.config("spark.sql.adaptive.enabled", "false")
     return builder.getOrCreate()
 

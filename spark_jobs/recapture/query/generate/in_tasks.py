@@ -8,7 +8,7 @@ reads a step that only selects and filters events reads the events themselves.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -21,8 +21,6 @@ from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.panes import pane_length
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse, scalar
 from recapture.query.generate.statements import CommonTable, Selection, Table
-from recapture.query.generate.values import quoted_name, unquoted_name
-from recapture.query.model import panes_view
 from recapture.query.partials import Column, Fold, Key, PaneAggregation, Partial, Scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
@@ -141,21 +139,6 @@ class Assignment:
                         keys.setdefault(view, found)
         return keys
 
-    def reading_panes(self, table: CommonTable, in_tasks: Mapping[str, InTasks]) -> CommonTable:
-        """Return a table whose SELECTs read the panes that tasks compute."""
-        selections = (replace(one, pane_tables=self._pane_tables(one, in_tasks)) for one in table.selections)
-        return replace(table, selections=tuple(selections))
-
-    def _pane_tables(self, selection: Selection, in_tasks: Mapping[str, InTasks]) -> tuple[str, ...]:
-        try:
-            view, aggregations = self.aggregated(selection)
-        except NotInTasksError:
-            return ()
-        computed = in_tasks[view].aggregations
-        if not set(computed) >= set(aggregations):
-            return ()
-        return tuple(_panes_table(view, computed.index(one)) for one in aggregations)
-
     def aggregated(self, selection: Selection) -> tuple[str, list[PaneAggregation]]:
         """Return the view of the events that a selection groups, and their aggregation for each of its windows.
 
@@ -206,11 +189,6 @@ class Assignment:
             raise NotInTasksError("a GROUP BY reads a JOIN, a UNION or another GROUP BY")
         view, row = self._row(step.selections[0])
         return view, Selected(row, step.selections[0])
-
-
-def _panes_table(table: str, number: int) -> str:
-    """Return the table of an aggregation's panes: `input telemetry`, 0 => `input telemetry panes 0`"""
-    return quoted_name(panes_view(unquoted_name(table), number))
 
 
 def conditions_of(row: FilteredRow, what: str, condition: exp.Expr | None) -> tuple[Scalar, ...]:

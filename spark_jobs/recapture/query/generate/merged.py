@@ -1,7 +1,9 @@
-"""Which outputs need no Spark: their rows are groups of panes that tasks compute, and scalars of such groups.
+"""How groups are merged from the panes that tasks compute, and which outputs are scalars of such groups.
 
 SELECT k, AVG(t) AS a FROM input GROUP BY k, Tumbling(minute, 1) HAVING COUNT(*) > 2
 => groups of panes: key k, sum of t / count of t where the count of rows is greater than 2
+
+The rows of these outputs need no Spark. For other outputs, Spark SQL reads the groups.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +18,15 @@ from recapture.query.generate.in_tasks import SYSTEM, Assignment, FilteredRow, I
 from recapture.query.generate.scalars import NotInTasksError, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
 from recapture.query.generate.values import unquoted_name
-from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow, Result, SpreadResult, group_schema
+from recapture.query.merges import (
+    WINDOW_END,
+    GroupsView,
+    MergedGroups,
+    MergedSelect,
+    MergedWindow,
+    Result,
+    SpreadResult,
+)
 from recapture.query.partials import Column, Constant, PaneAggregation, Partial, Scalar
 from recapture.time_model.windows import HoppingWindow
 
@@ -37,11 +47,19 @@ class _Group:
 
 @dataclass(frozen=True)
 class Merger:
-    """Decides how the rows of outputs are computed from panes."""
+    """Decides how groups and the rows of outputs are computed from panes."""
 
     assignment: Assignment
     in_tasks: Mapping[str, InTasks]
     """What the tasks compute, by the name of the table of the input's view."""
+
+    def reading_groups(self, table: CommonTable, name: str) -> CommonTable:
+        """Return a table whose SELECTs read groups that are merged from panes, in views that `name` tells apart."""
+        selections = (
+            replace(selection, groups_view=self._view(selection, f"{name} groups {number}"))
+            for number, selection in enumerate(table.selections)
+        )
+        return replace(table, selections=tuple(selections))
 
     def selects(self, output: CommonTable, columns: Sequence[OutputColumn]) -> tuple[MergedSelect, ...]:
         """Return the SELECTs of an output. Raise NotInTasksError, which says why, if it needs Spark."""
@@ -54,36 +72,44 @@ class Merger:
             raise NotInTasksError("the steps are nested too deeply") from None
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
-        grouped, row = self._groups(selection)
-        return replace(
-            grouped,
-            conditions=row.conditions,
-            columns=tuple((column, _published(column, row.column(column.name))) for column in columns),
-        )
+        groups, row = self._read(selection)
+        values = tuple((column, _published(column, row.column(column.name))) for column in columns)
+        return MergedSelect(groups, row.conditions, values)
 
-    def _groups(self, selection: Selection) -> tuple[MergedSelect, FilteredRow]:
-        """Return the GROUP BY that the rows of a selection come from, without columns, and a row of the selection."""
+    def _read(self, selection: Selection) -> tuple[MergedGroups, FilteredRow]:
+        """Return the groups that the rows of a selection come from, and a row of the selection."""
         if selection.grouping is not None:
-            grouped = self._grouped(selection, selection.grouping)
-            group = _Group(group_schema(grouped))
+            groups = self._groups(selection, selection.grouping)
+            group = _Group(groups.schema)
             having = conditions_of(group, "HAVING", selection.grouping.having)
-            return grouped, Selected(replace(group, conditions=having), replace(selection, where=None))
+            return groups, Selected(replace(group, conditions=having), replace(selection, where=None))
         step = self.assignment.steps.get(selection.table)
         if selection.analytics or selection.laterals or not isinstance(step, CommonTable) or len(step.selections) > 1:
             raise NotInTasksError("a SELECT reads a JOIN, a UNION or an APPLY, or has an analytic function")
-        grouped, row = self._groups(step.selections[0])
-        return grouped, Selected(row, selection)
+        groups, row = self._read(step.selections[0])
+        return groups, Selected(row, selection)
 
-    def _grouped(self, selection: Selection, grouping: Grouping) -> MergedSelect:
+    def _view(self, selection: Selection, name: str) -> GroupsView | None:
+        """Return the view of the groups of a selection; None if they are not merged from panes."""
+        if selection.grouping is None:
+            return None
+        try:
+            return GroupsView(name, self._groups(selection, selection.grouping))
+        except NotInTasksError:
+            return None
+
+    def _groups(self, selection: Selection, grouping: Grouping) -> MergedGroups:
+        """Return the groups of a GROUP BY. Raise NotInTasksError if tasks do not compute its panes."""
         table, aggregations = self.assignment.aggregated(selection)
         computed = self.in_tasks[table].aggregations
+        if not set(computed) >= set(aggregations):
+            raise NotInTasksError(f"tasks pass the events of {unquoted_name(table)} on")
         windows = []
-        for of_grouping, aggregation in zip(grouping.windows, aggregations, strict=True):
-            assert isinstance(of_grouping.window, HoppingWindow)
-            window = of_grouping.window
+        for grouped, aggregation in zip(grouping.windows, aggregations, strict=True):
+            assert isinstance(grouped.window, HoppingWindow)
             place = computed.index(aggregation)
-            windows.append(MergedWindow(window, of_grouping.id, unquoted_name(table), place, aggregation))
-        return MergedSelect(tuple(windows), tuple(_results(grouping, aggregations[0])), (), ())
+            windows.append(MergedWindow(grouped.window, grouped.id, unquoted_name(table), place, aggregation))
+        return MergedGroups(tuple(windows), tuple(_results(grouping, aggregations[0])))
 
 
 def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Result | SpreadResult]:

@@ -14,7 +14,7 @@ from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
 @dataclass(frozen=True)
-class Panes:
+class PaneStatement:
     """The partial aggregates per slice, partition, pane and group, for one window of a GROUP BY."""
 
     source: str
@@ -25,8 +25,6 @@ class Panes:
     window: Window
     extra_look_back: int
     """How long before the slice a window that is needed may end; ticks."""
-    table: str | None = None
-    """Table of the panes, if tasks compute them; None if they are computed from the rows of `source`."""
 
     @property
     def columns(self) -> list[SelectItem]:
@@ -39,8 +37,6 @@ class Panes:
 
         keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, COUNT(`_a0`) AS `_p0` FROM (…) GROUP BY …, `_k0`
         """
-        if self.table is not None:
-            return f"SELECT {select_list(self.columns)}\nFROM {self.table}"
         flag = [UNANCHORED] if self.source_unanchored else []
         system = [
             *SLICE_BOUNDS,

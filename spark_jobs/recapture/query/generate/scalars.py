@@ -13,21 +13,21 @@ from sqlglot import exp
 from recapture.query.generate.times import MOVED, WITHIN_CALENDAR
 from recapture.query.generate.trees import Template, is_of_row
 from recapture.query.merges import WINDOW_END
-from recapture.query.partials import Call, Column, Constant, Function, Scalar
+from recapture.query.partials import Call, Column, Constant, Scalar, ScalarFunction
 from recapture.time_model.ticks import LARGEST
 
-_OPERATORS: dict[type[exp.Expr], Function] = {
-    exp.And: Function.AND,
-    exp.Or: Function.OR,
-    exp.EQ: Function.EQUAL,
-    exp.NEQ: Function.NOT_EQUAL,
-    exp.LT: Function.LESS,
-    exp.LTE: Function.LESS_OR_EQUAL,
-    exp.GT: Function.GREATER,
-    exp.GTE: Function.GREATER_OR_EQUAL,
-    exp.Add: Function.ADD,
-    exp.Sub: Function.SUBTRACT,
-    exp.Mul: Function.MULTIPLY,
+_OPERATORS: dict[type[exp.Expr], ScalarFunction] = {
+    exp.And: ScalarFunction.AND,
+    exp.Or: ScalarFunction.OR,
+    exp.EQ: ScalarFunction.EQUAL,
+    exp.NEQ: ScalarFunction.NOT_EQUAL,
+    exp.LT: ScalarFunction.LESS,
+    exp.LTE: ScalarFunction.LESS_OR_EQUAL,
+    exp.GT: ScalarFunction.GREATER,
+    exp.GTE: ScalarFunction.GREATER_OR_EQUAL,
+    exp.Add: ScalarFunction.ADD,
+    exp.Sub: ScalarFunction.SUBTRACT,
+    exp.Mul: ScalarFunction.MULTIPLY,
 }
 _TO_FLOAT = "CAST({value} AS DOUBLE)"
 
@@ -80,7 +80,7 @@ class _UnknownError(Exception):
     """Arrow may compute another value than Spark."""
 
 
-def _call(function: Function, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
+def _call(function: ScalarFunction, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
     size = 1 + sum(argument.size for argument in arguments)
     return Typed(Call(function, tuple(argument.scalar for argument in arguments)), type_, finite, size)
 
@@ -118,23 +118,23 @@ def _typed(tree: exp.Expr, row: Row) -> Typed:
         case exp.Null():
             return Typed(Constant(None, pa.null()), pa.null())
         case exp.Not():
-            return _call(Function.NOT, [_bit(tree.this, row)], pa.bool_())
+            return _call(ScalarFunction.NOT, [_bit(tree.this, row)], pa.bool_())
         case exp.And() | exp.Or():
             return _call(_OPERATORS[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
         case exp.Is() if isinstance(tree.expression, exp.Null):
-            return _call(Function.IS_NULL, [_typed(tree.this, row)], pa.bool_())
+            return _call(ScalarFunction.IS_NULL, [_typed(tree.this, row)], pa.bool_())
         case exp.In() if tree.expressions:
             value = _typed(tree.this, row)
-            equal = [_compared(Function.EQUAL, value, _typed(one, row)) for one in tree.expressions]
-            return _call(Function.OR, equal, pa.bool_())
+            equal = [_compared(ScalarFunction.EQUAL, value, _typed(one, row)) for one in tree.expressions]
+            return _call(ScalarFunction.OR, equal, pa.bool_())
         case exp.Case() if tree.this is None:
             return _case(tree, row)
         case exp.Anonymous(this="coalesce"):
-            return _alike(Function.COALESCE, [_typed(argument, row) for argument in tree.expressions])
+            return _alike(ScalarFunction.COALESCE, [_typed(argument, row) for argument in tree.expressions])
         case Template(name=name) if name == _TO_FLOAT:
             value = _typed(tree.args["value"], row)
             if value.type in (pa.int64(), pa.float64()):
-                return _call(Function.TO_FLOAT, [value], pa.float64(), value.finite)
+                return _call(ScalarFunction.TO_FLOAT, [value], pa.float64(), value.finite)
         case Template(name=name) if name == WITHIN_CALENDAR:
             return _moved(tree.args["it"], row)
         case exp.Add() | exp.Sub() | exp.Mul():
@@ -144,19 +144,19 @@ def _typed(tree: exp.Expr, row: Row) -> Typed:
     raise _UnknownError
 
 
-def _compared(function: Function, left: Typed, right: Typed) -> Typed:
-    equality = function in (Function.EQUAL, Function.NOT_EQUAL)
+def _compared(function: ScalarFunction, left: Typed, right: Typed) -> Typed:
+    equality = function in (ScalarFunction.EQUAL, ScalarFunction.NOT_EQUAL)
     comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * equality)
     if left.type != right.type or left.type not in comparable:
         raise _UnknownError
     return _call(function, [left, right], pa.bool_())
 
 
-def _computed(function: Function, left: Typed, right: Typed) -> Typed:
+def _computed(function: ScalarFunction, left: Typed, right: Typed) -> Typed:
     """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
     if left.type != pa.float64() or right.type != pa.float64():
         raise _UnknownError
-    removes_sign_of_zero = function is Function.ADD and right.scalar == Constant(0.0, pa.float64())
+    removes_sign_of_zero = function is ScalarFunction.ADD and right.scalar == Constant(0.0, pa.float64())
     return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
 
 
@@ -170,7 +170,7 @@ def _moved(tree: exp.Expr, row: Row) -> Typed:
         raise _UnknownError
     if abs(amount * unit) > LARGEST:
         raise _UnknownError
-    return _call(Function.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
+    return _call(ScalarFunction.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
 
 
 def _case(tree: exp.Case, row: Row) -> Typed:
@@ -180,10 +180,10 @@ def _case(tree: exp.Case, row: Row) -> Typed:
     *values, otherwise = _of_one_type([_typed(branch, row) for branch in branches])
     turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
     finite = all(value.finite for value in (*values, otherwise))
-    return _call(Function.CASE, [*turns, otherwise], otherwise.type, finite)
+    return _call(ScalarFunction.CASE, [*turns, otherwise], otherwise.type, finite)
 
 
-def _alike(function: Function, values: Sequence[Typed]) -> Typed:
+def _alike(function: ScalarFunction, values: Sequence[Typed]) -> Typed:
     alike = _of_one_type(values)
     return _call(function, alike, alike[0].type, all(value.finite for value in alike))
 

@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
-from recapture.query.generate.panes import Panes, any_unanchored
+from recapture.query.generate.panes import PaneStatement, any_unanchored
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list, struct
 from recapture.query.generate.trees import render, spark_call, template
 
 
-def sliding(panes: Panes, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]) -> str:
+def sliding(panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]) -> str:
     """Return SQL that repeats each pane once for every sliding window that holds it; `size` is in ticks.
 
     If all aggregates have a running form, each window has at most two rows instead, one for each half.
@@ -25,7 +25,9 @@ def sliding(panes: Panes, size: int, items: list[SelectItem], unanchored_items: 
     return _panes_of_windows(panes, size, items, unanchored_items)
 
 
-def _panes_of_windows(panes: Panes, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]) -> str:
+def _panes_of_windows(
+    panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]
+) -> str:
     """Join panes and window ends, in the blocks where they can meet."""
     keys = panes.grouping.key_columns
     same = " AND ".join(
@@ -52,7 +54,9 @@ def _panes_of_windows(panes: Panes, size: int, items: list[SelectItem], unanchor
     )
 
 
-def _halves_of_windows(panes: Panes, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]) -> str:
+def _halves_of_windows(
+    panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]
+) -> str:
     """Take the two halves of each window from running aggregates, so that no window reads all of its panes.
 
     For example, COUNT(*) in sliding windows of size 10, with one event at each of 3, 8 and 15. Half 1 of a window runs
@@ -89,7 +93,7 @@ def _halves_of_windows(panes: Panes, size: int, items: list[SelectItem], unancho
     )
 
 
-def _running(panes: Panes, by: list[SelectItem], size: int) -> str:
+def _running(panes: PaneStatement, by: list[SelectItem], size: int) -> str:
     """Return SQL that gives each instant with two running aggregates of its block.
 
     `_up` runs from the start of the block to the instant, `_down` from the end of the block back to the instant.

@@ -1,7 +1,7 @@
 """The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from recapture.query.generate.select_items import SelectItem, column, select_lis
 from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
+from recapture.query.merges import GroupsView
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
@@ -62,8 +63,8 @@ class Selection:
     grouping: Grouping | None
     items: tuple[SelectItem, ...]
     """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
-    pane_tables: tuple[str, ...] = ()
-    """Tables of the panes of each window, if tasks compute them; it does not read `table` then."""
+    groups_view: GroupsView | None = None
+    """View of the groups of `grouping`, if they are merged from panes; it does not read `table` then."""
 
     @property
     def windows(self) -> list[Window]:
@@ -155,7 +156,7 @@ class CommonTable:
 
     @property
     def sources(self) -> list[str]:
-        return [source for one in self.selections for source in one.pane_tables or (one.table,)]
+        return [selection.table for selection in self.selections if selection.groups_view is None]
 
     def sql(self, extra_look_back: int) -> str:
         return "\nUNION ALL\n".join(_selection(selection, extra_look_back, self) for selection in self.selections)
@@ -171,6 +172,8 @@ class Statement:
     """Reaches of the windows and of the JOINs over each view of an input: the events that each needs."""
     windows: tuple[Window | JoinedSide, ...]
     """Windows, and sides of JOINs, over the events and over steps."""
+    groups: tuple[GroupsView, ...]
+    """Views of groups that it reads."""
 
 
 def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
@@ -196,7 +199,15 @@ def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[
         f"WITH {with_}\nSELECT {select_list(published)}\nFROM {output.name}\n"
         "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`"
     )
-    return Statement(sql, reaches, tuple(dict.fromkeys(windows)))
+    groups = (view for table in [*needed, output] for view in _groups_views(table, extra_look_backs[table.name]))
+    return Statement(sql, reaches, tuple(dict.fromkeys(windows)), tuple(groups))
+
+
+def _groups_views(table: Table, extra_look_back: int) -> Iterator[GroupsView]:
+    """Yield the views of groups that a table reads."""
+    for selection in table.selections if isinstance(table, CommonTable) else ():
+        if (view := selection.groups_view) is not None:
+            yield replace(view, groups=replace(view.groups, look_back=extra_look_back))
 
 
 def _extra_look_backs(steps: Sequence[Table], output: CommonTable) -> tuple[dict[str, int], dict[str, list[Reach]]]:
@@ -245,9 +256,13 @@ def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -
         SelectItem("_system_timestamp", trees.column("_window_end")),
         SelectItem("_arrival", trees.column("_window_end")),
     ]
-    grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back, selection.pane_tables)
+    if selection.groups_view is None:
+        grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back)
+        rows = f"(\n{grouped}\n)"
+    else:
+        rows = quoted_name(selection.groups_view.name)
     having = _where(selection.grouping.having)
-    return f"SELECT {select_list([*system, *items])}\nFROM (\n{grouped}\n) AS `groups`{having}"
+    return f"SELECT {select_list([*system, *items])}\nFROM {rows} AS `groups`{having}"
 
 
 def _where(condition: exp.Expr | None) -> str:

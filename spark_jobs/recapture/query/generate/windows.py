@@ -1,12 +1,10 @@
 """The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, GroupedWindow, Grouping, unanchored_items
-from recapture.query.generate.panes import Panes, any_unanchored, pane_length
+from recapture.query.generate.panes import PaneStatement, any_unanchored, pane_length
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.sessions import sessions
 from recapture.query.generate.sliding import sliding
@@ -14,24 +12,20 @@ from recapture.query.generate.trees import cast_as, string, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 
-def groups(
-    source: str, source_unanchored: bool, grouping: Grouping, extra_look_back: int, pane_tables: Sequence[str] = ()
-) -> str:
+def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_back: int) -> str:
     """Return the statement that computes the groups of a GROUP BY over rows FROM … [WHERE …].
 
-    If tasks compute the panes, it reads `pane_tables`, one for each window, instead of the rows. If it collects partial
-    aggregates, it sorts them first, so that Spark holds one group at a time. A group's columns must not be constants
-    then, or Spark does not see that the rows are sorted.
+    If it collects partial aggregates, it sorts them first, so that Spark holds one group at a time. A group's columns
+    must not be constants then, or Spark does not see that the rows are sorted.
 
     keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, sum(`_p0`) AS `_r0` FROM (…) … GROUP BY …, `_k0`
 
     Groups have the columns `_slice_start`, `_slice_end`, `_window` (its number), `_window_id`, `_window_end`, `_k0`, …,
     `_r0`, …, and with sessions `_unanchored`. They end after slice start - `extra_look_back` ticks.
     """
-    tables = pane_tables or (None,) * len(grouping.windows)
     parts = [
-        _windowed(Panes(source, source_unanchored, grouping, grouped.window, extra_look_back, table), number)
-        for number, (grouped, table) in enumerate(zip(grouping.windows, tables, strict=True))
+        _windowed(PaneStatement(source, source_unanchored, grouping, grouped.window, extra_look_back), number)
+        for number, grouped in enumerate(grouping.windows)
     ]
     window = [column("_window"), column("_window_id")] if len(parts) > 1 else []
     by = [*SLICE_BOUNDS, *window, column("_window_end"), *grouping.key_columns]
@@ -56,7 +50,7 @@ def _window(grouped: GroupedWindow, number: int) -> list[SelectItem]:
     return [SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
 
 
-def _windowed(panes: Panes, number: int) -> str:
+def _windowed(panes: PaneStatement, number: int) -> str:
     """Return SQL that repeats each pane once for every window that holds it.
 
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10

@@ -1,0 +1,30 @@
+"""The task that computes a planned run in processes of its machine."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from airflow.exceptions import AirflowException
+from airflow.sdk import BaseOperator, Context
+
+from recapture.definition.pipeline import load
+
+
+class ProcessesRun(BaseOperator):
+    """Operator that stages the rows of a planned run without Spark. It needs no Java and no connection."""
+
+    template_fields = ("run",)
+
+    def __init__(self, *, file: str, run: Any, **kwargs: Any) -> None:
+        self.file = file
+        self.run = run
+        super().__init__(**kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Stage the rows. Raise PermanentError, which is not retried, if a retry would fail in the same way."""
+        from recapture.run.in_processes import compute_in_processes
+
+        compute_in_processes(load(Path(self.file)), self.run)
+
+    def on_kill(self) -> NoReturn:
+        """Stop the computation, which ends its processes and removes its temporary files."""
+        raise AirflowException("the task was told to stop")
