@@ -150,7 +150,7 @@ def test_a_body_may_be_null_empty_or_any_bytes() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_equal_texts_of_successive_events_are_read_once(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_strings_of_successive_events_are_read_once(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recapture.formats.avro.records.PART_BYTES", 100)
     texts = ["", "a", "a", "ab", "aa", "a", "a longer text", "a longer text", "a longer texu", "a longer text"] * 2
     schema = fastavro.parse_schema(json.loads(capture_schema()))

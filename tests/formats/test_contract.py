@@ -4,6 +4,7 @@ import json
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from recapture.archive.pinning import PinnedBlob
+from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.formats.bodies import BodyDecoder, Projection
 from recapture.formats.body_formats import DECODERS
 from recapture.formats.duckdb_sql import one_array
@@ -21,17 +22,27 @@ from recapture.formats.events import Reader
 from recapture.formats.reference_data import Reference
 from recapture.formats.sections import DEFAULT_FORMAT, FORMATS, Input
 from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
+from recapture.ordering.chunks import chunks
 from recapture.ordering.decoding import BlobDecoder, DecodedBlob
+from recapture.ordering.task import Task
+from recapture.query.compile import compile_query
 from recapture.storage import Blob
+from recapture.time_model.slices import Arrivals, Slice
+from recapture.time_model.ticks import from_datetime
 from tests.draws import examples
 from tests.formats.blobs import TEN
 from tests.formats.samples import BODIES, SAMPLES, VARIANTS, Sample
-from tests.worlds import body
+from tests.worlds import HOUR, body
 
 KINDS = SAMPLES | VARIANTS
 DEVICE, TEMPERATURE = InputColumn(("deviceId",), AsaType.TEXT), InputColumn(("temperature",), AsaType.FLOAT)
 FIELDS = Projection([DEVICE, TEMPERATURE], [InputColumn(("eventTime",), AsaType.DATETIME)])
 EVENTS = [(number, body(f"device-{number}", TEN, number + 0.25)) for number in (7, 8, 9, 12, 13)]
+COMPILED = compile_query(
+    "SELECT COUNT(*) AS n INTO out FROM t GROUP BY TumblingWindow(minute, 5)",
+    inputs={"t": FORMATS[DEFAULT_FORMAT].metadata},
+    output_aliases=["out"],
+).inputs[0]
 MALFORMED = "malformed"
 Row = tuple[Any, ...] | str
 """The fields of an event, or MALFORMED."""
@@ -193,6 +204,42 @@ def test_events_keep_their_numbers_in_any_order_of_the_blob(kind: str, data: st.
         assert rows == [(f"device-{number}", number + 0.25) for number in numbers]
     else:
         assert numbers == list(range(len(EVENTS)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_of_blobs_that_arrive_together_are_the_same_in_any_order_of_the_blobs(kind: str) -> None:
+    sample = KINDS[kind]
+    reader, _ = reader_of(sample)
+    contents = [sample.write(EVENTS[::2], TEN), sample.write(EVENTS[1::2], TEN)]
+    orders = [chunk_rows(reader, contents), chunk_rows(reader, contents[::-1])]
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(read_whole(kind))
+    if reader.numbered:
+        assert orders[0] == orders[1]
+
+
+def chunk_rows(reader: Reader, contents: Sequence[bytes]) -> list[Row]:
+    """Return the events of blobs that arrived together, in the order in which a run judges them."""
+    blobs = [
+        PinnedBlob("t", "3", Blob(f"blob-{place}", "etag", len(content), TEN)) for place, content in enumerate(contents)
+    ]
+    hour = Slice(from_datetime(TEN - HOUR), from_datetime(TEN))
+    planned = PlannedSlice(hour, Arrivals(hour.start, hour.end), "", ())
+    container: Any = Memory({pinned.blob.name: content for pinned, content in zip(blobs, contents, strict=True)})
+    task = Task("t", "3", (planned,), tuple(blobs))
+    rows = []
+    for chunk in chunks(task, container, COMPILED, reader, quarantine_damaged=False):
+        rows += rows_of(chunk.decoder, chunk.body, chunk.unreadable)
+    return rows
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A container that has blobs."""
+
+    contents: dict[str, bytes]
+
+    def read(self, blob: Blob) -> bytes:
+        return self.contents[blob.name]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -161,7 +161,7 @@ WRITTEN = st.one_of(
 
 
 @given(texts=st.lists(WRITTEN, max_size=6))
-def test_many_texts_at_once_are_read_as_each_alone(texts: list[str]) -> None:
+def test_many_strings_at_once_are_read_as_each_alone(texts: list[str]) -> None:
     assert metadata.seconds(pa.array(texts, pa.string()).dictionary_encode()).tolist() == [
         metadata._second(text) for text in texts
     ]

@@ -64,7 +64,7 @@ def test_a_value_has_one_type_and_a_column_of_this_type_reads_it(kind: AsaType |
         ("", AsaType.TEXT),
     ],
 )
-def test_where_all_values_are_texts_a_text_has_the_type_that_reads_it(text: str, kind: AsaType) -> None:
+def test_where_all_values_are_strings_a_string_has_the_type_that_reads_it(text: str, kind: AsaType) -> None:
     (field,) = fields({"x": text}, only_strings=True)
     assert field.kinds == {kind: 1}
     column = InputColumn(("x",), kind)

@@ -33,13 +33,13 @@ def test_every_line_that_is_not_blank_is_an_event_in_its_place(lines: list[bytes
     assert reasons(events) == [None] * len(expected)
 
 
-def test_a_text_of_no_bytes_is_damaged() -> None:
+def test_a_blob_of_no_bytes_is_damaged() -> None:
     with pytest.raises(DamagedBlobError, match="it has no bytes"):
         read(JSON, b"")
 
 
 @pytest.mark.parametrize("content", [b"\n\n", b" \r\n", gzip.compress(b"", mtime=0)])
-def test_a_text_without_a_line_has_no_event(content: bytes) -> None:
+def test_a_blob_without_a_line_has_no_event(content: bytes) -> None:
     assert bodies(read(JSON, content)) == []
 
 

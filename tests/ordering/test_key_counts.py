@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.ordering.key_counts import LONGEST_KEY, SHOWN_KEYS, KeyCounts
+from recapture.time_model.partition_metrics import KeyMetrics
 from recapture.time_model.policies import Judged
 from recapture.time_model.verdicts import DROPPED, PROCESSED, Verdict
 
@@ -35,8 +36,8 @@ def counted(*chunks: list[Event], columns: tuple[str, ...] = ("deviceId",)) -> K
     return counts
 
 
-def row(*chunks: list[Event]) -> dict[str, Any]:
-    result = counted(*chunks).row()
+def metrics(*chunks: list[Event]) -> KeyMetrics:
+    result = counted(*chunks).metrics()
     assert result is not None
     return result
 
@@ -68,36 +69,36 @@ def test_the_counts_are_those_of_one_event_after_the_other(events: list[Event], 
 
 
 def test_a_key_of_which_every_event_was_dropped_is_unreached() -> None:
-    result = row([ON_TIME, early("gone"), early("gone")], [early("a"), early("gone")])
-    assert [(of_key["key"], of_key["events"], of_key["early"]) for of_key in result["unreached"]] == [("gone", 3, 3)]
-    assert (result["unreached_count"], result["keys"], result["columns"]) == (1, 2, ["deviceId"])
+    result = metrics([ON_TIME, early("gone"), early("gone")], [early("a"), early("gone")])
+    assert [(gone.key, gone.counts["events"], gone.counts["early"]) for gone in result.unreached] == [("gone", 3, 3)]
+    assert (result.unreached_count, result.keys, result.columns) == (1, 2, ("deviceId",))
 
 
 def test_the_keys_with_the_most_trouble_come_first_and_equal_ones_by_name() -> None:
     events = [early("b")] * 2 + [early("c")] * 3 + [early("a")] * 2
-    assert [of_key["key"] for of_key in row(events)["most"]["early"]] == ["c", "a", "b"]
-    assert row(events)["most"]["late"] == []
+    assert [early.key for early in metrics(events).most["early"]] == ["c", "a", "b"]
+    assert metrics(events).most["late"] == ()
 
 
 def test_only_some_keys_are_kept_and_all_are_counted() -> None:
-    result = row([early(f"{number:03}") for number in range(3 * SHOWN_KEYS)])
-    assert len(result["unreached"]) == len(result["most"]["early"]) == SHOWN_KEYS
-    assert (result["unreached_count"], result["keys"]) == (3 * SHOWN_KEYS, 3 * SHOWN_KEYS)
+    result = metrics([early(f"{number:03}") for number in range(3 * SHOWN_KEYS)])
+    assert len(result.unreached) == len(result.most["early"]) == SHOWN_KEYS
+    assert (result.unreached_count, result.keys) == (3 * SHOWN_KEYS, 3 * SHOWN_KEYS)
 
 
 def test_an_event_without_a_key_is_counted_but_is_no_sender() -> None:
-    result = row([(None, Verdict.MALFORMED, False, False, False)])
-    assert result["most"]["malformed"][0]["key"] is None
-    assert result["unreached"] == []
+    result = metrics([(None, Verdict.MALFORMED, False, False, False)])
+    assert result.most["malformed"][0].key is None
+    assert result.unreached == ()
 
 
 def test_a_long_key_is_cut() -> None:
-    (of_key,) = row([early("x" * 1000)])["unreached"]
-    assert of_key["key"] == "x" * LONGEST_KEY
+    (of_key,) = metrics([early("x" * 1000)]).unreached
+    assert of_key.key == "x" * LONGEST_KEY
 
 
 def test_without_a_key_nothing_is_counted() -> None:
-    assert counted([ON_TIME], columns=()).row() is None
+    assert counted([ON_TIME], columns=()).metrics() is None
 
 
 @pytest.mark.parametrize("rows", [slice(1, 3), np.array([1, 2])])

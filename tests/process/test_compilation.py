@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import config
 
 from recapture.process.caches import is_private
-from recapture.process.startup import UNUSED_BY_NUMBA, hidden
+from recapture.process.numba_functions import is_trusted
 
 MODULE = """
 from recapture.process.compilation import compiled
@@ -24,18 +25,12 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Return what defines `double` as a new process would, with its cache in the folder `cache`."""
     file = tmp_path / "module_of_double.py"
     file.write_text(MODULE)
-    with hidden(UNUSED_BY_NUMBA):
-        from numba.core import config
-
-        monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
 
     def double() -> Any:
         module: dict[str, Any] = {"__name__": file.stem}
-        with hidden(UNUSED_BY_NUMBA):
-            from recapture.process.compilation import is_trusted
-
-            is_trusted.cache_clear()
-            exec(compile(MODULE, file, "exec"), module)
+        is_trusted.cache_clear()
+        exec(compile(MODULE, file, "exec"), module)
         return module["double"]
 
     return double
@@ -51,14 +46,15 @@ def test_a_damaged_file_of_the_cache_is_made_anew(
     file.write_bytes(damage(file.read_bytes()))
     again = load()
     assert again(21) == 42
-    assert sum(again.stats.cache_misses.values()) == 1
+    assert sum(again.dispatcher.stats.cache_misses.values()) == 1
     third = load()
     assert third(21) == 42
-    assert sum(third.stats.cache_hits.values()) == 1
+    assert sum(third.dispatcher.stats.cache_hits.values()) == 1
 
 
 def test_a_function_is_compiled_if_its_cache_cannot_be_written(load: Callable[[], Any], tmp_path: Path) -> None:
     double = load()
+    assert double.dispatcher, "its folder in the cache exists now"
     for folder in (tmp_path / "cache").iterdir():
         folder.rmdir()
         folder.write_text("in the way")
@@ -73,7 +69,7 @@ def test_code_is_not_run_from_a_folder_that_others_can_write_to(
     folder.chmod(0o777)
     again = load()
     assert again(21) == 42
-    assert sum(again.stats.cache_hits.values()) == 0
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 0
     assert caplog.messages == [
         f"compiled code is neither read from {folder} nor kept there, because other users can write to it: set "
         "NUMBA_CACHE_DIR to a folder of this user"

@@ -3,19 +3,18 @@
 from typing import Any
 
 from recapture.quality.key_checks import VanishedKeys, unreached_result, vanished_result
-from recapture.time_model.partition_metrics import PartitionMetrics
+from recapture.time_model.partition_metrics import KeyEvents, KeyMetrics, PartitionMetrics
 from recapture.time_model.verdicts import TROUBLES
 
 NINE, TEN = "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z"
 
 
 def row(start: str, *unreached: dict[str, Any], count: int | None = None) -> PartitionMetrics:
-    keys = [dict.fromkeys(TROUBLES, 0) | of_key for of_key in unreached]
-    counts = {"columns": ["deviceId"], "unreached": keys, "unreached_count": len(keys) if count is None else count}
-    return without_key(start, 300, counts)
+    keys = tuple(KeyEvents(of_key.pop("key"), dict.fromkeys(TROUBLES, 0) | of_key) for of_key in unreached)
+    return without_key(start, 300, KeyMetrics(("deviceId",), 9, {}, keys, len(keys) if count is None else count))
 
 
-def without_key(start: str, events: int, keys: dict[str, Any] | None = None) -> PartitionMetrics:
+def without_key(start: str, events: int, keys: KeyMetrics | None = None) -> PartitionMetrics:
     return PartitionMetrics(start, "telemetry", "0", {"InputEvents": events}, keys=keys)
 
 

@@ -32,10 +32,18 @@ from recapture.run_files.json_file import JsonFile
 from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import open_container
 from recapture.time_model.metrics import COMBINED
-from recapture.time_model.partition_metrics import ArrivedNumbers, EventAhead, NumberGaps, PartitionMetrics
+from recapture.time_model.partition_metrics import (
+    ArrivedNumbers,
+    EventAhead,
+    KeyEvents,
+    KeyMetrics,
+    NumberGaps,
+    PartitionMetrics,
+)
 
 TEN = "2024-03-01T10:00:00Z"
 RESULT = Result("rooms", "rows", "expect_it", "critical", False, [1.5, "x"], 2, "it is not so", "it is so")
+OF_KEY = KeyEvents("a", {"events": 3, "late": 2})
 CONTENTS: dict[JsonFile[Any], Any] = {
     STAGED: (StagedSlice("rows", TEN, "slice_start=…/a.parquet", 10, 2, 1),),
     METRICS: (
@@ -49,7 +57,7 @@ CONTENTS: dict[JsonFile[Any], Any] = {
             furthest_ahead=EventAhead(1.5, "0.avro", place=3),
             gaps=NumberGaps(2, ((4, 5),)),
             numbers=(ArrivedNumbers(((1, 3, -1, -1),), 7),),
-            keys={"columns": ["deviceId"], "unreached": [], "unreached_count": 0},
+            keys=KeyMetrics(("deviceId",), 2, {"late": (OF_KEY,)}, (OF_KEY, KeyEvents(None, {"events": 1})), 2),
             without_block=("1.avro",),
         ),
     ),
@@ -108,7 +116,7 @@ def test_fields_of_a_later_version_are_left_out(files: RunFiles, file: JsonFile[
 
 
 @FILES
-@pytest.mark.parametrize("content", [7, "text", {"later": 1}, [{}], None])
+@pytest.mark.parametrize("content", [7, "text", {"later": 1}, [{}], [{"keys": {"most": 7}}], None])
 def test_a_file_of_another_form_is_damaged(files: RunFiles, file: JsonFile[Any], content: object) -> None:
     change(files, file, content)
     with pytest.raises(PermanentError, match=f"^{file.name} of run run under .* is damaged: restore it, or plan the"):

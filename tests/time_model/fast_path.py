@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recapture.time_model.policies import LargestTimes, Policies, judge
+from recapture.time_model.judging import LargestTimes, judge
+from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import LARGEST
 from recapture.time_model.verdicts import PROCESSED, Verdict
 from tests.oracle import Event, Policy

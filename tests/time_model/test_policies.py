@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recapture.time_model.policies import LargestTimes, Policies, judge
+from recapture.time_model.judging import LargestTimes, judge
+from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import LARGEST, from_seconds
 from tests.draws import examples
 from tests.oracle import Event, Implementation, Policy, process, slice_metrics

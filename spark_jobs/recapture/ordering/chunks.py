@@ -237,9 +237,9 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
 
 def _decoded(decoder: BlobDecoder, blobs: Sequence[PinnedBlob], downloads: Downloads) -> Iterator[list[DecodedBlob]]:
     """Yield the decoded blobs in groups of equal arrival."""
-    for _, arrived_together in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):
+    for _, group in itertools.groupby(blobs, key=lambda pinned: pinned.arrival):
         decoded = []
-        for pinned in arrived_together:
+        for pinned in group:
             decoded.append(decoder.decode(pinned, downloads.take()))
         yield decoded
 
@@ -257,9 +257,9 @@ def _in_chunks(
     Unless events must be sorted, columns are made for one chunk at a time: those of a large blob would take a third of
     its memory.
     """
-    number = _together([blob.events.number for blob in blobs])
+    number = _concatenated([blob.events.number for blob in blobs])
     partitions = [blob.events.sequence_partition for blob in blobs if blob.events.sequence_partition is not None]
-    partition = _together(partitions) if partitions else None
+    partition = _concatenated(partitions) if partitions else None
     continuous = number if partition is None else numbers.continued(number, partition)
     order = _order_by_number(blobs, partition, continuous) if reader.numbered else None
     ordered = None if order is None else _taken(_columns(blobs, continuous, metadata, 0, len(number)), order)
@@ -331,6 +331,6 @@ def _taken(events: pa.RecordBatch, rows: NDArray[np.intp]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([taken(column, rows) for column in events.columns], schema=events.schema)
 
 
-def _together(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return arrays as one. A single array is not copied."""
+def _concatenated(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the values of all arrays. A single array is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -201,7 +201,7 @@ class Counters(Counts):
             furthest_ahead=None if self.furthest_ahead is None else self.furthest_ahead.event(),
             gaps=self._gaps(),
             numbers=self.arrived_numbers.values(),
-            keys=self.keys.row(),
+            keys=self.keys.metrics(),
             without_block=tuple(self.without_block),
         )
 

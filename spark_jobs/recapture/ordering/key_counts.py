@@ -5,7 +5,6 @@ The key is that of OVER, or else the one that groups (`CompiledInput.keys`): it 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.ordering.chunks import RowIndex
+from recapture.time_model.partition_metrics import KeyEvents, KeyMetrics
 from recapture.time_model.policies import Judged
 from recapture.time_model.verdicts import DROPPED, TROUBLES, Verdict
 
@@ -64,29 +64,26 @@ class KeyCounts:
         summed = pa.concat_tables(self._counts).group_by("key").aggregate([(name, "sum") for name in _COLUMNS])
         return summed.rename_columns(["key", *_COLUMNS]).sort_by("key")
 
-    def row(self) -> dict[str, Any] | None:
-        """Return the counts in JSON types; None without a key.
-
-        `most` has the keys with the most events in each kind of trouble, and `unreached` those of which no event was
-        processed, the ones with the most events first.
-        """
+    def metrics(self) -> KeyMetrics | None:
+        """Return the keys with the most trouble; None without a key."""
         if not self.columns:
             return None
         table = self.table()
         unreached = table.filter(pc.and_(pc.equal(table["processed"], 0), pc.is_valid(table["key"])))
-        return {
-            "columns": list(self.columns),
-            "keys": table.num_rows,
-            "most": {name: _largest(table.filter(pc.greater(table[name], 0)), name) for name in TROUBLES},
-            "unreached": _largest(unreached, "events"),
-            "unreached_count": unreached.num_rows,
-        }
+        return KeyMetrics(
+            columns=self.columns,
+            keys=table.num_rows,
+            most={name: _largest(table.filter(pc.greater(table[name], 0)), name) for name in TROUBLES},
+            unreached=_largest(unreached, "events"),
+            unreached_count=unreached.num_rows,
+        )
 
 
-def _largest(table: pa.Table, name: str) -> list[dict[str, Any]]:
-    """Return the rows with the largest counts of one kind; of equal ones those whose keys come first."""
-    first = table.sort_by([(name, "descending"), ("key", "ascending")]).slice(0, SHOWN_KEYS)
-    return [row | {"key": None if row["key"] is None else row["key"][:LONGEST_KEY]} for row in first.to_pylist()]
+def _largest(table: pa.Table, name: str) -> tuple[KeyEvents, ...]:
+    """Return the keys with the largest counts of one kind; of equal ones those that come first."""
+    first = table.sort_by([(name, "descending"), ("key", "ascending")]).slice(0, SHOWN_KEYS).to_pylist()
+    keys = [row.pop("key") for row in first]
+    return tuple(KeyEvents(key and key[:LONGEST_KEY], row) for key, row in zip(keys, first, strict=True))
 
 
 def _counted(index: NDArray[np.int64], mask: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.int64]:

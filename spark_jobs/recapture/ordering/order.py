@@ -27,7 +27,8 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
 from recapture.storage import Container
-from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
+from recapture.time_model.judging import LargestTimes, judge
+from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 

@@ -10,13 +10,15 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from recapture.process.startup import UNUSED_BY_NUMBA, hidden
+from recapture.ordering.spread_loops import GroupedRows, Spreads, add_spreads, continue_spreads
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is an integer, 0 if there are no values."""
 Merge: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.StructArray]
 """Merges spreads, given the lists of the rows that each group has, in order."""
+_Loop: TypeAlias = Callable[[GroupedRows, Spreads, NDArray[np.float64]], None]
 
 
 def of_values(values: pa.Array) -> pa.StructArray:
@@ -33,12 +35,12 @@ def of_panes(n: pa.Array, total: pa.Array, m2: pa.Array) -> pa.StructArray:
 
 def continued(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
     """Add the spreads of values. In its group, a spread from an earlier call must come first."""
-    return _merged("continue_spreads", spreads, groups)
+    return _merged(continue_spreads, spreads, groups)
 
 
 def added(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
     """Merge the spreads of panes."""
-    return _merged("add_spreads", spreads, groups)
+    return _merged(add_spreads, spreads, groups)
 
 
 def squares(spreads: pa.ChunkedArray) -> pa.Array:
@@ -65,14 +67,11 @@ def variance(spreads: pa.ChunkedArray, of_population: bool, root: bool) -> pa.Ar
         return pa.array(np.sqrt(result) if root else result, mask=divisor <= 0)
 
 
-def _merged(loop: str, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+def _merged(loop: _Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
     rows = groups.combine_chunks()
-    fields = (part.to_numpy() for part in spreads.combine_chunks().flatten())
     merged = np.empty((len(SPREAD), len(rows)))
-    with hidden(UNUSED_BY_NUMBA):
-        from recapture.ordering import spread_loops
-
-        getattr(spread_loops, loop)(rows.offsets.to_numpy(), rows.values.to_numpy(), *fields, merged)
+    fields = Spreads(*(part.to_numpy() for part in spreads.combine_chunks().flatten()))
+    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields, merged)
     return _spreads(*map(pa.array, merged))
 
 

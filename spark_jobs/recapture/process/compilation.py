@@ -1,62 +1,55 @@
-"""Decorators that compile functions with Numba.
+"""Decorators for functions that Numba compiles. Callers import and call such functions like any other.
 
-Import modules that use them, and call their functions, only in the context `hidden(UNUSED_BY_NUMBA)` of `startup`.
-
-A function is compiled when it is first called. The result is kept next to its module or in the user's folder of caches,
-unless others can write there: they could make this process run their code.
+Numba is imported, and a function compiled, when it is first called: `recapture plan` does neither.
 """
 
-import logging
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
-from typing import Any
+from functools import cached_property
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
-from numba import njit
-from numba.core.caching import FunctionCache
-
-from recapture.process.caches import is_private
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: _F) -> _F:
     """Compile a function. Operations on floats keep their order; division by zero gives an infinity or NaN."""
-    dispatcher: Any = njit(nogil=True, error_model="numpy")(function)
-    with suppress(RuntimeError):  # none of Numba's folders of caches is writable
-        kept = _Cache(function)  # type: ignore[no-untyped-call]
-        if is_trusted(kept.cache_path):
-            dispatcher._cache = kept
-    return dispatcher
+    return cast(_F, Compiled(function))
 
 
-@cache
-def is_trusted(folder: str) -> bool:
-    """Return whether code from a folder may run. If not, log why."""
-    if is_private(folder):
-        return True
-    logging.getLogger(__name__).warning(
-        "compiled code is neither read from %s nor kept there, because other users can write to it: set "
-        "NUMBA_CACHE_DIR to a folder of this user",
-        folder,
-    )
-    return False
+def inlined(function: _F) -> _F:
+    """Compile a function into those that call it, as a call would cost more than the function itself.
+
+    Called from Python, it runs as Python.
+    """
+    return cast(_F, _Inlined(function))
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function into those that call it, as a call would cost more than the function itself."""
-    return njit(inline="always", error_model="numpy")(function)
+class Compiled:
+    """A function that is compiled when it is first called."""
+
+    def __init__(self, function: Any) -> None:
+        self._function: FunctionType = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher of the function. Decorated functions that it calls have theirs in its globals."""
+        from recapture.process import numba_functions
+
+        function = self._function
+        names = {**function.__globals__}
+        own = FunctionType(function.__code__, names, function.__name__)
+        dispatcher = numba_functions.inlined(own) if isinstance(self, _Inlined) else numba_functions.compiled(own)
+        for name in function.__code__.co_names:
+            called = names.get(name)
+            if isinstance(called, Compiled):
+                names[name] = dispatcher if called is self else called.dispatcher
+        return dispatcher
 
 
-class _Cache(FunctionCache):
-    """Numba's cache of a function. What cannot be read is compiled again, and what cannot be written is not kept."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception:  # unpickling a damaged file raises anything
-            with suppress(OSError):
-                self.flush()  # type: ignore[no-untyped-call]
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+class _Inlined(Compiled):
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)

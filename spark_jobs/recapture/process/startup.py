@@ -10,9 +10,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-UNUSED_BY_NUMBA = ("cffi", "scipy", "yaml")
-"""Packages that Numba imports, when it is imported or first used, for functions that are not used here."""
-
 
 def collect_garbage_less_often() -> None:
     """Collect garbage less often: imports leave almost none, and looking for it takes a tenth of a start."""

@@ -51,13 +51,13 @@ def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None
         arrived += row.count("InputEvents")
         keys = row.keys
         judged |= keys is not None
-        if keys is None or not keys["unreached"]:
+        if keys is None or not keys.unreached:
             continue
-        columns, count = ", ".join(keys["columns"]), count + keys["unreached_count"]
+        columns, count = ", ".join(keys.columns), count + keys.unreached_count
         starts.add(row.slice_start)
-        for unreached in keys["unreached"]:
-            counts = of_keys.setdefault(unreached["key"], Counter())
-            counts.update({name: unreached[name] for name in ("events", *TROUBLES)})
+        for unreached in keys.unreached:
+            counts = of_keys.setdefault(str(unreached.key), Counter())
+            counts.update({name: unreached.counts[name] for name in ("events", *TROUBLES)})
     if not of_keys:
         why = "the query has no key of OVER or GROUP BY that is a column" if arrived else "no event arrived"
         said = _TITLES[check] if judged else f"{_TITLES[check]} (not judged: {why})"

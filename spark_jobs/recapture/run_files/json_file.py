@@ -2,8 +2,8 @@
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,9 +27,9 @@ class JsonFile(Generic[Content]):
     """Name of the file among the run files."""
     type: type[Content]
 
-    @cached_property
+    @property
     def _adapter(self) -> TypeAdapter[Content]:
-        return TypeAdapter(self.type)
+        return _adapter(cast(Any, self.type))
 
     def encode(self, content: Content) -> bytes:
         """Return the file."""
@@ -60,3 +60,9 @@ class JsonFile(Generic[Content]):
     def json_types(self, content: Content) -> Any:
         """Return the content in JSON types, as the file has it."""
         return json.loads(self.encode(content))["content"]
+
+
+@cache
+def _adapter(type_: Any) -> TypeAdapter[Any]:
+    """Return the adapter of a type, which takes milliseconds to make."""
+    return TypeAdapter(type_)

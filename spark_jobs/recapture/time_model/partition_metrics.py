@@ -49,6 +49,32 @@ class EventAhead:
 
 
 @dataclass(frozen=True)
+class KeyEvents:
+    """Events of one key that arrived in a slice."""
+
+    key: str | None
+    """None if the events lack the key."""
+    counts: Mapping[str, int]
+    """Number of these events (`events`), of those that were processed, and of each of `verdicts.TROUBLES`."""
+
+
+@dataclass(frozen=True)
+class KeyMetrics:
+    """What became of the events of the keys with the most trouble."""
+
+    columns: tuple[str, ...]
+    """Names of the columns of the key."""
+    keys: int
+    """Number of keys."""
+    most: Mapping[str, tuple[KeyEvents, ...]]
+    """Keys with the most events in each of `verdicts.TROUBLES`, largest first."""
+    unreached: tuple[KeyEvents, ...]
+    """Keys without a processed event, those with the most events first."""
+    unreached_count: int
+    """Number of keys without a processed event."""
+
+
+@dataclass(frozen=True)
 class PartitionMetrics:
     """The metrics of one slice and partition of an input, and details that no expectation judges."""
 
@@ -67,8 +93,8 @@ class PartitionMetrics:
     gaps: NumberGaps = NumberGaps()
     numbers: tuple[ArrivedNumbers, ...] = ()
     """Ranges of sequence numbers that arrived (see `recapture.archive.holes`)."""
-    keys: Mapping[str, Any] | None = None
-    """What became of the keys with the most trouble (see `recapture.ordering.key_counts`); None without a key."""
+    keys: KeyMetrics | None = None
+    """None if the events have no key."""
     without_block: tuple[str, ...] = ()
     """Names of the blobs that are Avro files with a header and no block."""
 

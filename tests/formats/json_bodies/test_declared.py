@@ -115,14 +115,14 @@ def test_a_declared_property_of_a_record_has_its_type() -> None:
         (TEXT, '"12"', "12"),
     ],
 )
-def test_where_all_values_are_texts_they_are_converted(kind: AsaType, written: str, value: object) -> None:
+def test_where_all_values_are_strings_they_are_converted(kind: AsaType, written: str, value: object) -> None:
     assert read([f'{{"x":{written}}}', '{"x":null}'], column(kind), only_strings=True) == (
         [None] * 2,
         {"x": [value, None]},
     )
 
 
-def test_where_all_values_are_texts_a_declared_field_still_has_to_be_there_and_to_fit() -> None:
+def test_where_all_values_are_strings_a_declared_field_still_has_to_be_there_and_to_fit() -> None:
     reasons, _ = read(['{"x":"1"}', "{}", '{"x":"1.5"}'], column(BIGINT), only_strings=True)
     assert reasons == [None, "x is missing", "x is not a bigint"]
 

@@ -62,7 +62,7 @@ def test_the_use_of_a_field_decides_only_among_the_types_that_hold_all_values(
 
 
 @pytest.mark.parametrize("kinds", [{BIGINT, TEXT}, {BIT, DATETIME}, {FLOAT, BIT}])
-def test_where_all_values_are_texts_a_field_of_several_types_is_a_text(kinds: set[AsaType | None]) -> None:
+def test_where_all_values_are_strings_a_field_of_several_types_is_a_string(kinds: set[AsaType | None]) -> None:
     assert type_of(kinds, only_strings=True) is TEXT
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
 from recapture.pages.picture import svg
+from recapture.time_model.judging import LargestTimes, judge
 from recapture.time_model.metrics import VERDICTS
-from recapture.time_model.policies import BEFORE_EVERYTHING, LargestTimes, Policies, judge
+from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, from_datetime, from_seconds
 from recapture.tools.reports import charts
 from recapture.tools.reports.timing import bins, label

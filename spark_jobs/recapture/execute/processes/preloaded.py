@@ -9,7 +9,8 @@ import numpy as np  # noqa: E402
 
 import recapture.execute.processes.panes_files  # noqa: E402, F401
 from recapture.formats import avro  # noqa: E402
-from recapture.time_model.policies import LargestTimes, Policies, judge  # noqa: E402
+from recapture.time_model.judging import LargestTimes, judge  # noqa: E402
+from recapture.time_model.policies import Policies  # noqa: E402
 
 avro.load()
 no_times = np.empty(0, np.int64)  # judging no events loads the compiled policies

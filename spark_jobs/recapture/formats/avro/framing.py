@@ -9,6 +9,7 @@ import fastavro
 import pyarrow as pa
 
 from recapture.errors import DamagedBlobError
+from recapture.formats.avro.walk import NOWHERE, read_long
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE = 16
@@ -147,17 +148,11 @@ def _require_record(name: str, schema: str, more: Collection[str], record: Recor
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:
-    """Return an Avro long (zigzag varint) and the position after it. Raise IndexError at the end of the content."""
-    value = shift = 0
-    while True:
-        byte = content[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-        if shift > 63:
-            raise ValueError("no long has so many bytes")
+    """Return a number and the position after it. Raise IndexError at the end of the content."""
+    number, position = read_long(content, position)
+    if position == NOWHERE:
+        raise ValueError("no long has so many bytes")
+    return number, position
 
 
 def _bytes(content: bytes, position: int) -> tuple[bytes, int]:

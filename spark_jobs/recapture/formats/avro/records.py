@@ -7,8 +7,6 @@ blob needs its own size in memory, and 16 bytes for each string that is read.
 import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +15,18 @@ from numpy.typing import NDArray
 from recapture.errors import DamagedBlobError
 from recapture.formats.avro.framing import MAP_FIELDS, Framing, Record, read_framing
 from recapture.formats.avro.layout import Kind, Layout, layout_of
+from recapture.formats.avro.walk import (
+    PADDING,
+    Blocks,
+    Columns,
+    Entries,
+    Fields,
+    Maps,
+    count_entries,
+    read_entries,
+    read_records,
+)
 from recapture.formats.inflate import DEFAULT, Limits, inflated
-from recapture.process.startup import UNUSED_BY_NUMBA, hidden
 from recapture.process.wording import counted
 
 PART_BYTES = 8 << 20
@@ -57,17 +65,14 @@ def decode(name: str, content: bytes, record: Record, more: Collection[str] = ()
     return pa.concat_tables(map(reading.table, parts))
 
 
-@cache
-def load() -> ModuleType:
-    """Return the module of compiled code. The first call loads the code, or compiles it, which takes ten seconds."""
-    with hidden(UNUSED_BY_NUMBA):
-        from recapture.formats.avro import walk
-
-        nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
-        nothing.flags.writeable = False
-        per_record = np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_)
-        walk.read_records(nothing, none, none, none, nodes, nodes, nodes, *per_record, np.empty((0, 3), np.int64))
-    return walk
+def load() -> None:
+    """Load the compiled code, or compile it, which takes ten seconds; reading no records does it."""
+    nothing, none, nodes = np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)
+    nothing.flags.writeable = False
+    columns = Columns(
+        np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_), np.empty((0, 3), np.int64)
+    )
+    read_records(Blocks(nothing, none, none, none), Fields(nodes, nodes, nodes), columns)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ def _inflated(name: str, content: bytes, framing: Framing, limits: Limits) -> It
             data = block
         ends.append(len(data))
         if len(data) >= PART_BYTES or number == len(compressed):
-            data += bytes(load().PADDING)
+            data += bytes(PADDING)
             first = number - len(ends) + 1
             bounds = np.array(list(itertools.pairwise(ends)), np.int64)
             yield _Part(data, bounds, np.array(framing.counts[first:number], np.int64), first)
@@ -144,23 +149,15 @@ class _Reading:
             raise self._miscounted(part, int(too_many[0]))
         layout, data = self.layout, np.frombuffer(part.data, np.uint8)
         data.flags.writeable = False
-        fields = layout.written
-        slots = [self.schema.get_field_index(field) for field in fields]
+        written = layout.written
+        slots = [self.schema.get_field_index(field) for field in written]
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
         shared = np.array([(0 if pa.types.is_dictionary(field.type) else -1, 0, 0) for field in self.schema], np.int64)
-        wrong = load().read_records(
-            data,
-            np.ascontiguousarray(starts),
-            np.ascontiguousarray(ends),
-            part.counts,
-            np.array(list(fields.values()), np.int32),
-            np.array(slots, np.int32),
-            layout.nodes,
-            numbers,
-            views.reshape(-1, 4),
-            nulls,
-            shared,
+        wrong = read_records(
+            Blocks(data, np.ascontiguousarray(starts), np.ascontiguousarray(ends), part.counts),
+            Fields(layout.nodes, np.array(list(written.values()), np.int32), np.array(slots, np.int32)),
+            Columns(numbers, views.reshape(-1, 4), nulls, shared),
         )
         if wrong >= 0:
             raise self._miscounted(part, wrong)
@@ -211,13 +208,13 @@ class _Reading:
         layout = self.layout
         (node,) = layout.branches(layout.fields[field.name])
         (value,) = layout.children(node)
+        maps = Maps(data, positions, layout.nodes, np.int32(value))
         counts = np.empty(len(positions), np.int64)
-        end = np.int64(len(data))
-        load().count_entries(data, positions, np.int32(value), end, layout.nodes, counts)
+        count_entries(maps, counts)
         entries = int(counts.sum())
         keys, strings = np.empty((2, entries, 4), np.int32)
         branches, numbers = np.zeros(entries, np.int8), np.empty(entries, np.int64)
-        load().read_entries(data, positions, np.int32(value), end, layout.nodes, keys, branches, numbers, strings)
+        read_entries(maps, Entries(keys, branches, numbers, strings))
         if pa.types.is_union(field.type.item_type):
             values = [
                 self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], strings, 0))

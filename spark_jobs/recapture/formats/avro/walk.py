@@ -2,73 +2,149 @@
 
 Numba compiles this module when it is first used, which takes about ten seconds, and keeps the result.
 
-`nodes` are those of `layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does
-with its sync marker, because a number is read before its end is checked. A string is noted as a view of Arrow, 16
-bytes: its length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in
-`data`.
+`nodes` are those of `layout.Layout`. `data` must continue for PADDING bytes after the last block, as a file does with
+its sync marker, because a number is read before its end is checked. A string is noted as a view of Arrow, 16 bytes: its
+length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from recapture.process.compilation import compiled, inlined
 
 PADDING = 16
 """Bytes that must follow the last block."""
 SHORT = 12
-_FIXED, _LONG, _STRING, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
-_NOWHERE = 1 << 62
+NOWHERE = 1 << 62
 """Position after what cannot be read. It is after the end of every block."""
+_FIXED, _LONG, _STRING, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
 _HAS_PARTS = -1
 """Stands for the position after a value that has parts of its own."""
+_MAX_LONG = (1 << 63) - 1
+_Bytes: TypeAlias = NDArray[np.uint8]
+_Nodes: TypeAlias = NDArray[np.int32]
+
+
+class Blocks(NamedTuple):
+    """Blocks of records, without the codec."""
+
+    data: NDArray[np.uint8]
+    """Bytes that hold the blocks."""
+    starts: NDArray[np.int64]
+    """Position of each block in `data`."""
+    ends: NDArray[np.int64]
+    """Position after each block."""
+    counts: NDArray[np.int64]
+    """Number of records that each block declares."""
+
+
+class Fields(NamedTuple):
+    """The fields of a record, and which of them are noted."""
+
+    nodes: NDArray[np.int32]
+    """The record's types."""
+    types: NDArray[np.int32]
+    """Node of each field's type. A union that is noted must have one branch apart from null."""
+    slots: NDArray[np.int32]
+    """Index of the field's column, or -1 for a field that is skipped."""
+
+
+class Columns(NamedTuple):
+    """What is noted of records. All but `shared` have an entry for each column and record."""
+
+    numbers: NDArray[np.int64]
+    """The value of a LONG, and the position of a MAP."""
+    views: NDArray[np.int32]
+    """The view of a STRING; a row for each column and record."""
+    nulls: NDArray[np.bool_]
+    """Whether the value is null; False at first."""
+    shared: NDArray[np.int64]
+    """For each column the number of its views so far, and the place and length of its last string.
+
+    If that number is not negative at first, equal strings of successive records share a view, and `numbers` gets its
+    index.
+    """
+
+
+class Maps(NamedTuple):
+    """Maps that `read_records` has noted."""
+
+    data: NDArray[np.uint8]
+    positions: NDArray[np.int64]
+    """Position of each map in `data`, or -1."""
+    nodes: NDArray[np.int32]
+    """The record's types."""
+    value: np.int32
+    """Node of the type of the maps' values.
+
+    It has the type of `nodes`: with another, `_after` would call itself compiled for two types, which Numba's cache
+    cannot load.
+    """
+
+
+class Entries(NamedTuple):
+    """What is noted of the entries of maps."""
+
+    keys: NDArray[np.int32]
+    """Views of the keys."""
+    branches: NDArray[np.int8]
+    """Index of the branch of a value that is a union; 0 at first."""
+    numbers: NDArray[np.int64]
+    """The value of a LONG, or the bytes of a FIXED of at most eight."""
+    strings: NDArray[np.int32]
+    """Views of the values that are strings."""
 
 
 @inlined
-def _long(data, position):  # type: ignore[no-untyped-def]
-    """Return a number, and the position after it."""
-    value, shift = np.uint64(0), np.uint64(0)
+def read_long(data: Sequence[int] | NDArray[np.uint8], position: int) -> tuple[int, int]:
+    """Return a number (zigzag varint), and the position after it; NOWHERE if it is longer than a number can be."""
+    value = shift = 0
     while True:
-        byte = np.uint64(data[position])
+        byte = data[position]
         position += 1
-        value |= (byte & np.uint64(0x7F)) << shift
+        value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), position
-        shift += np.uint64(7)
+            return ((value >> 1) & _MAX_LONG) ^ -(value & 1), position
+        shift += 7
         if shift > 63:
-            return np.int64(0), _NOWHERE
+            return 0, NOWHERE
 
 
 @inlined
-def _after_string(data, position, end):  # type: ignore[no-untyped-def]
+def _after_string(data: _Bytes, position: int, end: int) -> tuple[int, int]:
     """Return the length of a string, and the position after it."""
-    size, position = _long(data, position)
+    size, position = read_long(data, position)
     if position > end or size < 0 or size > end - position:
-        return size, _NOWHERE
+        return size, NOWHERE
     return size, position + size
 
 
 @inlined
-def _branch(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+def _branch(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> tuple[np.int32, int]:
     """Return the node of a union's branch, and the position of its value."""
-    branch, position = _long(data, position)
+    branch, position = read_long(data, position)
     if position > end or branch < 0 or branch >= nodes[node + 1]:
-        return node, _NOWHERE
+        return node, NOWHERE
     return nodes[node + 2 + branch], position
 
 
 @inlined
-def _items(data, position, end):  # type: ignore[no-untyped-def]
+def _items(data: _Bytes, position: int, end: int) -> tuple[int, int]:
     """Return the number of items of a block of a map or an array, and the position after it."""
-    count, position = _long(data, position)
+    count, position = read_long(data, position)
     if count < 0 and position <= end:
         count = -count
-        _, position = _long(data, position)
+        _, position = read_long(data, position)
     if position > end or count < 0 or count > end - position:
-        return 0, _NOWHERE
+        return 0, NOWHERE
     return count, position
 
 
 @inlined
-def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+def _after_leaf(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
     """Return the position after a value that has no parts, or is a union of such; _HAS_PARTS for any other value."""
     kind = nodes[node]
     if kind == _UNION:
@@ -79,14 +155,14 @@ def _after_leaf(data, position, end, node, nodes):  # type: ignore[no-untyped-de
     if kind == _FIXED:
         return position + nodes[node + 1]
     if kind in (_LONG, _ENUM):
-        return _long(data, position)[1]
+        return read_long(data, position)[1]
     if kind == _STRING:
         return _after_string(data, position, end)[1]
     return _HAS_PARTS
 
 
 @compiled
-def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
+def _after(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
     """Return the position after a value."""
     after = _after_leaf(data, position, end, node, nodes)
     if after != _HAS_PARTS:
@@ -120,7 +196,7 @@ def _after(data, position, end, node, nodes):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
+def _note(data: _Bytes, position: int, size: int, views: NDArray[np.int32], row: int) -> None:
     """Write the view of a string."""
     views[row, 0] = size
     if size > SHORT:
@@ -141,7 +217,7 @@ def _note(data, position, size, views, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def]
+def _equal(data: _Bytes, start: int, size: int, other: int, other_size: int) -> bool:
     """Return whether two strings are equal."""
     index = 0 if size == other_size else size + 1
     while index < size and data[start + index] == data[other + index]:
@@ -150,25 +226,16 @@ def _equal(data, start, size, other, other_size):  # type: ignore[no-untyped-def
 
 
 @compiled
-def read_records(  # type: ignore[no-untyped-def]
-    data, starts, ends, counts, fields, slots, nodes, numbers, views, nulls, shared
-):
-    """Read the records of blocks; return the index of the first block that does not hold exactly its records, or -1.
-
-    `fields` are the nodes of a record's fields, and `slots` where they are noted, or -1. `numbers` gets the value of a
-    LONG, and the position of a MAP; `views` that of a STRING; `nulls` is set for a value that is null. They have an
-    entry for each slot and record. A union that is noted must have one branch apart from null.
-
-    `shared` has a row for each slot: the number of its views so far, and the place and length of its last string. If
-    that number is not negative at first, equal strings of successive records share a view, and `numbers` gets its
-    index.
-    """
+def read_records(blocks: Blocks, fields: Fields, columns: Columns) -> int:
+    """Read the records of blocks; return the index of the first block that does not hold exactly its records, or -1."""
+    data, nodes = blocks.data, fields.nodes
+    numbers, views, nulls, shared = columns
     record, records = 0, numbers.shape[1]
-    for block in range(len(starts)):
-        position, end = starts[block], ends[block]
-        for _ in range(counts[block]):
-            for field in range(len(fields)):
-                node, slot = fields[field], slots[field]
+    for block in range(len(blocks.starts)):
+        position, end = blocks.starts[block], blocks.ends[block]
+        for _ in range(blocks.counts[block]):
+            for field in range(len(fields.types)):
+                node, slot = fields.types[field], fields.slots[field]
                 if slot < 0:
                     after = _after_leaf(data, position, end, node, nodes)
                     position = _after(data, position, end, node, nodes) if after == _HAS_PARTS else after
@@ -180,7 +247,7 @@ def read_records(  # type: ignore[no-untyped-def]
                     if position > end:
                         return block
                 if nodes[node] == _LONG:
-                    numbers[slot, record], position = _long(data, position)
+                    numbers[slot, record], position = read_long(data, position)
                 elif nodes[node] == _STRING:
                     size, position = _after_string(data, position, end)
                     if position <= end and shared[slot, 0] < 0:
@@ -206,11 +273,12 @@ def read_records(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-untyped-def]
-    """Count the entries of each map in `maps`, which are positions, or -1. `value` is the node of the maps' values."""
-    for index in range(len(maps)):
+def count_entries(maps: Maps, counts: NDArray[np.int64]) -> None:
+    """Count the entries of each map."""
+    data, nodes, end = maps.data, maps.nodes, len(maps.data)
+    for index in range(len(maps.positions)):
         counts[index] = 0
-        position = maps[index]
+        position = maps.positions[index]
         while position >= 0:
             count, position = _items(data, position, end)
             if count == 0:
@@ -218,21 +286,17 @@ def count_entries(data, maps, value, end, nodes, counts):  # type: ignore[no-unt
             counts[index] += count
             for _ in range(count):
                 position = _after_string(data, position, end)[1]
-                position = _after(data, position, end, value, nodes)
+                position = _after(data, position, end, maps.value, nodes)
 
 
 @compiled
-def read_entries(  # type: ignore[no-untyped-def]
-    data, maps, value, end, nodes, keys, branches, numbers, strings
-):
-    """Read the entries of maps that `count_entries` has counted.
-
-    `keys` and `strings` get views; `branches` the index of the branch of a value that is a union; `numbers` the value
-    of a LONG, or the bytes of a FIXED of at most eight.
-    """
+def read_entries(maps: Maps, entries: Entries) -> None:
+    """Read the entries of maps that `count_entries` has counted."""
+    data, nodes, end = maps.data, maps.nodes, len(maps.data)
+    keys, branches, numbers, strings = entries
     entry = 0
-    for index in range(len(maps)):
-        position = maps[index]
+    for index in range(len(maps.positions)):
+        position = maps.positions[index]
         while position >= 0:
             count, position = _items(data, position, end)
             if count == 0:
@@ -240,14 +304,14 @@ def read_entries(  # type: ignore[no-untyped-def]
             for _ in range(count):
                 size, position = _after_string(data, position, end)
                 _note(data, position - size, size, keys, entry)
-                node = value
+                node = maps.value
                 if nodes[node] == _UNION:
-                    branches[entry] = _long(data, position)[0]
+                    branches[entry] = read_long(data, position)[0]
                     node, position = _branch(data, position, end, node, nodes)
                 _note(data, position, 0, strings, entry)
                 numbers[entry] = 0
                 if nodes[node] == _LONG:
-                    numbers[entry], position = _long(data, position)
+                    numbers[entry], position = read_long(data, position)
                 elif nodes[node] == _STRING:
                     size, position = _after_string(data, position, end)
                     _note(data, position - size, size, strings, entry)

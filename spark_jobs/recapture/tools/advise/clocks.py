@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.time_model.policies import KeyCodes
+from recapture.time_model.key_codes import KeyCodes
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 QUANTILE = 0.95

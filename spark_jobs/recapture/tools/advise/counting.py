@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob, blobs_that_may_hold
-from recapture.time_model.policies import Judged, LargestTimes, Policies, judge
+from recapture.time_model.judging import LargestTimes, judge
+from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 from recapture.time_model.ticks import from_seconds
 from recapture.time_model.verdicts import Verdict

@@ -13,7 +13,7 @@ from recapture.formats.fields import count_values, fields_of
 from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.chunks import Chunk
 from recapture.query.model import CompiledInput
-from recapture.time_model.policies import KeyCodes, has_key
+from recapture.time_model.key_codes import KeyCodes, has_key
 
 MAX_CANDIDATES = 3
 """Largest number of candidate keys, in addition to the query's own key and to no key."""

@@ -38,7 +38,8 @@ from recapture.ordering.task import Task
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
 from recapture.storage import Container, open_container
-from recapture.time_model.policies import KeyCodes, Policies
+from recapture.time_model.key_codes import KeyCodes
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import DUPLICATE_HORIZON, Arrivals, Slice
 from recapture.tools.advise.clocks import Clocks, WrongClock
 from recapture.tools.advise.counting import Counter, Counts, EventsToJudge, first_judged

@@ -1,9 +1,9 @@
 """Who was late, dropped or malformed: the events of a report by the key of OVER, or the one that groups."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
+from recapture.time_model.partition_metrics import KeyMetrics
 from recapture.time_model.verdicts import TROUBLES
 from recapture.tools.reports.sources import Source
 
@@ -16,31 +16,31 @@ def keys(source: Source) -> list[dict[str, Any]]:
 
     The counts are sums over slices and partitions, of each of which only the keys with the most events were kept.
     """
-    by_input: dict[str, list[Mapping[str, Any]]] = {}
+    by_input: dict[str, list[KeyMetrics]] = {}
     for row in source.metrics:
         if row.keys:
             by_input.setdefault(row.input, []).append(row.keys)
-    return [_of_input(alias, counts) for alias, counts in by_input.items()]
+    return [_of_input(alias, slices) for alias, slices in by_input.items()]
 
 
-def _of_input(alias: str, counts: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _of_input(alias: str, slices: list[KeyMetrics]) -> dict[str, Any]:
     troubles = []
     for name in TROUBLES:
         events, troubled = Counter[str | None](), Counter[str | None]()
-        for of_slice in counts:
-            for of_key in of_slice["most"][name]:
-                troubled[of_key["key"]] += of_key[name]
-                events[of_key["key"]] += of_key["events"]
+        for of_slice in slices:
+            for most in of_slice.most[name]:
+                troubled[most.key] += most.counts[name]
+                events[most.key] += most.counts["events"]
         largest = sorted(troubled.items(), key=lambda item: (-item[1], str(item[0])))[:MAX_KEYS]
         if largest:
             rows = [{"key": key, "count": count, "events": events[key]} for key, count in largest]
             troubles.append({"name": name, "keys": rows, "others": max(len(troubled) - MAX_KEYS, 0)})
-    gone: Counter[str] = Counter()
-    for of_slice in counts:
-        gone.update({of_key["key"]: of_key["events"] for of_key in of_slice["unreached"]})
+    gone: Counter[str | None] = Counter()
+    for of_slice in slices:
+        gone.update({unreached.key: unreached.counts["events"] for unreached in of_slice.unreached})
     return {
         "alias": alias,
-        "columns": counts[0]["columns"],
+        "columns": slices[0].columns,
         "troubles": troubles,
         "unreached": [{"key": key, "events": events} for key, events in gone.most_common(MAX_KEYS)],
     }

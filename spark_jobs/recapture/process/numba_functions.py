@@ -1,0 +1,60 @@
+"""Numba's compiler, and its cache on disk.
+
+The result is kept next to the function's module or in the user's folder of caches, unless others can write there: they
+could make this process run their code.
+"""
+
+import logging
+from contextlib import suppress
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+from recapture.process.caches import is_private
+
+
+def compiled(function: FunctionType) -> Any:
+    """Return the dispatcher of a function, with a cache if its folder can be trusted."""
+    dispatcher: Any = njit(nogil=True, error_model="numpy")(function)
+    with suppress(RuntimeError):  # none of Numba's folders of caches is writable
+        kept = _Cache(function)  # type: ignore[no-untyped-call]
+        if is_trusted(kept.cache_path):
+            dispatcher._cache = kept
+    return dispatcher
+
+
+def inlined(function: FunctionType) -> Any:
+    """Return the dispatcher of a function that is compiled into those that call it."""
+    return njit(inline="always", error_model="numpy")(function)
+
+
+@cache
+def is_trusted(folder: str) -> bool:
+    """Return whether code from a folder may run. If not, log why."""
+    if is_private(folder):
+        return True
+    logging.getLogger(__name__).warning(
+        "compiled code is neither read from %s nor kept there, because other users can write to it: set "
+        "NUMBA_CACHE_DIR to a folder of this user",
+        folder,
+    )
+    return False
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function. What cannot be read is compiled again, and what cannot be written is not kept."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # unpickling a damaged file raises anything
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
