@@ -39,7 +39,7 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
 # Some tests wait for services: two cores are busy with three processes.
-test: check $(AZURITE) $(BROWSER) ## Check, then run every test; ten to fifteen minutes
+test: check $(AZURITE) $(BROWSER) ## Check, then run every test; eight to ten minutes
 	@$(WITH_JAVA) $(PYTEST) 3
 
 core: $(INSTALLED) version ## Run the tests that need neither Spark nor services; three minutes

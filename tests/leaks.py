@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import itertools
 import os
 import threading
 from pathlib import Path
@@ -87,7 +88,8 @@ class Watch:
                     }
 
     def _look_at_files(self) -> None:
-        for path in (path for folder in self._folders for path in folder.rglob("*")):
+        places = ((parent, name) for folder in self._folders for parent, _, names in os.walk(folder) for name in names)
+        for path in itertools.starmap(Path, places):
             try:
                 status = path.stat()
                 version = status.st_mtime_ns, status.st_size

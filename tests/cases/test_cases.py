@@ -26,6 +26,7 @@ from recapture.tools.sample import SampleEvent, capture_file
 from tests.cases.case import Case, Row, is_time, parse, table
 from tests.paths import ROOT
 from tests.query.test_queries_run import in_spark
+from tests.settings import interpreting
 from tests.worlds import HOUR, TELEMETRY, World, blob_name
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def processes() -> Iterator[Workers]:
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
 def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
-    stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    with interpreting(spark):
+        stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
     require_rows(run, CASES[name])
 
 

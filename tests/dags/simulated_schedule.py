@@ -153,14 +153,17 @@ def schedule(scheduler: SchedulerJobRunner, session: Any) -> bool:
 
 def next_for_slot(scenario: Scenario, clock: Clock, session: Any) -> DagRun | None:
     """Return the running run, of those whose slices are complete, that Airflow gives the slot."""
+    complete_until = ORIGIN + timedelta(hours=clock.hour - scenario.wait)
     query = (
         select(DagRun)
         .join(TaskInstance, (TaskInstance.run_id == DagRun.run_id) & (TaskInstance.dag_id == DagRun.dag_id))
         .where(DagRun.state == DagRunState.RUNNING, TaskInstance.task_id == "order_and_aggregate")
+        .where(DagRun.data_interval_end <= complete_until)
         .order_by(-TaskInstance.priority_weight, DagRun.logical_date)
+        .limit(1)
     )
-    complete = (run for run in session.scalars(query) if hour_of(run.data_interval_end) + scenario.wait <= clock.hour)
-    return next(complete, None)
+    run: DagRun | None = session.scalar(query)
+    return run
 
 
 def finish(run: DagRun, scheduler: SchedulerJobRunner, session: Any) -> None:

@@ -1,20 +1,18 @@
 """How Spark runs the queries of these tests."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.paths import ROOT
-from tests.settings import spark_setting
+from tests.settings import interpreting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Settings with which Spark interprets a query instead of compiling it to Java, which takes longer than a few rows."""
 COMPILED = (
     "analyse/",
     "functions/",
@@ -33,7 +31,5 @@ def spark(spark: "SparkSession", request: pytest.FixtureRequest) -> "Iterator[Sp
     """The session of all tests. It interprets most queries, except in the profile `deep`."""
     file = request.path.relative_to(ROOT / "tests" / "query").as_posix()
     compiled = file.startswith(COMPILED) or settings.get_current_profile_name() == "deep"
-    with ExitStack() as stack:
-        for name, value in ({} if compiled else INTERPRETED).items():
-            stack.enter_context(spark_setting(spark, name, value))
+    with nullcontext() if compiled else interpreting(spark):
         yield spark

@@ -55,7 +55,7 @@ class Events:
 
 
 class Reader(Protocol):
-    """Reads the blobs of one input. It is pickled and sent to the executors."""
+    """Reads the blobs of one input, however their bodies are written. It is pickled and sent to the executors."""
 
     @property
     def limits(self) -> Limits:
@@ -72,8 +72,8 @@ class Reader(Protocol):
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.
 
-        `columns` contains ENQUEUED if the blob has an enqueued range.
-        Raise DamagedBlobError unless the whole blob is read.
+        `columns` contains ENQUEUED if the blob has an enqueued range. An event that cannot be read keeps its place, its
+        bytes as its body, and a reason in `unreadable`. Raise DamagedBlobError unless the whole blob is read.
         """
 
 
