@@ -15,6 +15,8 @@ from slice_schedule import OLDEST, NewestFirst, SliceTimetable, most_active_runs
 from stage_tasks import StageTasks
 
 PIPELINES = Path(__file__).parent / "pipelines"
+APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
+"""What Spark runs. It is in the same checkout as the DAGs, which the plugins need not be."""
 
 
 def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **settings: Any) -> DAG:
@@ -54,7 +56,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
-        stage_tasks = StageTasks(pipeline)
+        stage_tasks = StageTasks(pipeline, APPLICATION)
         chain(*map(stage_tasks.task_of, stages_of(pipeline, unattended_engine(pipeline.engine), unattended=True)))
     return dag
 

@@ -16,14 +16,14 @@ from recapture.run.stages import Approve, Audit, OrderAndAggregate, Plan, Publis
 from run_approval import RunApproval
 from spark_run import SparkRun
 
-APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
-
 
 @dataclass
 class StageTasks:
     """Makes the tasks of the stages of a run, in their order. A task takes what the tasks before it return."""
 
     pipeline: Pipeline
+    application: Path
+    """Script that spark-submit runs."""
     range_: Any = field(init=False)
     run: Any = field(init=False)
     """Name of the run."""
@@ -64,7 +64,7 @@ class StageTasks:
             task_id=stage.name,
             conn_id=tasks.SPARK,
             pool="spark",
-            application=str(APPLICATION),
+            application=str(self.application),
             application_args=[file, self.run],
             name=f"{self.pipeline.name} {{{{ ti.xcom_pull('{Plan.name}') }}}}",
             conf={"spark.log.level": "WARN"},

@@ -31,6 +31,7 @@ NEEDS_SPARK = COUNTS.replace("COUNT(*)", "COUNT(DISTINCT eventTime)")
 COMMANDS = """
 import json, os, sys, tempfile
 from recapture import cli
+from recapture.process.startup import stop_fork_server
 outcomes = []
 standard_output = os.dup(1)
 for connection_string, arguments in json.load(sys.stdin):
@@ -38,8 +39,7 @@ for connection_string, arguments in json.load(sys.stdin):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
         code = cli.main(arguments)
-        if workers := sys.modules.get("recapture.execute.processes.workers"):
-            workers.stop()  # as the end of a command's process does
+        stop_fork_server()  # as the end of a command's process does
         sys.stdout.flush(), sys.stderr.flush()
         out.seek(0), err.seek(0)
         outcomes.append({"code": code, "out": out.read(), "err": err.read()})

@@ -8,11 +8,9 @@ import argparse
 import importlib
 import io
 import json
-import os
 import signal
 import sys
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +20,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import collect_garbage_less_often
+from recapture.process.startup import exit_at_once, spare_workers_the_command
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -68,18 +66,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run() -> NoReturn:
-    """Run the command and exit with its code, at once: Python takes a second to clear what it has imported."""
-    collect_garbage_less_often()
+    """Run the command and exit with its code."""
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    command = sys.modules["__main__"]
-    command.__spec__ = command.__file__ = None  # else every process that is started would import it
-    code = main()
-    if workers := sys.modules.get("recapture.execute.processes.workers"):
-        workers.stop()
-    with suppress(OSError):  # it may be full
-        sys.stderr.flush()
-    os._exit(code)
+    spare_workers_the_command()
+    exit_at_once(main())
 
 
 def main(argv: list[str] | None = None) -> int:

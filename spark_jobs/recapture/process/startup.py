@@ -1,24 +1,72 @@
-"""Faster imports: without packages that are not needed, when a module is first used, with less garbage collection."""
+"""Shortcuts at the start and the end of a process. Each says what it saves, in CPU seconds on one machine.
 
-import gc
+`compilation` has one more: it imports Numba, which takes 0.2 s, when a compiled function is first called.
+"""
+
+import os
+import signal
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
+from typing import Any, NoReturn
 
 
-def collect_garbage_less_often() -> None:
-    """Collect garbage less often: imports leave almost none, and looking for it takes a tenth of a start."""
-    gc.set_threshold(100_000)
+def spare_workers_the_command() -> None:
+    """Let processes that are started not import the module of the command first: 0.25 s of a backfill."""
+    command = sys.modules["__main__"]
+    command.__spec__ = command.__file__ = None
+
+
+def exit_at_once(code: int) -> NoReturn:
+    """End the process without clearing what it has imported: 0.25 s of `recapture plan`, 1 s of a backfill.
+
+    The fork server ends, too.
+    """
+    stop_fork_server()
+    with suppress(OSError):  # it may be full
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def stop_fork_server() -> None:
+    """End the fork server at once, if it runs, and remove its socket: `os._exit` does neither."""
+    if (pid := fork_server_pid()) is not None:
+        from multiprocessing import util
+
+        os.kill(pid, signal.SIGKILL)
+        sys.modules["multiprocessing.forkserver"]._forkserver._stop()
+        util._run_finalizers()  # type: ignore[attr-defined]
+
+
+def fork_server_pid() -> int | None:
+    """Return the id of the process that forks the workers, or None if it does not run.
+
+    Without a fork server, each worker would import what it needs.
+    """
+    server: Any = sys.modules.get("multiprocessing.forkserver")
+    pid: int | None = None if server is None else server._forkserver._forkserver_pid
+    return pid
+
+
+def leave_accumulators_running(context: Any) -> None:
+    """Let a Spark context stop without its server of accumulators, which takes half a second to end.
+
+    The server is a thread that ends with the process.
+    """
+    context._accumulatorServer = None
 
 
 @contextmanager
 def loaded_on_use(names: Collection[str]) -> Iterator[None]:
-    """Execute modules that are first imported in this context only when one of their attributes is read."""
+    """Execute modules that are first imported in this context only when one of their attributes is read.
+
+    For `quality.loading`: 1 s of each audit with a suite.
+    """
     finder = _Finder(names)
     sys.meta_path.insert(0, finder)
     try:
@@ -29,7 +77,10 @@ def loaded_on_use(names: Collection[str]) -> Iterator[None]:
 
 @contextmanager
 def hidden(packages: Collection[str]) -> Iterator[None]:
-    """Let imports of these packages in this thread fail, unless they are already imported."""
+    """Let imports of these packages in this thread fail, unless they are already imported.
+
+    For `quality.loading`: 1.2 s of each audit with a suite. For `formats`: 0.3 s of each command that reads blobs.
+    """
     finder = _Hider(packages, threading.get_ident())
     sys.meta_path.insert(0, finder)
     try:

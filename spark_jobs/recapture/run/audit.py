@@ -55,7 +55,7 @@ def audit(
             [slice_checks.InputCounts(of_input.alias, of_input.totals.counts()) for of_input in of_slice.inputs],
             row_counts[start],
         )
-        for start, of_slice in metrics.by_slice(rows).items()
+        for start, of_slice in computed.slices.items()
     ]
 
     def example(start: str, alias: str) -> slice_checks.Example | None:
@@ -63,7 +63,7 @@ def audit(
             row.partition for row in rows if row.slice_start == start and row.input == alias and _unusable(row)
         ]
         first = run.files.first_unusable(alias, partitions[0], run.slices[start].slice) if partitions else None
-        return slice_checks.Example(**first) if first else None
+        return slice_checks.Example(*first) if first else None
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)
@@ -79,7 +79,7 @@ def audit(
             in_gaps=sum(row.gaps.missing for row in rows),
         ),
         archive_checks.losses_result(
-            losses_of(run, rows, publications),
+            losses_of(run, computed, publications),
             slice_checks.strictest(severities, "no_published_event_is_lost"),
             accepted=accept_loss,
             name_input=name_input,

@@ -3,7 +3,8 @@
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import DEFAULT_MASTER, cores_of
 from recapture.execute.processes.compute import compute
-from recapture.execute.processes.workers import prepare, stop, workers
+from recapture.execute.processes.workers import prepare, workers
+from recapture.process.startup import stop_fork_server
 from recapture.run.leftovers import scratch_name
 from recapture.run_files.planned import load_run
 from recapture.storage.scratch import remove_abandoned, scratch_folder
@@ -24,4 +25,4 @@ def compute_in_processes(pipeline: Pipeline, run_id: str) -> None:
         with workers(cores) as processes, scratch_folder(scratch_of_run) as scratch:
             compute(processes, run, scratch)
     finally:
-        stop()
+        stop_fork_server()

@@ -5,25 +5,25 @@ from collections.abc import Iterator, Mapping
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import blobs_for
 from recapture.errors import RunError
-from recapture.quality import metrics
 from recapture.quality.archive_checks import Loss
 from recapture.quality.metrics import Totals
-from recapture.run.holes import Rows, inputs_read
+from recapture.run.holes import inputs_read
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun, files_of
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
 
-def losses_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Loss]:
+def losses_of(run: PlannedRun, computed: Computed, publications: Publications) -> list[Loss]:
     """Return what a run would lose, by slice and input."""
-    read, slices = inputs_read(run.pipeline, rows), metrics.by_slice(rows)
+    read = inputs_read(run.pipeline, computed.metrics)
     entries = publications.entries(list(run.slices))
     manifests: dict[str, Manifest | None] = {}
     losses: list[Loss] = []
     for start, entry in entries.items():
         if entry.current is not None:
-            losses += _of_slice(run, start, entry.current, read[start], slices[start].totals, manifests)
+            losses += _of_slice(run, start, entry.current, read[start], computed.slices[start].totals, manifests)
     return losses
 
 

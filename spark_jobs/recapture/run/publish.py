@@ -59,14 +59,13 @@ def publish(
     if audited.verdict == "failed" and approval is None:
         raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
     quality = APPROVED if audited.verdict == "failed" else audited.verdict
-    rows, slices = computed.metrics, metrics.by_slice(computed.metrics)
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
         staged = computed.staged_of(output.alias)
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged}
-        files[metrics_key(output)] = _stage_metrics(run, output, slices, staged)
-    files[QUARANTINE], reasons = _stage_quarantine(run, rows)
-    publications = _publications(run, quality, approval, rows, slices, audited.holes, files)
+        files[metrics_key(output)] = _stage_metrics(run, output, computed.slices, staged)
+    files[QUARANTINE], reasons = _stage_quarantine(run, computed.metrics)
+    publications = _publications(run, quality, approval, computed, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
         results += [f"{name} version {version}" for name, version in changes.versions.items()]
@@ -114,13 +113,12 @@ def _publications(
     run: PlannedRun,
     verdict: str,
     approval: Approval | None,
-    rows: Rows,
-    slices: Mapping[str, SliceTotals],
+    computed: Computed,
     holes: Sequence[Hole],
     files: Mapping[str, Mapping[str, File]],
 ) -> dict[str, Publication]:
     manifest_digest, now = run.manifest.digest, datetime.now(UTC)
-    read, missing_blobs = inputs_read(run.pipeline, rows), missing_blobs_by_slice(run, holes)
+    read, missing_blobs = inputs_read(run.pipeline, computed.metrics), missing_blobs_by_slice(run, holes)
     parts = parts_of(run.pipeline)
     holes_of_slice = {
         start: [hole for hole in holes if ticks.to_text(hole.slice_start) == start] for start in run.slices
@@ -133,8 +131,8 @@ def _publications(
             digest=run_slice.digest,
             manifest=manifest_digest,
             definition=run.manifest.definition_digest,
-            input_events=slices[start].totals.count("InputEvents"),
-            late_events=slices[start].totals.count("LateInputEvents"),
+            input_events=computed.slices[start].totals.count("InputEvents"),
+            late_events=computed.slices[start].totals.count("LateInputEvents"),
             files={name: file_by_slice.get(start) for name, file_by_slice in files.items()},
             approval=approval,
             parts=parts,

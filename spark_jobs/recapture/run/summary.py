@@ -39,7 +39,7 @@ def summary(
     pipeline, manifest = run.pipeline, run.manifest
     published = {output.alias: output for output in outcome.outputs} if outcome else {}
     name_input = len(manifest.inputs) > 1
-    rows, slices = computed.metrics, metrics.by_slice(computed.metrics)
+    rows, slices = computed.metrics, computed.slices
     totals, written = [of_slice.totals for of_slice in slices.values()], output_metrics(computed.staged)
     outputs = [
         _output_summary(output, output_metrics(computed.staged_of(output.alias)), published.get(output.alias))

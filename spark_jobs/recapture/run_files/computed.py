@@ -1,7 +1,9 @@
 """What the computation of a run leaves: its staged rows, and what its tasks counted."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
+from recapture.quality.metrics import SliceTotals, by_slice
 from recapture.run_files.files import RunFiles
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.metric_row import MetricRow
@@ -19,6 +21,11 @@ class Computed:
     """Files of every slice and output."""
     metrics: tuple[PartitionMetrics, ...]
     """What was counted in each slice and partition of an input, in order of the inputs."""
+
+    @cached_property
+    def slices(self) -> dict[str, SliceTotals]:
+        """The metrics of each slice over all inputs, by slice_start."""
+        return by_slice(self.metrics)
 
     def staged_of(self, alias: str) -> list[StagedSlice]:
         """Return the files that were staged for one output."""

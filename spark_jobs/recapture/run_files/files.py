@@ -3,7 +3,6 @@
 import io
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,14 +103,14 @@ class RunFiles:
         """Return what the task of a partition quarantined in a slice."""
         return pq.read_table(io.BytesIO(self._content(self.quarantine_name(alias, partition, slice_))))
 
-    def first_unusable(self, alias: str, partition: str, slice_: Slice) -> dict[str, Any] | None:
+    def first_unusable(self, alias: str, partition: str, slice_: Slice) -> tuple[str, str, bytes | None] | None:
         """Return verdict, reason and body of the first event that a task quarantined in a slice."""
         content = self._content(self.quarantine_name(alias, partition, slice_))
         with pq.ParquetFile(io.BytesIO(content)) as file:
             for batch in file.iter_batches(100, columns=["verdict", "reason", "body"]):
                 for row in batch.to_pylist():
                     if row["verdict"] in UNUSABLE:
-                        return dict(row)
+                        return row["verdict"], row["reason"], row["body"]
         return None
 
     def _decoded(self, file: JsonFile[Content], document: bytes) -> Content:

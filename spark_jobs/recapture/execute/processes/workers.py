@@ -18,6 +18,7 @@ from typing import Any
 
 from recapture.errors import RunError
 from recapture.execute.processes.heartbeats import Watch, beat, watched
+from recapture.process.startup import fork_server_pid
 from recapture.storage.scratch import remove_abandoned, scratch_folder, temporary_folder
 
 _LONGEST_FOLDER = 48
@@ -55,15 +56,6 @@ def prepare() -> None:
     forkserver.set_forkserver_preload(["recapture.execute.processes.preloaded"])
     with _ignored_interrupts(), _folder_of_socket():
         forkserver.ensure_running()
-
-
-def stop() -> None:
-    """End the fork server at once, if it runs, and remove its socket: `os._exit` does neither."""
-    server: Any = forkserver._forkserver
-    if server._forkserver_pid is not None:
-        os.kill(server._forkserver_pid, signal.SIGKILL)
-        server._stop()
-        util._run_finalizers()  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -141,11 +133,10 @@ def _folder_of_socket() -> Iterator[None]:
     for temporary files has a long path.
     """
     usual = str(temporary_folder())
-    server: Any = forkserver._forkserver
     try:
         if len(os.fsencode(usual)) > _LONGEST_FOLDER:
             tempfile.tempdir = "/tmp"
-        if server._forkserver_pid is None:
+        if fork_server_pid() is None:
             remove_abandoned(_SOCKET)
             with ExitStack() as stack:
                 tempfile.tempdir = str(stack.enter_context(scratch_folder(_SOCKET)))

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from recapture.errors import RunError
 from recapture.process import log
 from recapture.process.environment import environment
+from recapture.process.startup import leave_accumulators_running
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 LOCAL_SHUFFLE_PARTITIONS = 8
@@ -143,8 +144,7 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
             ) from error
         raise
     finally:
-        # Its server of accumulators takes a second to stop. It is a thread that ends with the process.
-        spark.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+        leave_accumulators_running(spark.sparkContext)
         with contextlib.suppress(*JAVA_ERRORS):
             spark.stop()
 
