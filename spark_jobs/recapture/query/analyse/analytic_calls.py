@@ -79,12 +79,12 @@ class AnalyticCall:
         if value.type is None:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
-        given = [value, default]
-        (value, default), type_ = self.inside.coercion.unify(given, self.node)
+        value_and_default = [value, default]
+        (value, default), type_ = self.inside.coercion.unify(value_and_default, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
         result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
-        kinds = kinds_of(given, [value, default])
+        kinds = kinds_of(value_and_default, [value, default])
         if kinds is None or (value.kind is None and default.kind is None):
             return replace(result, kind=None)
         return replace(result, kind=self.from_clause.column_of(replace(found, value=kinds[0], default=kinds[1])))
