@@ -22,6 +22,7 @@ from recapture.time_model.windows import LARGEST_SIZE
 
 _LARGEST_NUMBER = 2**31 - 1
 _OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
+_NO_RUNNING_FORM = "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX"
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,10 @@ class AnalyticCall:
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
         if self._name not in AGGREGATES:
-            raise source.error(self.node, f"{source.word(self._call)} takes no LIMIT DURATION")
+            raise source.error(self.node, _NO_RUNNING_FORM)
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
-            raise source.error(self.node, "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
+            raise source.error(self.node, _NO_RUNNING_FORM)
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument
