@@ -20,7 +20,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import exit_at_once, spare_workers_the_command
+from recapture.process.startup import exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -69,7 +69,6 @@ def run() -> NoReturn:
     """Run the command and exit with its code."""
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    spare_workers_the_command()
     exit_at_once(main())
 
 
