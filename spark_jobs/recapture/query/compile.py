@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -16,19 +16,16 @@ from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.in_tasks import Assignment, InTasks
 from recapture.query.generate.merged import Merger
-from recapture.query.generate.scalars import NotInTasksError
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value, unquoted_name
-from recapture.query.merges import GroupsView, MergedSelect
+from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
-from recapture.query.parse.starred_records import starred_records
-from recapture.query.parse.timing_fields import timing_fields
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 
 _DEFAULT_OUTPUT = "output"
@@ -90,24 +87,6 @@ def fields_used(
         raise source.error(0, "the query is nested too deeply") from None
 
 
-def records_starred(text: str, inputs: Collection[str]) -> dict[str, list[Path]]:
-    """Return, for each input, the records whose properties a query selects by record.*
-
-    SELECT site.* … FROM a => {"a": [("site",)]}
-
-    Raise DefinitionError for a syntax error.
-    """
-    return starred_records(parse(text), inputs)
-
-
-def fields_of_time(text: str, inputs: Collection[str]) -> dict[str, set[Path]]:
-    """Return the fields after TIMESTAMP BY and OVER, in lower case, by input.
-
-    Raise DefinitionError for a syntax error.
-    """
-    return timing_fields(parse(text), inputs)
-
-
 def has_create_table(text: str) -> bool:
     """Return whether a query declares its fields. Raise DefinitionError for a syntax error."""
     return bool(parse(text).declarations)
@@ -159,27 +138,6 @@ class _Output:
         return tuple(OutputColumn(name, value.type or AsaType.STRING) for name, value in self.columns)
 
 
-@dataclass(frozen=True)
-class _Division:
-    """The division of work between tasks and what reads their rows."""
-
-    in_tasks: Mapping[str, InTasks]
-    """What tasks compute, by the name of the table of the input's view."""
-    steps: Sequence[Table]
-    outputs: Sequence[_Output]
-    merger: Merger | None = None
-    """None if tasks compute nothing."""
-
-    def selects(self, output: _Output) -> tuple[tuple[MergedSelect, ...], str | None]:
-        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
-        if self.merger is None:
-            return (), None
-        try:
-            return self.merger.selects(output.table, output.published), None
-        except NotInTasksError as error:
-            return (), str(error)
-
-
 @dataclass
 class _Pass:
     """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
@@ -221,21 +179,41 @@ class _Pass:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
         assignment = self._assignment(inputs)
-        division = self._division(assignment) if in_tasks else _Division({}, self.tables, self.outputs)
-        keys = assignment.keys([*self.tables, *(output.table for output in self.outputs)])
-        statements = [output_statement(division.steps, output.table, output.columns) for output in division.outputs]
+        read_tables = [output.table for output in self.outputs]
+        keys = assignment.keys([*self.tables, *read_tables])
+        merger = Merger(assignment, assignment.of_outputs(read_tables)) if in_tasks else None
+        steps = [
+            merger.reading_groups(table, unquoted_name(table.name))
+            if merger and isinstance(table, CommonTable)
+            else table
+            for table in self.tables
+        ]
+        outputs = [
+            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}")) if merger else output
+            for output in self.outputs
+        ]
+        statements = [output_statement(steps, output.table, output.columns) for output in outputs]
         return CompiledQuery(
             inputs=tuple(
-                self._input(read, statements, division.in_tasks.get(read.table, InTasks()), keys.get(read.table, ()))
+                self._input(
+                    read,
+                    statements,
+                    merger.in_tasks[read.table] if merger else InTasks(),
+                    keys.get(read.table, ()),
+                )
                 for read in inputs
             ),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
                 CompiledOutput(
-                    output.alias, output.published, statement.sql, *division.selects(output), output.table.key_columns
+                    output.alias,
+                    output.published,
+                    statement.sql,
+                    *(merger.selects(output.table, output.published) if merger else ((), None)),
+                    output.table.key_columns,
                 )
-                for output, statement in zip(division.outputs, statements, strict=True)
+                for output, statement in zip(outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
             groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
@@ -246,20 +224,6 @@ class _Pass:
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
         }
         return Assignment({table.name: table for table in self.tables}, types)
-
-    def _division(self, assignment: Assignment) -> "_Division":
-        """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
-        in_tasks = assignment.of_outputs([output.table for output in self.outputs])
-        merger = Merger(assignment, in_tasks)
-        steps = [
-            merger.reading_groups(table, unquoted_name(table.name)) if isinstance(table, CommonTable) else table
-            for table in self.tables
-        ]
-        outputs = [
-            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
-            for output in self.outputs
-        ]
-        return _Division(in_tasks, steps, outputs, merger)
 
     def _input(
         self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]

@@ -61,15 +61,19 @@ class Merger:
         )
         return replace(table, selections=tuple(selections))
 
-    def selects(self, output: CommonTable, columns: Sequence[OutputColumn]) -> tuple[MergedSelect, ...]:
-        """Return the SELECTs of an output. Raise NotInTasksError, which says why, if it needs Spark."""
+    def selects(
+        self, output: CommonTable, columns: Sequence[OutputColumn]
+    ) -> tuple[tuple[MergedSelect, ...], str | None]:
+        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
         for table, computed in self.in_tasks.items():
             if not computed.aggregations:
-                raise NotInTasksError(f"tasks pass the events of {unquoted_name(table)} on")
+                return (), f"tasks pass the events of {unquoted_name(table)} on"
         try:
-            return tuple(self._select(selection, columns) for selection in output.selections)
+            return tuple(self._select(selection, columns) for selection in output.selections), None
+        except NotInTasksError as error:
+            return (), str(error)
         except RecursionError:
-            raise NotInTasksError("the steps are nested too deeply") from None
+            return (), "the steps are nested too deeply"
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
         groups, row = self._read(selection)
