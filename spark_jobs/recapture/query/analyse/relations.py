@@ -21,7 +21,26 @@ from recapture.query.parse.source import Source
 from recapture.time_model.joins import Distances
 
 
-class Relation(Protocol):
+class Columns(Protocol):
+    """The columns of rows, or the properties of a record of each row."""
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
+
+    def record(self, where: exp.Expr) -> Value:
+        """Return all columns as one record."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a column of this name, ignoring case, is known."""
+
+    def can_have(self, name: str) -> bool:
+        """Return whether there may be a column of this name, ignoring case."""
+
+    def lists(self, name: str) -> bool:
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
+
+
+class Relation(Columns, Protocol):
     """A stream of rows."""
 
     @property
@@ -43,23 +62,8 @@ class Relation(Protocol):
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
 
-    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
-
-    def record(self, where: exp.Expr) -> Value:
-        """Return the whole row as a record."""
-
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         """Return the value of GetMetadataPropertyValue."""
-
-    def has(self, name: str) -> bool:
-        """Return whether a column of this name, ignoring case, is known."""
-
-    def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, ignoring case."""
-
-    def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from recapture.model import TYPES, OutputColumn
 from recapture.query.generate.aggregates import SPREADS, Function
 from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.in_tasks import SYSTEM, Assignment, FilteredRow, InTasks, Selected, conditions_of
-from recapture.query.generate.scalars import NotInTasksError, Typed, refuse
+from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
+from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
 from recapture.query.generate.values import unquoted_name
 from recapture.query.merges import (
@@ -80,7 +80,7 @@ class Merger:
         values = tuple((column, _published(column, row.column(column.name))) for column in columns)
         return MergedSelect(groups, row.conditions, values)
 
-    def _read(self, selection: Selection) -> tuple[MergedGroups, FilteredRow]:
+    def _read(self, selection: Selection) -> tuple[MergedGroups, Row]:
         """Return the groups that the rows of a selection come from, and a row of the selection."""
         if selection.grouping is not None:
             groups = self._groups(selection, selection.grouping)
