@@ -98,12 +98,12 @@ def _compiled(
     """Return the last pass over a script, which knows all types."""
     requests: Requests = {step.key: {} for step in script.steps}
 
-    def compile_script() -> _Pass:
-        compiled = _Pass(script, types, requests, inputs, output_aliases)
-        compiled.compile()
-        return compiled
-
-    return compile_until_settled(types, requests, compile_script, _most_passes(script))
+    return compile_until_settled(
+        types,
+        requests,
+        lambda: _Pass(script, types, requests, inputs, output_aliases).compile(),
+        _most_passes(script),
+    )
 
 
 def _most_passes(script: Script) -> int:
@@ -112,14 +112,6 @@ def _most_passes(script: Script) -> int:
     A fact is the type of a field, that its kinds are needed, or a column of a *.
     """
     return 2 * len(script.tokens) * (len(script.steps) + 2) + 2
-
-
-@dataclass
-class _Writes:
-    """The SELECTs that write to one output, of one statement or of several."""
-
-    parts: list[CompiledSelect] = field(default_factory=list)
-    selects: list[exp.Select] = field(default_factory=list)
 
 
 @dataclass
@@ -150,7 +142,7 @@ class _Pass:
     output_aliases: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     """Tables of the steps compiled so far, and of the JOINs."""
-    writes: dict[str, _Writes] = field(default_factory=dict)
+    writes: dict[str, list[CompiledSelect]] = field(default_factory=dict)
     """SELECTs compiled so far that write to outputs, by alias."""
     outputs: list[_Output] = field(default_factory=list)
 
@@ -164,8 +156,8 @@ class _Pass:
         )
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
-    def compile(self) -> None:
-        """Compile the steps and the outputs to trees, as far as the types are known."""
+    def compile(self) -> "_Pass":
+        """Compile the steps and the outputs to trees, as far as the types are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -174,6 +166,7 @@ class _Pass:
             self.outputs.append(self._output(alias, writes))
         self._check_inputs()
         self._check_outputs()
+        return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
@@ -263,8 +256,8 @@ class _Pass:
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         requests = self.requests[key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
-        _check_union(self.source, parts, selects)
-        columns, selections = _united(self.source, self.types, parts, selects)
+        _check_union(self.source, parts)
+        columns, selections = _united(self.source, self.types, parts)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
         self.from_.steps[key] = StepRelation(
@@ -290,17 +283,15 @@ class _Pass:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self._select(select, None, is_output=True) for select in selects]
-        _check_union(self.source, parts, selects)
-        writes = self.writes.setdefault(alias, _Writes())
-        writes.parts += parts
-        writes.selects += selects
+        _check_union(self.source, parts)
+        self.writes.setdefault(alias, []).extend(parts)
 
-    def _output(self, alias: str, writes: _Writes) -> _Output:
+    def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
         """Put together all that is written to an output.
 
         SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)])
         """
-        columns, selections = _united(self.source, self.types, writes.parts, writes.selects)
+        columns, selections = _united(self.source, self.types, parts)
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
@@ -353,18 +344,18 @@ def _with_longest_look_backs(views: Iterable[GroupsView]) -> Iterable[GroupsView
     return longest.values()
 
 
-def _check_union(source: Source, parts: list[CompiledSelect], selects: list[exp.Select]) -> None:
+def _check_union(source: Source, parts: list[CompiledSelect]) -> None:
     """Raise DefinitionError unless the SELECTs of a UNION have the same columns in the same order."""
     first = parts[0].columns
-    for part, select in zip(parts[1:], selects[1:], strict=True):
+    for part in parts[1:]:
         names = [name.lower() for name, _ in part.columns]
         if names != [name.lower() for name, _ in first]:
             expected = ", ".join(name for name, _ in first)
-            raise source.error(select, f"UNION needs the same columns in the same order: {expected}")
+            raise source.error(part.node, f"UNION needs the same columns in the same order: {expected}")
 
 
 def _united(
-    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
+    source: Source, types: FieldTypes, parts: list[CompiledSelect]
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
     """Unify the columns of SELECTs by name, ignoring case; a column that one lacks is NULL there.
 
@@ -381,7 +372,7 @@ def _united(
     items: list[list[SelectItem]] = [[] for _ in parts]
     for key, name in names.items():
         values = [types.refreshed(part_columns.get(key, Value(exp.Null(), None))) for part_columns in columns_by_part]
-        unified, kind = coercion.unify(values, selects[-1])
+        unified, kind = coercion.unify(values, parts[-1].node)
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):

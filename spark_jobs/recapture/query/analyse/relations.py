@@ -231,10 +231,6 @@ class From:
         """Return the element that APPLY adds under this name, ignoring case; None if there is none."""
         return next((element for element in self.elements if element.alias.lower() == name.lower()), None)
 
-    def only(self, named: NamedRelation) -> "From":
-        """Return a FROM with one of the sides, which name.* stands for."""
-        return From(self.source, self.types, [named], self.table)
-
     def field(self, node: exp.Expr) -> Value | None:
         """Return a column's value; None for a node that is not a dotted path."""
         names = _path(node)
@@ -298,13 +294,6 @@ class From:
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
         return trees.column(result_name(self.functions.setdefault(function, len(self.functions))))
-
-    def over_joined_rows(self, result: Value) -> Value:
-        """Return the result of an analytic function over the rows before the JOINs as a value over these rows.
-
-        `@f0` => `0.@f0`
-        """
-        return self.relations[0].numbered(result)
 
     def input_field(self, column: InputColumn) -> InputField:
         """Return a column of the body as a field of its input. For a FROM of an input only."""

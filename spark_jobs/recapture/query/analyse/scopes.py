@@ -49,7 +49,7 @@ class RowScope:
         from_clause = self.from_clause
         seen = from_clause.unjoined or from_clause
         inside = Expressions(Coercion(seen.source, seen.types), EarlierRowScope(seen, from_clause))
-        return from_clause.over_joined_rows(AnalyticCall(inside, seen, node).compile())
+        return from_clause.relations[0].numbered(AnalyticCall(inside, seen, node).compile())
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
