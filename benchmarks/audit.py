@@ -54,15 +54,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 def fill(folder: Path, rows: int) -> None:
     """Write the rows, one file per slice."""
-    of_slice = rows // SLICES
+    slice_rows = rows // SLICES
     devices = pa.array([f"device-{number:05}" for number in range(DEVICES)])
     for number in range(SLICES):
-        places = np.arange(of_slice)
-        windows = -(-of_slice // DEVICES)
+        places = np.arange(slice_rows)
+        windows = -(-slice_rows // DEVICES)
         step = 3600 * 10**6 // windows
         start = np.datetime64((START + timedelta(hours=number)).replace(tzinfo=None), "us")
         ends = start + (places // DEVICES + 1) * np.timedelta64(step, "us")
-        means = np.random.default_rng(number).normal(20, 5, of_slice)
+        means = np.random.default_rng(number).normal(20, 5, slice_rows)
         table = {
             "windowEnd": pa.array(ends, pa.timestamp("us", "UTC")),
             "deviceId": devices.take(pa.array(places % DEVICES)),

@@ -60,7 +60,9 @@ def measure(rounds: int) -> dict[str, float]:
             _, *seconds = [{name: _seconds(stage) for name, stage in stages.items()} for _ in range(rounds + 1)]
         finally:
             spark.stop()
-    return {stage: median(of_round[stage] / of_round["floor"] for of_round in seconds) for stage in LIMITS}
+    return {
+        stage: median(round_seconds[stage] / round_seconds["floor"] for round_seconds in seconds) for stage in LIMITS
+    }
 
 
 def _stages(spark: SparkSession, processes: Workers, scratch: Path, archive: Path) -> dict[str, Callable[[], object]]:

@@ -80,7 +80,7 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
     policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
-    of_input = InputDefinition(
+    input_definition = InputDefinition(
         alias="telemetry",
         names=NAMES,
         policies=policies,
@@ -88,7 +88,9 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
         interval_seconds=300,
         reading={},
     )
-    definition = RunDefinition(name="telemetry", engine="benchmark", canonical_query="SELECT 1", inputs=[of_input])
+    definition = RunDefinition(
+        name="telemetry", engine="benchmark", canonical_query="SELECT 1", inputs=[input_definition]
+    )
     first = ticks.from_datetime(START)
     slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
     begin = time.perf_counter()

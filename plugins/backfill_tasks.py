@@ -295,8 +295,8 @@ def suite_params(pipeline: Pipeline) -> dict[str, Param]:
 
 def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
     """Return the parameters of the suites that the trigger form gives."""
-    given: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
-    return given
+    parameters: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
+    return parameters
 
 
 def prepare(context: Context) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import is_hypothesis_test
@@ -86,8 +86,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(marks_of_files[item.path], _length(item)))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> LaneScheduling | None:
-    return LaneScheduling(config) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
+    return LaneScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _length(item: pytest.Item) -> int:

@@ -12,7 +12,7 @@ class AsaType(StrEnum):
 
     BIGINT = "bigint"
     FLOAT = "float"
-    TEXT = "nvarchar(max)"
+    STRING = "nvarchar(max)"
     DATETIME = "datetime"
     BIT = "bit"
     RECORD = "record"
@@ -34,7 +34,7 @@ class Representation:
 TYPES = {
     AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT"),
     AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE"),
-    AsaType.TEXT: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.STRING: Representation(pa.string(), pa.string(), "STRING"),
     AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT"),
     AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN"),
     AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING"),
@@ -159,7 +159,7 @@ class MetadataColumn:
                 return AsaType.BIGINT
             case Metadata.EVENT_ENQUEUED | Metadata.EVENT_PROCESSED | Metadata.BLOB_LAST_MODIFIED:
                 return AsaType.DATETIME
-        return AsaType.TEXT
+        return AsaType.STRING
 
 
 @dataclass(frozen=True)

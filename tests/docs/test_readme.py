@@ -56,6 +56,6 @@ def test_the_folders_of_an_airflow_have_all_that_the_dags_need(tmp_path: Path, m
     for variable in ("RECAPTURE_CONTAINER", "RECAPTURE_TABLE"):
         monkeypatch.setenv(variable, (tmp_path / variable).as_uri())
     assert load_suites(load(tmp_path / "dags" / "pipelines" / "telemetry.yaml")).keys() == {"aggregates"}
-    plugin = (tmp_path / "plugins" / "stage_tasks.py").read_text("utf-8")
-    [application] = re.findall(r'^APPLICATION = .*\.parents\[1\] / "(.*)" / "(.*)"$', plugin, re.MULTILINE)
+    dags = (tmp_path / "dags" / "backfill.py").read_text("utf-8")
+    [application] = re.findall(r'^APPLICATION = .*\.parents\[1\] / "(.*)" / "(.*)"$', dags, re.MULTILINE)
     assert tmp_path.joinpath(*application).is_file()

@@ -30,7 +30,7 @@ SELECT = MergedSelect(
         (OutputColumn(name, type_), Column(column))
         for name, type_, column in [
             ("w", AsaType.DATETIME, WINDOW_END),
-            ("k", AsaType.TEXT, "_k0"),
+            ("k", AsaType.STRING, "_k0"),
             ("total", AsaType.FLOAT, "_r0"),
         ]
     ),

@@ -35,7 +35,7 @@ from tests.formats.samples import BODIES, SAMPLES, VARIANTS, Sample
 from tests.worlds import HOUR, body
 
 KINDS = SAMPLES | VARIANTS
-DEVICE, TEMPERATURE = InputColumn(("deviceId",), AsaType.TEXT), InputColumn(("temperature",), AsaType.FLOAT)
+DEVICE, TEMPERATURE = InputColumn(("deviceId",), AsaType.STRING), InputColumn(("temperature",), AsaType.FLOAT)
 FIELDS = Projection([DEVICE, TEMPERATURE], [InputColumn(("eventTime",), AsaType.DATETIME)])
 EVENTS = [(number, body(f"device-{number}", TEN, number + 0.25)) for number in (7, 8, 9, 12, 13)]
 COMPILED = compile_query(

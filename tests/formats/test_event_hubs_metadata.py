@@ -42,7 +42,7 @@ def file(*events: Mapping[str, Any]) -> bytes:
 def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: PinnedBlob = BLOB) -> list[Any]:
     content = file(*events)
     arrays = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
-    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.TEXT: pa.string()}
+    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.STRING: pa.string()}
     assert arrays[column].type == kinds[column.type]
     values: list[Any] = arrays[column].to_pylist()
     return values

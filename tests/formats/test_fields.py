@@ -18,7 +18,7 @@ JSON = JsonBodies()
 VALUES: dict[AsaType | None, list[Any]] = {
     AsaType.BIGINT: [0, -5, 2**63 - 1],
     AsaType.FLOAT: [1.5, 1.0, 1e300, 2**63],
-    AsaType.TEXT: ["", "x", "2026-13-01", "7"],
+    AsaType.STRING: ["", "x", "2026-13-01", "7"],
     AsaType.DATETIME: ["2026-03-01", "2026-03-01T10:00:00.5+01:00"],
     AsaType.BIT: [True, False],
     AsaType.RECORD: [{}, {"a": 1}],
@@ -54,14 +54,14 @@ def test_a_value_has_one_type_and_a_column_of_this_type_reads_it(kind: AsaType |
     [
         ("7", AsaType.BIGINT),
         ("-12", AsaType.BIGINT),
-        ("007", AsaType.TEXT),
-        ("1" * 19, AsaType.TEXT),
+        ("007", AsaType.STRING),
+        ("1" * 19, AsaType.STRING),
         ("1.50", AsaType.FLOAT),
         ("-2e10", AsaType.FLOAT),
-        ("1e", AsaType.TEXT),
+        ("1e", AsaType.STRING),
         ("True", AsaType.BIT),
         ("2026-03-01 10:00", AsaType.DATETIME),
-        ("", AsaType.TEXT),
+        ("", AsaType.STRING),
     ],
 )
 def test_where_all_values_are_strings_a_string_has_the_type_that_reads_it(text: str, kind: AsaType) -> None:

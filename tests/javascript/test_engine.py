@@ -93,14 +93,14 @@ def test_the_clock_and_random_numbers_are_errors(expression: str, what: str) -> 
 
 @pytest.mark.parametrize("name", ["fetch", "require", "process", "setTimeout", "XMLHttpRequest", "WebAssembly"])
 def test_a_script_has_nothing_but_the_objects_of_ecmascript(name: str) -> None:
-    assert value(f"function main(x) {{ return typeof {name}; }}", AsaType.TEXT) == "undefined"
+    assert value(f"function main(x) {{ return typeof {name}; }}", AsaType.STRING) == "undefined"
 
 
 def test_time_zone_and_language_are_those_of_asa_whatever_the_machine_has() -> None:
     times = "new Date(2026, 6, 1).toISOString(), new Date(0).toLocaleString(), new Intl.DateTimeFormat().format(0)"
     script = f"x => [{times}, (1234.5).toLocaleString()].join()"
     with mock.patch.dict(os.environ, {"TZ": "Asia/Tokyo", "LC_ALL": "de_DE.UTF-8"}):
-        assert value(script, AsaType.TEXT) == "2026-07-01T00:00:00.000Z,1/1/1970, 12:00:00 AM,1/1/1970,1,234.5"
+        assert value(script, AsaType.STRING) == "2026-07-01T00:00:00.000Z,1/1/1970, 12:00:00 AM,1/1/1970,1,234.5"
         assert os.environ["TZ"] == "Asia/Tokyo"
 
 

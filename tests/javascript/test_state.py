@@ -57,16 +57,16 @@ def values(script: str, output: AsaType = AsaType.BIGINT, rows: int = 3) -> list
 )
 def test_what_a_regular_expression_matched_before_is_forgotten(expression: str) -> None:
     script = f"function main(x) {{ const before = {expression}; /(\\d)/.exec('a' + x + 'b'); return before; }}"
-    assert values(script, AsaType.TEXT) == ["", "", ""]
+    assert values(script, AsaType.STRING) == ["", "", ""]
 
 
 def test_what_a_regular_expression_matched_in_the_same_call_is_known() -> None:
-    assert values("function main(x) { /d(\\d)/.test('d' + x); return RegExp.$1; }", AsaType.TEXT) == ["0", "1", "2"]
+    assert values("function main(x) { /d(\\d)/.test('d' + x); return RegExp.$1; }", AsaType.STRING) == ["0", "1", "2"]
 
 
 def test_an_input_that_a_script_gives_to_regexp_is_forgotten() -> None:
     script = "function main(x) { const before = RegExp.input; RegExp.input = 'left'; return before; }"
-    assert values(script, AsaType.TEXT) == ["", "", ""]
+    assert values(script, AsaType.STRING) == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_property_of_a_builtin_does_not_survive_a_call(owner: str, strict: str
 )
 def test_a_builtin_that_a_call_replaces_stays_as_it_is(change: str) -> None:
     script = f"function main(x) {{ if (x === 1) {{ try {{ {change}; }} catch {{}} }} return ['good', x].join('-'); }}"
-    assert values(script, AsaType.TEXT) == ["good-0", "good-1", "good-2"]
+    assert values(script, AsaType.STRING) == ["good-0", "good-1", "good-2"]
 
 
 def test_replacing_a_property_that_objects_inherit_is_an_error_with_its_name() -> None:
@@ -199,7 +199,7 @@ def test_what_a_promise_does_after_its_call_does_not_reach_the_next_batch() -> N
     ],
 )  # fmt: skip
 def test_own_properties_may_have_the_names_of_inherited_ones(script: str, value: str) -> None:
-    assert values(script, AsaType.TEXT) == [value] * 3
+    assert values(script, AsaType.STRING) == [value] * 3
 
 
 @pytest.mark.parametrize(
@@ -274,5 +274,5 @@ def test_a_fixed_global_variable_is_an_error_of_its_window() -> None:
 
 def test_the_row_that_a_call_leaves_state_after_gives_the_same_value_alone() -> None:
     script = 'function main(x) { /^d([24])$/.test("d" + x); return RegExp.$1 || "none"; }'
-    together = values(script, AsaType.TEXT, 6)
+    together = values(script, AsaType.STRING, 6)
     assert together == ["none", "none", "2", "none", "4", "none"]

@@ -30,7 +30,7 @@ from recapture.time_model.ticks import LARGEST, TICKS_PER_MILLISECOND, TICKS_PER
 
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
 SENT = InputColumn(("device", "sent"), AsaType.DATETIME)
-SENT_BY = InputColumn(("device", "by"), AsaType.TEXT)
+SENT_BY = InputColumn(("device", "by"), AsaType.STRING)
 MILLISECONDS = InputColumn(("ms",), AsaType.BIGINT)
 ENQUEUED = MetadataColumn(Metadata.EVENT_ENQUEUED)
 SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
@@ -156,7 +156,7 @@ def test_the_last_of_several_times_may_always_be_present() -> None:
     assert ticks_or_reason(FirstOf((SINCE_1970, FirstOf((SENT, EVENT_TIME)))), eventTime=NOON) == NOON_TICKS
 
 
-KIND = InputColumn(("kind",), AsaType.TEXT)
+KIND = InputColumn(("kind",), AsaType.STRING)
 BY_KIND = Chosen((Branch(KIND, "A", EVENT_TIME), Branch(KIND, "B", SINCE_1970), Branch(SENT_BY, "x", Instant(9))), None)
 
 

@@ -43,13 +43,13 @@ RESULTS = (
 )
 COLUMNS = {
     WINDOW_END: AsaType.BIGINT,
-    WINDOW_ID: AsaType.TEXT,
-    "key": AsaType.TEXT,
+    WINDOW_ID: AsaType.STRING,
+    "key": AsaType.STRING,
     "events": AsaType.BIGINT,
     "total": AsaType.FLOAT,
     "mean": AsaType.FLOAT,
     "whole": AsaType.BIGINT,
-    "least": AsaType.TEXT,
+    "least": AsaType.STRING,
     **dict.fromkeys(["stdev", "stdevp", "var", "varp"], AsaType.FLOAT),
 }
 FEWEST = 2
@@ -239,7 +239,7 @@ def test_null_comes_before_all_other_values_and_nan_after_them() -> None:
         pane(1010, str(number), key=str(number), sum_x=value, count_x=int(value is not None))
         for number, value in enumerate(numbers)
     ]
-    columns = {"total": AsaType.FLOAT, "key": AsaType.TEXT}
+    columns = {"total": AsaType.FLOAT, "key": AsaType.STRING}
     rows = computed(select(HoppingWindow(10, 10), columns=columns), panes)
     assert [row["key"] for row in rows] == ["2", "4", "5", "0", "1", "3"]
 

@@ -34,7 +34,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "print"])
-def test_texts_and_marks_have_enough_contrast(scheme: str) -> None:
+def test_strings_and_marks_have_enough_contrast(scheme: str) -> None:
     colors = schemes()[scheme]
     backgrounds = [name for name in colors if name == "paper" or name.endswith("panel")]
     for background in backgrounds:

@@ -90,13 +90,13 @@ def _value(event: Event, column: InputColumn) -> Any:
     if not column.path:
         return json.dumps(event.payload)
     value = event.payload.get(column.path[0])
-    held_as_text = column.type in (AsaType.TEXT, AsaType.RECORD, AsaType.ARRAY)
+    held_as_text = column.type in (AsaType.STRING, AsaType.RECORD, AsaType.ARRAY)
     return json.dumps(value) if held_as_text and value is not None and not isinstance(value, str) else value
 
 
 def kind(value: Any) -> str | None:
     """Return the type that a value of JSON has in ASA."""
-    kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.TEXT}
+    kinds = {bool: AsaType.BIT, int: AsaType.BIGINT, float: AsaType.FLOAT, str: AsaType.STRING}
     kinds |= {dict: AsaType.RECORD, list: AsaType.ARRAY}
     return None if value is None else kinds[type(value)].value
 

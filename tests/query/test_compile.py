@@ -43,15 +43,15 @@ def types(query: CompiledQuery) -> dict[str, AsaType]:
 def test_the_example_compiles() -> None:
     query = compiled(EXAMPLE)
     assert query.inputs[0].columns == (
-        InputColumn(("deviceId",), AsaType.TEXT),
+        InputColumn(("deviceId",), AsaType.STRING),
         InputColumn(("temperature",), AsaType.FLOAT),
     )
     assert query.inputs[0].timestamp_by == InputColumn(("eventTime",), AsaType.DATETIME)
-    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.TEXT),)
+    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.STRING),)
     assert query.inputs[0].reaches[0].window == HoppingWindow(size=5 * MINUTE, hop=5 * MINUTE)
     assert query.outputs[0].columns == (
         OutputColumn("windowEnd", AsaType.DATETIME),
-        OutputColumn("deviceId", AsaType.TEXT),
+        OutputColumn("deviceId", AsaType.STRING),
         OutputColumn("events", AsaType.BIGINT),
         OutputColumn("avgTemperature", AsaType.FLOAT),
     )
@@ -105,7 +105,7 @@ def test_an_alias_of_the_input_qualifies_fields() -> None:
 
 def test_partition_id_in_over_adds_nothing() -> None:
     query = counting("OVER PartitionId, deviceId GROUP BY Tumbling(s, 1)")
-    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.TEXT),)
+    assert query.inputs[0].over == (InputColumn(("deviceId",), AsaType.STRING),)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_words_of_sql_may_be_fields(name: str) -> None:
         else f"SELECT [{name}], COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY t OVER [{name}]"
         f" GROUP BY [{name}], Tumbling(s, 1)"
     )
-    assert query.inputs[0].over == (InputColumn((name,), AsaType.TEXT),)
+    assert query.inputs[0].over == (InputColumn((name,), AsaType.STRING),)
     assert query.outputs[0].columns[0].name == name
 
 
@@ -131,17 +131,17 @@ def test_types_come_from_use() -> None:
         " AVG(CASE WHEN g = 'x' THEN h END) AS g",
     )
     assert types(query) == {
-        "deviceId": AsaType.TEXT,
+        "deviceId": AsaType.STRING,
         "limitValue": AsaType.FLOAT,
-        "unit": AsaType.TEXT,
-        "seen": AsaType.TEXT,
+        "unit": AsaType.STRING,
+        "seen": AsaType.STRING,
         "eventTime": AsaType.DATETIME,
         "a": AsaType.FLOAT,
         "b": AsaType.FLOAT,
         "c": AsaType.FLOAT,
         "d": AsaType.FLOAT,
-        "e": AsaType.TEXT,
-        "g": AsaType.TEXT,
+        "e": AsaType.STRING,
+        "g": AsaType.STRING,
         "h": AsaType.FLOAT,
     }
     assert query.outputs[0].columns[4] == OutputColumn("f", AsaType.DATETIME)

@@ -51,7 +51,7 @@ def test_shapes_are_records_distances_floats_and_comparisons_bigints() -> None:
     assert {column.name: column.type for column in query.inputs[0].columns} == {
         **dict.fromkeys("xy", AsaType.FLOAT),
         **dict.fromkeys("qrs", record),
-        **dict.fromkeys("tu", AsaType.TEXT),
+        **dict.fromkeys("tu", AsaType.STRING),
     }
 
 

@@ -452,11 +452,11 @@ T = InputColumn(("t",), AsaType.DATETIME)
         ),
         (
             "(CASE site.kind WHEN 'A' THEN t ELSE NULL END)",
-            Chosen((Branch(InputColumn(("site", "kind"), AsaType.TEXT), "A", T),), None),
+            Chosen((Branch(InputColumn(("site", "kind"), AsaType.STRING), "A", T),), None),
         ),
         (
             "CASE WHEN kind = 'A' THEN t ELSE EventEnqueuedUtcTime END",
-            Chosen((Branch(InputColumn(("kind",), AsaType.TEXT), "A", T),), MetadataColumn(Metadata.EVENT_ENQUEUED)),
+            Chosen((Branch(InputColumn(("kind",), AsaType.STRING), "A", T),), MetadataColumn(Metadata.EVENT_ENQUEUED)),
         ),
         (
             "CASE WHEN ms IS NOT NULL THEN DATEADD(ms, ms, '1970-01-01') WHEN [t] IS NOT NULL THEN T END",

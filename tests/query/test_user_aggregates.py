@@ -10,7 +10,7 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType, JavaScriptFunction
 from tests.query.small_stream import at, compiled, rows
 
-FLOAT, TEXT, ARRAY, RECORD = AsaType.FLOAT, AsaType.TEXT, AsaType.ARRAY, AsaType.RECORD
+FLOAT, TEXT, ARRAY, RECORD = AsaType.FLOAT, AsaType.STRING, AsaType.ARRAY, AsaType.RECORD
 
 
 def aggregate(name: str, accumulate: str, result: str, output: AsaType, *arguments: AsaType) -> JavaScriptFunction:

@@ -10,11 +10,11 @@ from recapture.model import AsaType, JavaScriptFunction
 from recapture.time_model.ticks import UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
 
-HEX = JavaScriptFunction("hex2Int", "function main(x) { return parseInt(x, 16); }", AsaType.BIGINT, (AsaType.TEXT,))
-PARSE = JavaScriptFunction("parse", "function main(x) { return JSON.parse(x); }", AsaType.RECORD, (AsaType.TEXT,))
-STRINGIFY = JavaScriptFunction("stringify", "function main(x) { return JSON.stringify(x); }", AsaType.TEXT)
+HEX = JavaScriptFunction("hex2Int", "function main(x) { return parseInt(x, 16); }", AsaType.BIGINT, (AsaType.STRING,))
+PARSE = JavaScriptFunction("parse", "function main(x) { return JSON.parse(x); }", AsaType.RECORD, (AsaType.STRING,))
+STRINGIFY = JavaScriptFunction("stringify", "function main(x) { return JSON.stringify(x); }", AsaType.STRING)
 ADD = JavaScriptFunction("add", "function (x, y) { return x + y; }", AsaType.FLOAT, (AsaType.FLOAT, AsaType.FLOAT))
-LIST = JavaScriptFunction("split", "function main(x) { return x.split(' '); }", AsaType.ARRAY, (AsaType.TEXT,))
+LIST = JavaScriptFunction("split", "function main(x) { return x.split(' '); }", AsaType.ARRAY, (AsaType.STRING,))
 FIVE = JavaScriptFunction("five", "function main() { return 5; }", AsaType.BIGINT, ())
 LATER = JavaScriptFunction(
     "later", "function main(x) { return new Date(x.getTime() + 1500); }", AsaType.DATETIME, (AsaType.DATETIME,)
@@ -216,7 +216,7 @@ def test_a_row_of_a_step_is_a_record_of_its_columns(spark: SparkSession) -> None
 
 
 def test_an_error_of_the_script_stops_the_run_with_its_line_and_arguments(spark: SparkSession) -> None:
-    failing = JavaScriptFunction("f", "function main(x) {\n  return x.y.z;\n}", AsaType.TEXT, (AsaType.TEXT,))
+    failing = JavaScriptFunction("f", "function main(x) {\n  return x.y.z;\n}", AsaType.STRING, (AsaType.STRING,))
     with pytest.raises(PySparkException) as error:
         rows(spark, "SELECT udf.f(h) AS y INTO out FROM telemetry", [at(1, h="a")], functions=[failing])
     expected = (
@@ -231,7 +231,7 @@ def test_a_case_and_a_where_guard_a_call(spark: SparkSession) -> None:
     guarded = "SELECT udf.parse(j).a AS a INTO out FROM telemetry WHERE j LIKE '{%'"
     events = [at(1), at(2, j='{"a": 1}')]
     broken = JavaScriptFunction(
-        "parse", "function main(x) { return JSON.parse(x.trim()); }", AsaType.RECORD, (AsaType.TEXT,)
+        "parse", "function main(x) { return JSON.parse(x.trim()); }", AsaType.RECORD, (AsaType.STRING,)
     )
     assert rows(spark, text, events, functions=[broken]) == [[{"a": "1"}, {"a": None}]]
     assert rows(spark, guarded, [*events, at(3, j="no")], functions=[broken]) == [[{"a": "1"}]]

@@ -193,7 +193,7 @@ class RunDefinition:
     def parts(self) -> dict[str, str]:
         """Parts of the definition by their names: the engine's version, and digests of the others."""
         content = self.digest_content
-        policies = {alias: of_input.pop("policies") for alias, of_input in content["inputs"].items()}
+        policies = {alias: section.pop("policies") for alias, section in content["inputs"].items()}
         return {
             "engine": self.engine,
             "query": digest_of(content["query"]),

@@ -40,8 +40,8 @@ def sentence(hole: Hole, *, name_input: bool) -> str:
                 "it is not known whether the partition is new, or its earlier blobs were removed"
             )
         case Kind.DISPLACED:
-            some = f"1 blob{between} was" if hole.blobs == 1 else f"{hole.blobs:,} blobs{between} were"
-            were = f"every blob{between} was" if hole.is_whole else some
+            some_were = f"1 blob{between} was" if hole.blobs == 1 else f"{hole.blobs:,} blobs{between} were"
+            were = f"every blob{between} was" if hole.is_whole else some_were
             return (
                 f"{place}: {were} written in another slice (the first at {_text(hole.written)}), so the events count "
                 "there"

@@ -158,7 +158,9 @@ class Chain:
     def of(cls, slices: Iterable[SliceNumbers], modulus: int | None = None) -> "Chain":
         """Return the chain of these slices; `modulus` is how many numbers there are before they start again at 0."""
         placed = [
-            _Placed(numbers, of_slice.slice, of_slice.slice) for of_slice in slices for numbers in of_slice.numbers
+            _Placed(numbers, slice_numbers.slice, slice_numbers.slice)
+            for slice_numbers in slices
+            for numbers in slice_numbers.numbers
         ]
         ordered = sorted(placed, key=lambda item: (_or(item.numbers.enqueued, item.slice.start), item.numbers.first))
         jumps: list[_Jump] = []
@@ -364,8 +366,10 @@ class _Finder:
         if before is not None and before is after:
             return replace(hole, kind=Kind.PAUSED, events=0) if hole.in_run else None
         if jump is not None:
-            of_jump = self._of_jump(jump)
-            return replace(hole, kind=of_jump.kind, events=of_jump.events, first=of_jump.first, last=of_jump.last)
+            jump_hole = self._of_jump(jump)
+            return replace(
+                hole, kind=jump_hole.kind, events=jump_hole.events, first=jump_hole.first, last=jump_hole.last
+            )
         if before is not None or pause.before is not None:
             return hole
         first = None if after is None else after.numbers.first
@@ -387,7 +391,7 @@ class _Finder:
 
     def _of_jump(self, jump: _Jump) -> Hole:
         before, after = jump.before.numbers, jump.after.numbers
-        own = [of_slice.slice for of_slice in self.partition.slices]
+        own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         slice_start = min(max(jump.after.slice, own[0]), own[-1]).start
         hole = self._hole(Kind.RECREATED, slice_start, start=before.enqueued_until, end=after.enqueued)
         hole = replace(hole, first=after.first)
@@ -404,7 +408,7 @@ class _Finder:
 
     def _is_reported(self, jump: _Jump) -> bool:
         """Return whether a jump is a hole of the run that nothing else reports."""
-        own = [of_slice.slice for of_slice in self.partition.slices]
+        own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         if jump.after.slice < own[0] or jump.before.last_slice > own[-1]:
             return False
         if self._is_counted(jump):
@@ -428,5 +432,5 @@ class _Finder:
 
     def _slice_of(self, pause: Pause) -> int:
         arrival = self.definition.last_arrival(pause.ends[0])
-        own = [of_slice.slice for of_slice in self.partition.slices]
+        own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         return next((slice_.start for slice_ in own if arrival <= slice_.end), own[-1].start)

@@ -153,13 +153,15 @@ def pin_blobs(
     """
     slices = list(slices)
     inputs = tuple(
-        pin_input(of_input, containers[of_input.alias], slices, now)
-        for of_input in sorted(definition.inputs, key=lambda of_input: of_input.alias)
+        pin_input(input_definition, containers[input_definition.alias], slices, now)
+        for input_definition in sorted(definition.inputs, key=lambda input_definition: input_definition.alias)
     )
-    look_back = max(of_input.look_back for of_input in definition.inputs)
+    look_back = max(input_definition.look_back for input_definition in definition.inputs)
     references = tuple(
-        pin_reference(of_reference, containers[of_reference.alias], slices, look_back)
-        for of_reference in sorted(definition.references, key=lambda of_reference: of_reference.alias)
+        pin_reference(reference_definition, containers[reference_definition.alias], slices, look_back)
+        for reference_definition in sorted(
+            definition.references, key=lambda reference_definition: reference_definition.alias
+        )
     )
     run_slices = _run_slices(definition.digest, slices, inputs, references)
     digest = digest_of([run_slice.digest for run_slice in run_slices])

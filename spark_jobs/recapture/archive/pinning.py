@@ -265,10 +265,10 @@ def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: InputDefiniti
     margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
     by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.name_time))
     for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
-        of_partition = list(group)
-        starts = [blob.name_time for blob in of_partition]
+        partition_blobs = list(group)
+        starts = [blob.name_time for blob in partition_blobs]
         last = 0
-        for blob in of_partition:
+        for blob in partition_blobs:
             index = bisect_right(starts, blob.name_time)
             following = [start + margin for start in starts[index : index + 1]]
             last = max(last, min([blob.written, blob.name_time + longest, *following]))
@@ -280,7 +280,7 @@ def blobs_for(blobs: Iterable[PinnedBlob], needed: Iterable[Arrivals]) -> Iterat
     """Yield the blobs that are read for each of these ranges of arrivals; `blobs` are in a manifest's order."""
     partitions = [list(group) for _, group in itertools.groupby(blobs, lambda pinned: pinned.partition)]
     for arrivals in needed:
-        yield [pinned for of_partition in partitions for pinned in blobs_that_may_hold(of_partition, arrivals)]
+        yield [pinned for partition_blobs in partitions for pinned in blobs_that_may_hold(partition_blobs, arrivals)]
 
 
 def blobs_that_may_hold(blobs: Sequence[PinnedBlob], arrivals: Arrivals) -> Sequence[PinnedBlob]:

@@ -63,8 +63,8 @@ def _known_keys(root: type[BaseModel], location: Iterable[str | int]) -> list[st
     sections = [root]
     for step in location:
         inner = [found for section in sections for found in _sections(_fields(section).get(step))]
-        of_format = [section for section in sections if step in get_args(_fields(section).get("format"))]
-        sections = inner or of_format or sections
+        sections_with_format = [section for section in sections if step in get_args(_fields(section).get("format"))]
+        sections = inner or sections_with_format or sections
     return [str(key) for section in sections for key in _fields(section)]
 
 

@@ -137,11 +137,11 @@ def count_values(bodies: pa.Array, only_strings: bool) -> pa.Table:
 
 def _refined_kinds(values: pa.Array, kinds: pa.Array, only_strings: bool) -> pa.Array:
     """Return the types of values; a string that is a time is a datetime."""
-    is_string = pc.fill_null(pc.equal(kinds, AsaType.TEXT), False)
+    is_string = pc.fill_null(pc.equal(kinds, AsaType.STRING), False)
     strings = pc.if_else(is_string, values, None)
     for kind, pattern in _IN_STRINGS.items() if only_strings else ():
         matches = pc.fill_null(pc.match_substring_regex(strings, pattern), False)
-        kinds = pc.if_else(pc.and_(matches, pc.equal(kinds, AsaType.TEXT)), str(kind), kinds)
+        kinds = pc.if_else(pc.and_(matches, pc.equal(kinds, AsaType.STRING)), str(kind), kinds)
     return pc.if_else(pa.array(timestamps.parse(strings)[1]), str(AsaType.DATETIME), kinds)
 
 

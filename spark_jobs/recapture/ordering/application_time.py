@@ -57,7 +57,7 @@ def times_of(time: TimeExpression, bodies: Bodies, metadata: Callable[[MetadataC
     match time:
         case InputColumn():
             return _from_text(bodies.strings[time], time.name)
-        case MetadataColumn() if time.type is AsaType.TEXT:
+        case MetadataColumn() if time.type is AsaType.STRING:
             return _from_text(metadata(time), time.name)
         case MetadataColumn():
             return _known(metadata(time).to_numpy())
@@ -121,8 +121,8 @@ def _first_of(candidates: list[Times]) -> Times:
     for later in candidates[1:]:
         ticks = np.where(missing, later.ticks, ticks)
         both = pc.binary_join_element_wise(reason, later.reason, ", ")
-        of_later = pc.if_else(pa.array(later.missing), both, later.reason)
-        reason = pc.if_else(pa.array(missing), of_later, reason)
+        later_reason = pc.if_else(pa.array(later.missing), both, later.reason)
+        reason = pc.if_else(pa.array(missing), later_reason, reason)
         missing = missing & later.missing
     return Times(ticks, missing, reason)
 

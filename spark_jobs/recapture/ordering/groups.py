@@ -93,9 +93,13 @@ def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[
     for ends in _window_ends(window.window, slice_, times):
         first = np.searchsorted(times, ends - window.window.size, side="right")
         counts = np.searchsorted(times, ends, side="right") - first
-        for some in _divided(counts):
-            rows = np.arange(counts[some].sum()) + np.repeat(first[some] - _before(counts[some]), counts[some])
-            yield panes.take(pa.array(rows)).append_column(WINDOW_END, pa.array(np.repeat(ends[some], counts[some])))
+        for ends_part in _divided(counts):
+            rows = np.arange(counts[ends_part].sum()) + np.repeat(
+                first[ends_part] - _before(counts[ends_part]), counts[ends_part]
+            )
+            yield panes.take(pa.array(rows)).append_column(
+                WINDOW_END, pa.array(np.repeat(ends[ends_part], counts[ends_part]))
+            )
 
 
 def _window_ends(window: HoppingWindow, slice_: Slice, times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -69,10 +69,10 @@ class PartitionedNumbers:
         groups = []
         for partition in np.unique(sequence_partition[sequence_partition != UNNUMBERED]).tolist():
             rows = np.flatnonzero(sequence_partition == partition)
-            duplicates[rows], of_partition = self._numbers[partition].observe(
+            duplicates[rows], partition_groups = self._numbers[partition].observe(
                 continuous_number[rows], blob_arrival[rows], arrival[rows], enqueued[rows]
             )
-            groups += [_in_chunk(group, rows, partition) for group in of_partition]
+            groups += [_in_chunk(group, rows, partition) for group in partition_groups]
         return duplicates, groups
 
 

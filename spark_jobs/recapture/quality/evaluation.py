@@ -110,10 +110,10 @@ def evaluate_rows(
     ]
     if by_row:
         columns = {name for declared, _ in by_row for name in _needed(declared, rows.columns)}
-        of_frames = [evaluate(frame, by_row) for frame in rows.frames(columns)]
+        results_by_frame = [evaluate(frame, by_row) for frame in rows.frames(columns)]
         results |= {
             id(declared): _combine(parts)
-            for (declared, _), parts in zip(by_row, zip(*of_frames, strict=True), strict=True)
+            for (declared, _), parts in zip(by_row, zip(*results_by_frame, strict=True), strict=True)
         }
     for declared, expectation in pairs:
         if id(declared) not in results:

@@ -44,7 +44,7 @@ def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None
     `severity` is what the user sets; by default it is a warning.
     """
     check: Check = "events_of_every_key_reach_the_query"
-    of_keys: dict[str, Counter[str]] = {}
+    counts_by_key: dict[str, Counter[str]] = {}
     columns, count, judged, starts = "", 0, False, set()
     arrived = 0
     for row in rows:
@@ -56,16 +56,16 @@ def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None
         columns, count = ", ".join(keys.columns), count + keys.unreached_count
         starts.add(row.slice_start)
         for unreached in keys.unreached:
-            counts = of_keys.setdefault(str(unreached.key), Counter())
+            counts = counts_by_key.setdefault(str(unreached.key), Counter())
             counts.update({name: unreached.counts[name] for name in ("events", *TROUBLES)})
-    if not of_keys:
+    if not counts_by_key:
         why = "the query has no key of OVER or GROUP BY that is a column" if arrived else "no event arrived"
         said = _TITLES[check] if judged else f"{_TITLES[check]} (not judged: {why})"
         return _result("slices", check, severity, True, [], said, proved=judged)
-    largest = sorted(of_keys.items(), key=lambda item: (-item[1]["events"], item[0]))
+    largest = sorted(counts_by_key.items(), key=lambda item: (-item[1]["events"], item[0]))
     named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])
-    in_all = counted(max(count, len(of_keys)), "key")
-    more = f"; in all {in_all}, counted in each slice and partition" if len(of_keys) > _SHOWN else ""
+    in_all = counted(max(count, len(counts_by_key)), "key")
+    more = f"; in all {in_all}, counted in each slice and partition" if len(counts_by_key) > _SHOWN else ""
     remedy = _REMEDIES[_main_trouble(largest[0][1])]
     said = f"no event of these keys ({columns}) reached the query: {named}{more}; {remedy}"
     return _result("slices", check, severity, False, sorted(starts)[:3], said)
@@ -84,10 +84,10 @@ def vanished_result(
         said += "" if why_unjudged is None else f" (not judged: {why_unjudged})"
         return _result(alias, check, severity, True, [], said, proved=why_unjudged is None)
     named = "; ".join(
-        f"{', '.join(of_slice.keys[:_SHOWN])}{_more(of_slice)} in slice {of_slice.slice_start}"
-        for of_slice in vanished[:_SHOWN]
+        f"{', '.join(vanished_keys.keys[:_SHOWN])}{_more(vanished_keys)} in slice {vanished_keys.slice_start}"
+        for vanished_keys in vanished[:_SHOWN]
     )
-    starts = [of_slice.slice_start for of_slice in vanished]
+    starts = [vanished_keys.slice_start for vanished_keys in vanished]
     more = f"; in all {named_slices(starts)}" if len(vanished) > _SHOWN else ""
     said = (
         f"keys have no rows, but had some in each of the three slices before: {named}{more}; look for their events "
@@ -96,8 +96,8 @@ def vanished_result(
     return _result(alias, check, severity, False, starts[:3], said)
 
 
-def _more(of_slice: VanishedKeys) -> str:
-    return f" and {of_slice.count - _SHOWN:,} more" if of_slice.count > _SHOWN else ""
+def _more(vanished_keys: VanishedKeys) -> str:
+    return f" and {vanished_keys.count - _SHOWN:,} more" if vanished_keys.count > _SHOWN else ""
 
 
 def _sentence(key: str, counts: Mapping[str, int]) -> str:

@@ -141,7 +141,7 @@ class SliceTotals:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics in JSON types."""
-        return {**self.totals.to_dict(), "inputs": [of_input.to_dict() for of_input in self.inputs]}
+        return {**self.totals.to_dict(), "inputs": [totals.to_dict() for totals in self.inputs]}
 
 
 def combine(rows: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
@@ -156,14 +156,14 @@ def combine(rows: Iterable[Mapping[str, Value]]) -> dict[str, Any]:
 def by_slice(rows: Iterable[PartitionMetrics]) -> dict[str, SliceTotals]:
     """Return the metrics of each slice over all inputs, by slice_start."""
     return {
-        start: SliceTotals(_totals(of_slice), tuple(_by_input(of_slice)))
-        for start, of_slice in _grouped(rows, lambda row: row.slice_start)
+        start: SliceTotals(_totals(slice_rows), tuple(_by_input(slice_rows)))
+        for start, slice_rows in _grouped(rows, lambda row: row.slice_start)
     }
 
 
-def _by_input(of_slice: Iterable[PartitionMetrics]) -> Iterator[InputTotals]:
-    for alias, of_input in _grouped(of_slice, lambda row: row.input):
-        yield InputTotals(alias, _totals(of_input), {row.partition: row.values for row in of_input})
+def _by_input(rows: Iterable[PartitionMetrics]) -> Iterator[InputTotals]:
+    for alias, input_rows in _grouped(rows, lambda row: row.input):
+        yield InputTotals(alias, _totals(input_rows), {row.partition: row.values for row in input_rows})
 
 
 def _totals(rows: list[PartitionMetrics]) -> Totals:
@@ -185,7 +185,7 @@ def _totals(rows: list[PartitionMetrics]) -> Totals:
 def by_partition(rows: Iterable[PartitionMetrics]) -> dict[str, dict[str, Any]]:
     """Return the metrics of each partition of an input over all slices."""
     partitions = _grouped(rows, lambda row: row.partition)
-    return {partition: combine(row.values for row in of_partition) for partition, of_partition in partitions}
+    return {partition: combine(row.values for row in group) for partition, group in partitions}
 
 
 def _grouped(
@@ -205,17 +205,17 @@ def value_text(name: str, value: float | None) -> str:
     return duration(value) if name == WATERMARK_DELAY else number(value)
 
 
-def table_rows(of_slice: SliceTotals, outputs: Mapping[str, int]) -> pa.Table:
+def table_rows(slice_totals: SliceTotals, outputs: Mapping[str, int]) -> pa.Table:
     """Return the rows of the metrics table for one slice of one output, without slice_start.
 
     `outputs` are the OUTPUT_METRICS of the slice, which have no partition.
     """
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
-        for of_input in of_slice.inputs:
-            for partition, values in of_input.partitions.items():
+        for read in slice_totals.inputs:
+            for partition, values in read.partitions.items():
                 for name in PARTITION_METRICS:
-                    yield name, of_input.alias, partition, values[name]
+                    yield name, read.alias, partition, values[name]
         for name in OUTPUT_METRICS:
             yield name, None, None, outputs[name]
 

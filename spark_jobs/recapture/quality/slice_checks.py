@@ -94,22 +94,24 @@ class SliceCounts:
     @property
     def events(self) -> int:
         """Number of events that arrived, without duplicates."""
-        return sum(of_input.events for of_input in self.inputs)
+        return sum(input_counts.events for input_counts in self.inputs)
 
     @property
     def processed(self) -> int:
         """Number of events that the query read."""
-        return sum(of_input.processed for of_input in self.inputs)
+        return sum(input_counts.processed for input_counts in self.inputs)
 
     @property
     def least_usable(self) -> InputCounts:
         """Input with the largest share of unusable events."""
-        return max(self.inputs, key=lambda of_input: of_input.unusable_share)
+        return max(self.inputs, key=lambda input_counts: input_counts.unusable_share)
 
     @property
     def unreached(self) -> InputCounts | None:
         """First input whose usable events were all dropped by the policies; None if there is none."""
-        return next((of_input for of_input in self.inputs if of_input.dropped and not of_input.processed), None)
+        return next(
+            (input_counts for input_counts in self.inputs if input_counts.dropped and not input_counts.processed), None
+        )
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,8 @@ def _drops_text(slice_: SliceCounts, unreached: InputCounts) -> str:
     )
 
 
-def _place(slice_: SliceCounts, of_input: InputCounts) -> str:
-    return f"{slice_.start}{wording.of_input(of_input.alias if len(slice_.inputs) > 1 else None)}"
+def _place(slice_: SliceCounts, input_counts: InputCounts) -> str:
+    return f"{slice_.start}{wording.of_input(input_counts.alias if len(slice_.inputs) > 1 else None)}"
 
 
 def _document(body: bytes | None) -> object:

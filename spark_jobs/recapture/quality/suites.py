@@ -178,17 +178,17 @@ def _message(path: Path, problem: ErrorDetails) -> str:
         section, where, steps = _Expectation, f"{path}: expectation {int(steps[1]) + 1}", steps[2:]
     if steps[:1] == ["meta"] and len(steps) > 1:
         section, steps = _Meta, steps[1:]
-    name, given = str(steps[0]) if steps else "", problem["input"]
+    name, value = str(steps[0]) if steps else "", problem["input"]
     match problem["type"]:
         case "extra_forbidden":
             keys = tuple(section.model_fields)
             return _unknown(name, keys, where, "unknown key", f"the known keys are {_list(keys)}")
         case "literal_error" if steps[-1:] == ["[key]"]:
             checks = get_args(Check)
-            return _unknown(given, checks, where, "unknown built-in check", f"the checks are {_list(checks)}")
+            return _unknown(value, checks, where, "unknown built-in check", f"the checks are {_list(checks)}")
         case "literal_error":
             what, known = ("asset", get_args(Asset)) if name == "asset" else ("severity", SEVERITIES)
-            return _unknown(given, known, where, f"unknown {what}", f"use {', '.join(known[:-1])} or {known[-1]}")
+            return _unknown(value, known, where, f"unknown {what}", f"use {', '.join(known[:-1])} or {known[-1]}")
     return f"{where}: {_WRONG_VALUE_MESSAGES[section.__name__, name]}"
 
 

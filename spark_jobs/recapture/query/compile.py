@@ -156,7 +156,7 @@ class _Output:
     @property
     def published(self) -> tuple[OutputColumn, ...]:
         """Published columns with their types."""
-        return tuple(OutputColumn(name, value.type or AsaType.TEXT) for name, value in self.columns)
+        return tuple(OutputColumn(name, value.type or AsaType.STRING) for name, value in self.columns)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,9 @@ class _Pass:
         self.source = self.script.source
         relations = [InputRelation(self.source, alias, self.types, offered) for alias, offered in self.inputs.items()]
         keys = [step.key for step in self.script.steps]
-        self.from_ = FromCompiler(self.source, self.types, {one.alias.lower(): one for one in relations}, keys)
+        self.from_ = FromCompiler(
+            self.source, self.types, {relation.alias.lower(): relation for relation in relations}, keys
+        )
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> None:
@@ -336,7 +338,7 @@ class _Pass:
         """
         columns, selections = _united(self.source, self.types, writes.parts, writes.selects)
         columns = [
-            (name, replace(value, type=AsaType.TEXT) if value.is_json_element else value) for name, value in columns
+            (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
         return _Output(alias, CommonTable("`output`", selections), columns)
 
@@ -407,14 +409,14 @@ def _united(
     if len(parts) == 1:
         return parts[0].columns, (parts[0].selection,)
     coercion = Coercion(source, types)
-    of_parts = [{name.lower(): value for name, value in part.columns} for part in parts]
+    columns_by_part = [{name.lower(): value for name, value in part.columns} for part in parts]
     names: dict[str, str] = {}
     for name, _ in (column for part in parts for column in part.columns):
         names.setdefault(name.lower(), name)
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]
     for key, name in names.items():
-        values = [types.refreshed(of_part.get(key, Value(exp.Null(), None))) for of_part in of_parts]
+        values = [types.refreshed(part_columns.get(key, Value(exp.Null(), None))) for part_columns in columns_by_part]
         unified, kind = coercion.unify(values, selects[-1])
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))

@@ -52,10 +52,10 @@ def audit(
     slices = [
         slice_checks.SliceCounts(
             start,
-            [slice_checks.InputCounts(of_input.alias, of_input.totals.counts()) for of_input in of_slice.inputs],
+            [slice_checks.InputCounts(read.alias, read.totals.counts()) for read in slice_totals.inputs],
             row_counts[start],
         )
-        for start, of_slice in computed.slices.items()
+        for start, slice_totals in computed.slices.items()
     ]
 
     def example(start: str, alias: str) -> slice_checks.Example | None:

@@ -84,8 +84,8 @@ def _differing(
     blobs = pinning.blobs_for(pinning.in_order(listing.blobs, definition), needed)
     return [
         text
-        for (text, planned_slice), of_slice in zip(read.items(), blobs, strict=True)
-        if pinning.digest_of_blobs(of_slice) != planned_slice.digest
+        for (text, planned_slice), slice_blobs in zip(read.items(), blobs, strict=True)
+        if pinning.digest_of_blobs(slice_blobs) != planned_slice.digest
     ]
 
 

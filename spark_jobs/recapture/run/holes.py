@@ -40,10 +40,10 @@ def inputs_read(pipeline: Pipeline, rows: Rows) -> dict[str, dict[str, InputRead
         start: {
             alias: InputRead(
                 pipeline.section(alias).source,
-                {row.partition: row.count("InputEvents") - row.count("DuplicateEvents") for row in of_input},
-                {row.partition: row.numbers for row in of_input},
+                {row.partition: row.count("InputEvents") - row.count("DuplicateEvents") for row in input_rows},
+                {row.partition: row.numbers for row in input_rows},
             )
-            for alias, of_input in inputs.items()
+            for alias, input_rows in inputs.items()
         }
         for start, inputs in by_slice.items()
     }
@@ -132,12 +132,14 @@ def _partitions(
         and not any(missing_blobs(definition, pause, planned_slice.slice) for pause in planned.pauses)
     ]
     for name in planned.partitions:
-        of_partition = [row for row in rows if (row.input, row.partition) == (definition.alias, name)]
-        arrived = [(slices[row.slice_start], row.numbers) for row in of_partition]
+        partition_rows = [row for row in rows if (row.input, row.partition) == (definition.alias, name)]
+        arrived = [(slices[row.slice_start], row.numbers) for row in partition_rows]
         place = _Place(definition, source, name)
         near = [numbers for numbers in neighbours.nearest(place) if numbers]
         givers = {
-            numbers.sequence_partition for of_slice in (*(of for _, of in arrived), *near) for numbers in of_slice
+            numbers.sequence_partition
+            for slice_numbers in (*(of for _, of in arrived), *near)
+            for numbers in slice_numbers
         }
         for giver in sorted(givers, key=str) or [None]:
             yield Partition(
@@ -149,15 +151,17 @@ def _partitions(
                 silent=silent,
                 quiet=[
                     slices[row.slice_start]
-                    for row in of_partition
+                    for row in partition_rows
                     if row.slice_start in with_blobs
                     and not definition.has_blob_in_each_interval
                     and not row.count("InputEventsSourcesTotal")
                     and not row.count("InputEvents")
                 ],
-                gaps={bounds for row in of_partition for bounds in row.gaps.ranges},
+                gaps={bounds for row in partition_rows for bounds in row.gaps.ranges},
                 more_gaps_in=[
-                    slices[row.slice_start] for row in of_partition if row.count("SequenceGaps") > len(row.gaps.ranges)
+                    slices[row.slice_start]
+                    for row in partition_rows
+                    if row.count("SequenceGaps") > len(row.gaps.ranges)
                 ],
                 sequence_partition=giver,
                 modulus=None if giver is None else ROUND,
@@ -191,12 +195,12 @@ class _Place:
     source: str
     partition: str
 
-    def is_recent(self, of_slice: SliceNumbers) -> bool:
+    def is_recent(self, slice_numbers: SliceNumbers) -> bool:
         """Return whether a slice has events that were enqueued shortly before they arrived, if that is known."""
         delay = self.definition.interval + FAR
         return any(
-            numbers.enqueued_until is None or numbers.enqueued_until >= of_slice.slice.start - delay
-            for numbers in of_slice.numbers
+            numbers.enqueued_until is None or numbers.enqueued_until >= slice_numbers.slice.start - delay
+            for numbers in slice_numbers.numbers
         )
 
 

@@ -78,4 +78,4 @@ def _names(manifest: Manifest, start: str, alias: str) -> set[str]:
     slice_ = next(of.slice for of in manifest.slices if ticks.to_text(of.slice.start) == start)
     own = Arrivals(slice_.start + 1, slice_.end)
     blobs = next((planned.blobs for planned in manifest.inputs if planned.alias == alias), ())
-    return {pinned.blob.name for of_slice in blobs_for(blobs, [own]) for pinned in of_slice}
+    return {pinned.blob.name for slice_blobs in blobs_for(blobs, [own]) for pinned in slice_blobs}

@@ -101,15 +101,15 @@ def load_manifest(pipeline: Pipeline, name: str) -> Manifest:
 def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change]:
     """Return the blobs of a manifest that were modified or deleted since it was written."""
     several = len(pipeline.all_inputs) > 1
-    of_inputs = (
+    input_changes = (
         changes.in_input(planned, section.names, open_container(section.container), name_input=several)
         for section, planned in planned_inputs(pipeline, manifest)
     )
-    of_references = (
+    reference_changes = (
         changes.in_reference(reference, section.names, open_container(section.container))
         for section, reference in planned_references(pipeline, manifest)
     )
-    return [change for found in (*of_inputs, *of_references) for change in found]
+    return [change for found in (*input_changes, *reference_changes) for change in found]
 
 
 def require_publishable(pipeline: Pipeline, *, take_over: bool = False) -> None:

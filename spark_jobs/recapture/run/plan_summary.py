@@ -28,7 +28,7 @@ def plan_summary(
     `progress` says how far the archives reach, and `standing` what is published. If there is one input, its values are
     also at the top level. The warnings are those of the plan, without the pipeline's own.
     """
-    compiled = {of_input.alias: of_input for of_input in pipeline.query.inputs}
+    compiled = {read.alias: read for read in pipeline.query.inputs}
     inputs = [
         {
             "alias": planned.alias,
@@ -44,7 +44,7 @@ def plan_summary(
         for planned in manifest.inputs
     ]
     read_by_slice = zip(*(_slices_of_input(planned) for planned in manifest.inputs), strict=True)
-    slices = [_slice_summary(of_inputs, standing) for of_inputs in read_by_slice]
+    slices = [_slice_summary(read_in_slice, standing) for read_in_slice in read_by_slice]
     holes = holes_of_plan(pipeline, manifest)
     return {
         "run": manifest.run,
@@ -52,7 +52,7 @@ def plan_summary(
         "slices": slices,
         "blobs": manifest.blob_count,
         "bytes": manifest.size,
-        "complete": not any(of_input["incomplete"] for slice_ in slices for of_input in slice_["inputs"]),
+        "complete": not any(input_summary["incomplete"] for slice_ in slices for input_summary in slice_["inputs"]),
         "inputs": inputs,
         "needs_spark": pipeline.query.needs_spark,
         "outputs": [
@@ -105,15 +105,15 @@ def _hole_warnings(holes: Sequence[Hole], name_input: bool) -> Iterator[str]:
         )
 
 
-def _slice_summary(of_inputs: Sequence[tuple[str, dict[str, Any]]], standing: Standing) -> dict[str, Any]:
-    inputs, start = [of_input for _, of_input in of_inputs], of_inputs[0][0]
-    is_complete = not any(of_input["incomplete"] for of_input in inputs)
+def _slice_summary(read_in_slice: Sequence[tuple[str, dict[str, Any]]], standing: Standing) -> dict[str, Any]:
+    inputs, start = [input_summary for _, input_summary in read_in_slice], read_in_slice[0][0]
+    is_complete = not any(input_summary["incomplete"] for input_summary in inputs)
     return {
         "slice_start": start,
         "state": standing.state(start) or (State.MISSING if is_complete else State.INCOMPLETE),
         "differing": list(standing.findings.outdated.get(start, ())),
-        "blobs": sum(of_input["blobs"] for of_input in inputs),
-        "bytes": sum(of_input["bytes"] for of_input in inputs),
+        "blobs": sum(input_summary["blobs"] for input_summary in inputs),
+        "bytes": sum(input_summary["bytes"] for input_summary in inputs),
         "inputs": inputs,
         **values_of_only(inputs, "incomplete"),
     }

@@ -51,14 +51,14 @@ def completeness(
     """
     last = slices_of(pipeline, start, end)[-1]
     inputs, now = run_definition(pipeline).inputs, storage_time(pipeline, now, environment)
-    of_inputs = [
+    input_progress = [
         _completeness_of_input(definition, pipeline.section(definition.alias), last, now, environment, len(inputs) > 1)
         for definition in inputs
     ]
     return Completeness(
-        tuple(partition for of_input in of_inputs for partition in of_input.partitions),
-        tuple(reason for of_input in of_inputs for reason in of_input.waiting),
-        max(of_input.not_before for of_input in of_inputs),
+        tuple(partition for read in input_progress for partition in read.partitions),
+        tuple(reason for read in input_progress for reason in read.waiting),
+        max(read.not_before for read in input_progress),
     )
 
 

@@ -33,17 +33,17 @@ def load_suites(pipeline: Pipeline, given: Parameters = NONE_GIVEN) -> dict[str,
     return loaded
 
 
-def parse_parameters(texts: list[str]) -> dict[str, str]:
-    """Return the parameters in texts such as "max_late=0.1". Raise DefinitionError if one has another form."""
-    given: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
+def parse_parameters(arguments: list[str]) -> dict[str, str]:
+    """Return the parameters of arguments such as "max_late=0.1". Raise DefinitionError if one has another form."""
+    parameters: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         if not equals or not name:
-            raise DefinitionError(f"--parameter {text}: write NAME=VALUE, such as max_late=0.1")
-        if name in given:
+            raise DefinitionError(f"--parameter {argument}: write NAME=VALUE, such as max_late=0.1")
+        if name in parameters:
             raise DefinitionError(f"--parameter {name} is given twice: remove one of them")
-        given[name] = value
-    return given
+        parameters[name] = value
+    return parameters
 
 
 def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[str, ParameterValue]:

@@ -40,7 +40,7 @@ def summary(
     published = {output.alias: output for output in outcome.outputs} if outcome else {}
     name_input = len(manifest.inputs) > 1
     rows, slices = computed.metrics, computed.slices
-    totals, written = [of_slice.totals for of_slice in slices.values()], output_metrics(computed.staged)
+    totals, written = [slice_totals.totals for slice_totals in slices.values()], output_metrics(computed.staged)
     outputs = [
         _output_summary(output, output_metrics(computed.staged_of(output.alias)), published.get(output.alias))
         for output in pipeline.outputs
@@ -56,12 +56,12 @@ def summary(
             {
                 "slice_start": start,
                 "rows": written[start]["OutputEvents"],
-                **of_slice.to_dict(),
+                **slice_totals.to_dict(),
                 **written[start],
             }
-            for start, of_slice in slices.items()
+            for start, slice_totals in slices.items()
         ],
-        "metrics": metrics.combine(of_slice.values for of_slice in totals) | output_totals,
+        "metrics": metrics.combine(slice_totals.values for slice_totals in totals) | output_totals,
         "quality": {
             "verdict": audited.verdict,
             "reason": audited.reason,
@@ -157,7 +157,9 @@ def _gap(gap: Gap, name_input: bool) -> str:
 
 def _tolerance_warnings(slices: Collection[SliceTotals], pipeline: Pipeline, name_input: bool) -> Iterator[str]:
     for compiled in pipeline.query.inputs:
-        totals = [read.totals for of_slice in slices for read in of_slice.inputs if read.alias == compiled.alias]
+        totals = [
+            read.totals for slice_totals in slices for read in slice_totals.inputs if read.alias == compiled.alias
+        ]
         yield from _tolerance_warnings_of_input(
             totals, pipeline.section(compiled.alias), compiled.alias if name_input else None
         )
@@ -165,7 +167,7 @@ def _tolerance_warnings(slices: Collection[SliceTotals], pipeline: Pipeline, nam
 
 def _tolerance_warnings_of_input(slices: Sequence[Totals], section: Input, alias: str | None) -> Iterator[str]:
     by_blob = section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
-    totals = metrics.combine(of_slice.values for of_slice in slices)
+    totals = metrics.combine(slice_totals.values for slice_totals in slices)
     events, late, disordered = (totals[name] for name in ("InputEvents", "LateInputEvents", "DroppedOrAdjustedEvents"))
     if events and late > events / 2:
         yield (
@@ -174,7 +176,7 @@ def _tolerance_warnings_of_input(slices: Sequence[Totals], section: Input, alias
             "advise shows which value keeps how many events on time"
         )
     if events and disordered > events / 10:
-        pushers = [of_slice.furthest_ahead for of_slice in slices if of_slice.furthest_ahead]
+        pushers = [slice_totals.furthest_ahead for slice_totals in slices if slice_totals.furthest_ahead]
         ahead = max(pushers, key=lambda pusher: pusher.seconds, default=None)
         pushed = "earlier events" if ahead else "events before this range"
         remedy = (

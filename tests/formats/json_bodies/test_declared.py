@@ -16,7 +16,7 @@ from tests.draws import examples
 from tests.paths import ROOT
 from tests.query.small_stream import START
 
-BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
+BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING, AsaType.DATETIME, AsaType.BIT
 RECORD, ARRAY = AsaType.RECORD, AsaType.ARRAY
 TEN = '"2026-03-01T10:00:00Z"'
 
@@ -211,9 +211,9 @@ def expected(body: "list[Member]", of: InputColumn) -> tuple[str | None, object]
             return None, None
         case ((AsaType.BIGINT | AsaType.FLOAT), (AsaType.BIGINT | AsaType.FLOAT)):
             result = number(written, of.type)
-        case AsaType.DATETIME, AsaType.TEXT:
+        case AsaType.DATETIME, AsaType.STRING:
             result = START if written == TEN else None
-        case AsaType.TEXT, AsaType.TEXT:
+        case AsaType.STRING, AsaType.STRING:
             result = written[1:-1].replace('\\"', '"').replace("\\u0031", "1")
         case AsaType.BIT, AsaType.BIT:
             result = written == "true"

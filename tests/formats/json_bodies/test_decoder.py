@@ -20,7 +20,7 @@ from recapture.time_model.ticks import LARGEST, from_datetime, from_seconds
 from tests.draws import examples
 
 JSON = JsonBodies()
-BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
+BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING, AsaType.DATETIME, AsaType.BIT
 
 
 def read(
@@ -519,9 +519,9 @@ def in_any_case(record: dict[str, Any], name: str) -> Any:
 
 def naive_value(value: Any, kind: AsaType) -> Any:
     match kind, value:
-        case AsaType.TEXT, str():
+        case AsaType.STRING, str():
             return value
-        case AsaType.TEXT, _:
+        case AsaType.STRING, _:
             return json.loads(json.dumps(value))
         case AsaType.BIGINT, int() if not isinstance(value, bool):
             number = value

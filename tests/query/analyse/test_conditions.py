@@ -54,7 +54,7 @@ def test_a_pattern_may_be_computed(spark: "SparkSession") -> None:
     assert holding(spark, [*true, *false], at(1, s="neu", p="eu")) == true
 
 
-def test_texts_are_ordered_by_code_point(spark: "SparkSession") -> None:
+def test_strings_are_ordered_by_code_point(spark: "SparkSession") -> None:
     true = [
         "s > 'B'",
         "s >= 'b'",

@@ -144,17 +144,17 @@ def test_a_number_of_json_is_cast_as_a_number_and_not_as_its_text(spark: "SparkS
 @pytest.mark.parametrize(
     ("item", "kind"),
     [
-        ("x", AsaType.TEXT),
+        ("x", AsaType.STRING),
         ("x + 1", AsaType.FLOAT),
         ("CASE WHEN x = 'a' THEN 1 ELSE 2 END", AsaType.BIGINT),
         ("CASE WHEN y THEN 1 END", None),
         ("CASE WHEN y = 1 THEN x WHEN y = 2 THEN x ELSE 0 END", AsaType.FLOAT),
         ("COALESCE(x, 1.5)", AsaType.FLOAT),
-        ("UPPER(x)", AsaType.TEXT),
+        ("UPPER(x)", AsaType.STRING),
         ("DATEADD(hour, 1, x)", AsaType.DATETIME),
         ("DATEDIFF(hour, x, y)", AsaType.BIGINT),
         ("GetArrayLength(x)", AsaType.BIGINT),
-        ("x.y", AsaType.TEXT),
+        ("x.y", AsaType.STRING),
         ("System.Timestamp()", AsaType.DATETIME),
     ],
 )

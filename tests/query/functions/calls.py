@@ -16,7 +16,7 @@ from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import parse
 from recapture.time_model import timestamps
 
-BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT, AsaType.DATETIME, AsaType.BIT
+BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING, AsaType.DATETIME, AsaType.BIT
 
 Given = Value | str | int | float | bool | None
 """An argument: a value, or a Python value that stands for its literal; see `_is_verbatim` for other texts."""

@@ -45,4 +45,4 @@ def test_iif_is_a_short_case(spark: SparkSession) -> None:
 def test_a_choice_has_the_common_type() -> None:
     assert call("COALESCE", 1, 2.5).type is AsaType.FLOAT
     assert call("NULLIF", 1, 2.5).type is AsaType.BIGINT
-    assert call("IIF", "1 = 1", None, "a").type is AsaType.TEXT
+    assert call("IIF", "1 = 1", None, "a").type is AsaType.STRING

@@ -53,7 +53,7 @@ def test_properties_are_found_by_their_exact_name(spark: SparkSession) -> None:
 
 def test_an_extracted_value_is_an_element_whose_type_is_open() -> None:
     extracted = [call("GETARRAYELEMENT", MIXED, 0), call("GETRECORDPROPERTYVALUE", RECORD, "a")]
-    assert [(value.type, value.is_json_element) for value in extracted] == [(AsaType.TEXT, True)] * 2
+    assert [(value.type, value.is_json_element) for value in extracted] == [(AsaType.STRING, True)] * 2
 
 
 def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:

@@ -208,7 +208,7 @@ def test_case_counts_conditionally(run: Run) -> None:
     assert [(row.n, row.w) for row in rows] == [(1, 2.5)]
 
 
-def test_texts_compare_exactly(run: Run) -> None:
+def test_strings_compare_exactly(run: Run) -> None:
     odd = "it's a \\ ${env:HOME} \u20ac"
     rows = run(
         "COUNT(*) AS n",

@@ -221,7 +221,7 @@ def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSes
         "SELECT System.Timestamp() AS at, udf.shown(a) AS a, uda.listed(s.b) AS l INTO out FROM s"
         " GROUP BY a, TumblingWindow(second, 1)"
     )
-    shown = JavaScriptFunction("shown", "x => JSON.stringify(x)", AsaType.TEXT)
+    shown = JavaScriptFunction("shown", "x => JSON.stringify(x)", AsaType.STRING)
     script = "function () { this.init = () => { this.all = []; }; this.accumulate = (x) => { this.all.push(x); };"
     listed = JavaScriptFunction(
         "listed", f"{script} this.computeResult = () => this.all; }}", AsaType.ARRAY, None, True

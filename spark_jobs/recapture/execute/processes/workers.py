@@ -82,9 +82,9 @@ def processes(count: int, name: str) -> Iterator[Workers]:
     """
     prepare()
     context = multiprocessing.get_context("forkserver")
-    received, given = context.Pipe(duplex=False)
-    pool = _Pool(count, context, _begin, (dict(os.environ), given))
-    with received, given, watched(received, name) as watch, _without_main_module():
+    receiver, sender = context.Pipe(duplex=False)
+    pool = _Pool(count, context, _begin, (dict(os.environ), sender))
+    with receiver, sender, watched(receiver, name) as watch, _without_main_module():
         started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
         try:
             yield started

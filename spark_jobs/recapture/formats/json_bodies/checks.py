@@ -54,13 +54,13 @@ def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Se
     """
     if column.type is AsaType.FLOAT:
         large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
-    elif column.type is AsaType.TEXT:
+    elif column.type is AsaType.STRING:
         large = pc.greater_equal(pc.binary_length(values), _DIGITS_THAT_MAY_NOT_FIT)
     else:
         return pa.nulls(len(values), pa.string())
     reasons = pa.nulls(len(values), pa.string())
     suspects = pc.indices_nonzero(large)
-    if column.type is AsaType.TEXT and len(suspects):
+    if column.type is AsaType.STRING and len(suspects):
         is_number = pc.match_substring_regex(values.take(suspects), r"^-?\d+$")
         suspects = suspects.filter(is_number)
     if not len(suspects):

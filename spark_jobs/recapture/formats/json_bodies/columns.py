@@ -15,14 +15,14 @@ from recapture.model import AsaType, InputColumn
 DUCKDB_TYPES = {
     AsaType.BIGINT: "VARCHAR",
     AsaType.FLOAT: "DOUBLE",
-    AsaType.TEXT: "VARCHAR",
+    AsaType.STRING: "VARCHAR",
     AsaType.DATETIME: "VARCHAR",
     AsaType.BIT: "JSON",
     AsaType.RECORD: "JSON",
     AsaType.ARRAY: "JSON",
 }
 """Type as which DuckDB reads a column that is not strict."""
-_READ_AS_JSON = (AsaType.BIGINT, AsaType.FLOAT, AsaType.TEXT)
+_READ_AS_JSON = (AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING)
 """Types of strict columns that are read as JSON, because DuckDB converts to them."""
 
 

@@ -53,11 +53,12 @@ class Declared:
         )
         if self.only_strings and column.type is AsaType.BIT:
             fitting += f" OR lower(json_extract_string(body, {pointer(path)})) = 'null'"
-        wrong = f"{column.name} is not {'an' if column.type in (AsaType.ARRAY, AsaType.TEXT) else 'a'} {column.type}"
+        wrong = f"{column.name} is not {'an' if column.type in (AsaType.ARRAY, AsaType.STRING) else 'a'} {column.type}"
         others = " ".join(
             f"WHEN '{name}' THEN {literal(f'{wrong} but {kind}')}"
             for name, kind in KINDS.items()
-            if kind not in (column.type, AsaType.TEXT if self.only_strings or column.type is AsaType.DATETIME else None)
+            if kind
+            not in (column.type, AsaType.STRING if self.only_strings or column.type is AsaType.DATETIME else None)
         )
         return f"""
             SELECT CASE

@@ -102,7 +102,9 @@ def _decoded(
     malformed = first_reasons(malformed, not_objects(documents, one_array(table["valid"])))
     raw = {column: one_array(table[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
     raw |= {
-        column: strings_in(raw[column]) for column in raw if column.type is AsaType.TEXT and declared.is_strict(column)
+        column: strings_in(raw[column])
+        for column in raw
+        if column.type is AsaType.STRING and declared.is_strict(column)
     }
     converted: dict[InputColumn, pa.Array] = {}
     for column in reading.columns:
@@ -117,7 +119,7 @@ def _decoded(
         if column in declared.columns:
             malformed = first_reasons(malformed, declared.reasons(documents, values, column, path))
         elif column not in reading.timestamp_fields:
-            if column.type is not AsaType.TEXT:
+            if column.type is not AsaType.STRING:
                 malformed = first_reasons(malformed, unconverted(documents, values, column, path))
             if not column.declared:
                 malformed = first_reasons(malformed, inexact(documents, values, column, path))

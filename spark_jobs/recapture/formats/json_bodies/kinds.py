@@ -9,7 +9,7 @@ KINDS = {
     "UBIGINT": AsaType.BIGINT,
     "BIGINT": AsaType.BIGINT,
     "DOUBLE": AsaType.FLOAT,
-    "VARCHAR": AsaType.TEXT,
+    "VARCHAR": AsaType.STRING,
     "BOOLEAN": AsaType.BIT,
     "OBJECT": AsaType.RECORD,
     "ARRAY": AsaType.ARRAY,

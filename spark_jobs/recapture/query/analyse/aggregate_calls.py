@@ -155,13 +155,13 @@ class AggregateCall:
         if not isinstance(cast, exp.Cast):
             return None
         value = self.inside.value(cast)
-        return replace(value, fields=()) if value.type is AsaType.TEXT else None
+        return replace(value, fields=()) if value.type is AsaType.STRING else None
 
     def _ordinal(self, node: exp.Expr) -> Value:
         value, types = self.inside.value(node), self.inside.types
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
-        if value.type is AsaType.TEXT and not types.are_open(value.fields) and not value.is_json_element:
+        if value.type is AsaType.STRING and not types.are_open(value.fields) and not value.is_json_element:
             message = f"{self.function} of nvarchar(max) is not supported here: CAST it to a number or a datetime"
             if self.function in (Function.MIN, Function.MAX):
                 message = (

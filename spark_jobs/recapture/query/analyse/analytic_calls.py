@@ -22,6 +22,7 @@ from recapture.time_model.windows import LARGEST_SIZE
 
 _LARGEST_NUMBER = 2**31 - 1
 _OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
+_NO_RUNNING_FORM = "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX"
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,12 @@ class AnalyticCall:
         if value.type is None:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
-        given = [value, default]
-        (value, default), type_ = self.inside.coercion.unify(given, self.node)
+        value_and_default = [value, default]
+        (value, default), type_ = self.inside.coercion.unify(value_and_default, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
         result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
-        kinds = kinds_of(given, [value, default])
+        kinds = kinds_of(value_and_default, [value, default])
         if kinds is None or (value.kind is None and default.kind is None):
             return replace(result, kind=None)
         return replace(result, kind=self.from_clause.column_of(replace(found, value=kinds[0], default=kinds[1])))
@@ -102,10 +103,10 @@ class AnalyticCall:
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
         if self._name not in AGGREGATES:
-            raise source.error(self.node, f"{source.word(self._call)} takes no LIMIT DURATION")
+            raise source.error(self.node, _NO_RUNNING_FORM)
         aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
-            raise source.error(self.node, "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX")
+            raise source.error(self.node, _NO_RUNNING_FORM)
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument

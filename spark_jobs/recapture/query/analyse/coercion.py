@@ -21,7 +21,7 @@ INCOMPARABLE = (AsaType.RECORD, AsaType.ARRAY)
 _WIDENINGS: Mapping[tuple[AsaType, AsaType], Callable[[Value], bool]] = {
     (AsaType.BIGINT, AsaType.FLOAT): lambda value: True,
     (AsaType.BIGINT, AsaType.BIT): lambda value: value.text in ("0", "1"),
-    (AsaType.TEXT, AsaType.DATETIME): lambda value: value.text is not None,
+    (AsaType.STRING, AsaType.DATETIME): lambda value: value.text is not None,
 }
 """Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a text literal as datetime."""
 
@@ -79,13 +79,15 @@ class Coercion:
         if not any(value.type for value in values):
             raise self.source.error(where, "NULL alone has no type here")
         if not any(self.types.are_open(value.fields) for value in values):
-            return values, AsaType.TEXT
+            return values, AsaType.STRING
         fields = tuple(path for value in values for path in value.fields)
-        return [replace(value, type=AsaType.TEXT, fields=fields) for value in values], AsaType.TEXT
+        return [replace(value, type=AsaType.STRING, fields=fields) for value in values], AsaType.STRING
 
     def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
         for value in values:
-            disagreement = self.types.disagreement(value.fields, min(kinds - {value.type}, default=AsaType.TEXT), where)
+            disagreement = self.types.disagreement(
+                value.fields, min(kinds - {value.type}, default=AsaType.STRING), where
+            )
             if disagreement is not None and len(kinds) > 1:
                 return disagreement
         return self.source.error(
@@ -122,7 +124,7 @@ class Coercion:
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and self.types.untyped(value):
-            value = Value(_bigint_text(value.node), AsaType.TEXT)
+            value = Value(_bigint_text(value.node), AsaType.STRING)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:

@@ -49,7 +49,7 @@ _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
     "DOUBLE": AsaType.FLOAT,
-    "NVARCHAR": AsaType.TEXT,
+    "NVARCHAR": AsaType.STRING,
     "DATETIME": AsaType.DATETIME,
     "BIT": AsaType.BIT,
     "BOOLEAN": AsaType.BIT,
@@ -145,9 +145,9 @@ class Expressions:
 
     def user_arguments(self, node: exp.Expr) -> list[exp.Expr]:
         """Return the arguments of a call of a user-defined function as JavaScript takes them."""
-        function, given = node.meta[USER_FUNCTION], node.expression.expressions
-        call = _Call(self, node.expression, function.called_as, len(given))
-        return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in given])
+        function, arguments = node.meta[USER_FUNCTION], node.expression.expressions
+        call = _Call(self, node.expression, function.called_as, len(arguments))
+        return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in arguments])
 
     def condition(self, node: exp.Expr) -> exp.Expr:
         """Return a condition, in which NULL stands for false. Raise DefinitionError for anything else.
@@ -197,7 +197,7 @@ class Expressions:
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
         if node.is_string:
-            return Value(string(text), AsaType.TEXT, text)
+            return Value(string(text), AsaType.STRING, text)
         if text.isdecimal() and text.isascii():
             if int(text) > _LARGEST_BIGINT:
                 raise self.source.error(node, f"{text} does not fit a bigint: write {text}.0 for a float")
@@ -286,12 +286,12 @@ class Expressions:
             )
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
-        of_branches = [*results, self.value(default) if default else Value(exp.Null(), None)]
-        (*values, other), kind = self.coercion.unify(of_branches, node)
+        results_and_default = [*results, self.value(default) if default else Value(exp.Null(), None)]
+        (*values, other), kind = self.coercion.unify(results_and_default, node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         chosen = Value(case_when(branches, other.node), kind, fields=fields)
-        return with_kind_of_choice(chosen, conditions, of_branches, [*values, other])
+        return with_kind_of_choice(chosen, conditions, results_and_default, [*values, other])
 
     def _cast(self, node: exp.Cast) -> Value:
         require_only(self.source, node, "this", "to", "safe", "_type")
@@ -302,7 +302,7 @@ class Expressions:
             types = ", ".join(AsaType)
             raise self.source.error(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
-        if sizes not in ([], ["MAX"] if kind is AsaType.TEXT else []):
+        if sizes not in ([], ["MAX"] if kind is AsaType.STRING else []):
             raise self.source.error(node, f"this size is not supported: write {kind}")
         value = self.value(node.this)
         return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
@@ -377,7 +377,7 @@ class Expressions:
                 raise self.source.error(node.expression, "LIKE … ESCAPE takes a pattern in quotes, such as 'a!%%'")
             return like_computed(text.node, pattern.node)
         character = self.value(escape) if escape else None
-        if character is not None and (character.type is not AsaType.TEXT or len(character.text or "") != 1):
+        if character is not None and (character.type is not AsaType.STRING or len(character.text or "") != 1):
             raise self.source.error(escape or node, "ESCAPE takes one character in quotes")
         try:
             return like(text.node, pattern.text, character.text if character else None)
@@ -385,7 +385,7 @@ class Expressions:
             raise self.source.error(node.expression, str(error)) from None
 
     def _text(self, node: exp.Expr) -> Value:
-        value = self.coercion.typed(self.value(node), AsaType.TEXT, node)
+        value = self.coercion.typed(self.value(node), AsaType.STRING, node)
         if value is None:
             raise self.source.error(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
@@ -424,7 +424,7 @@ class Expressions:
 
 
 def _concat_hint(value: Value) -> str:
-    return ": to concatenate strings, use CONCAT" if value.type is AsaType.TEXT else ""
+    return ": to concatenate strings, use CONCAT" if value.type is AsaType.STRING else ""
 
 
 @dataclass

@@ -59,7 +59,7 @@ class FieldTypes:
         is_missing = declared is not None and field.path not in declared and not self._within_record(field)
         if is_missing and self.only_declared:
             raise self.source.error(where, f"`{field.name}` is missing in CREATE TABLE: declare every field")
-        return self._type(field) or AsaType.TEXT
+        return self._type(field) or AsaType.STRING
 
     def are_open(self, fields: Iterable[InputField]) -> bool:
         """Return whether these are fields, and a use may still decide the type of all of them."""
@@ -72,10 +72,10 @@ class FieldTypes:
 
     def decide(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
         """Let open fields be of a type. Raise DefinitionError for keys, whose use as a number may be a mistake."""
-        for one in fields:
-            if one in self._keys and one not in self._measures and kind is not AsaType.TEXT:
-                raise self._doubtful_key(one, kind, where)
-            self._known[one] = (kind, where)
+        for input_field in fields:
+            if input_field in self._keys and input_field not in self._measures and kind is not AsaType.STRING:
+                raise self._doubtful_key(input_field, kind, where)
+            self._known[input_field] = (kind, where)
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
@@ -84,7 +84,7 @@ class FieldTypes:
     def is_of_open_type(self, value: Value) -> bool:
         """Return whether nothing decides the type of a value that is not taken out of JSON, in the last pass."""
         is_open = any(not self._decided(field) for field in value.undeclared)
-        return self.closed and value.type is AsaType.TEXT and is_open
+        return self.closed and value.type is AsaType.STRING and is_open
 
     def is_known_of_each(self, value: Value) -> bool:
         """Return whether the type of a value is known, or that of each single value is, maybe in a later pass."""
@@ -127,17 +127,19 @@ class FieldTypes:
     def note_key(self, field: InputField, where: exp.Expr) -> None:
         """Note a field that GROUP BY or OVER names. Raise DefinitionError if a use has made it a number."""
         self._keys[field] = where
-        known = self._known[field][0] if field in self._known and field not in self._measures else AsaType.TEXT
-        if known not in (AsaType.TEXT, AsaType.DATETIME):
+        known = self._known[field][0] if field in self._known and field not in self._measures else AsaType.STRING
+        if known not in (AsaType.STRING, AsaType.DATETIME):
             kind, use = self._known[field]
             raise self._doubtful_key(field, kind, use)
 
     def disagreement(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
-        for one in fields:
-            if one in self._known and self._known[one][0] is not AsaType.DATETIME:
-                held = self._known[one][0]
-                message = f"`{one.name}` is used as {kind} here and as {held} elsewhere: {self.advice(one)}"
+        for input_field in fields:
+            if input_field in self._known and self._known[input_field][0] is not AsaType.DATETIME:
+                held = self._known[input_field][0]
+                message = (
+                    f"`{input_field.name}` is used as {kind} here and as {held} elsewhere: {self.advice(input_field)}"
+                )
                 return self.source.error(where, message)
         return None
 
@@ -158,7 +160,7 @@ class FieldTypes:
         types: dict[Path, AsaType | None] = {}
         for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
             field = InputField(input_, path)
-            kind = self._type(field) or (AsaType.TEXT if field in self._texts else None)
+            kind = self._type(field) or (AsaType.STRING if field in self._texts else None)
             top = self.spell(field._replace(path=path[:1])).path
             types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or kind
             if len(path) > 1 and path in self.declared.get(input_, {}):

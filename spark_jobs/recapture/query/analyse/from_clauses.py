@@ -39,12 +39,12 @@ _APPLIED = {
     "GETARRAYELEMENTS": _Applied(
         AsaType.ARRAY,
         records.elements,
-        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.TEXT, True)),
+        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True)),
     ),
     "GETRECORDPROPERTIES": _Applied(
         AsaType.RECORD,
         records.properties,
-        (("PropertyName", AsaType.TEXT, False), ("PropertyValue", AsaType.TEXT, True)),
+        (("PropertyName", AsaType.STRING, False), ("PropertyValue", AsaType.STRING, True)),
     ),
 }
 _APPLIED["GETELEMENTS"] = _APPLIED["GETARRAYELEMENTS"]
@@ -212,7 +212,7 @@ class FromCompiler:
         if alias is None or not alias.name:
             raise self.source.error(call, "name the result of APPLY: CROSS APPLY GetArrayElements(array) AS element")
         require_only(self.source, alias, "this")
-        taken = [*(named.name for named in from_clause.relations), *(one.alias for one in from_clause.elements)]
+        taken = [*(named.name for named in from_clause.relations), *(element.alias for element in from_clause.elements)]
         if alias.name.lower() in (name.lower() for name in taken):
             raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
         self.source.case_sensitive.add(alias.this.meta["start"])

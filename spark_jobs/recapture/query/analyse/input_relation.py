@@ -211,7 +211,7 @@ class InputRelation:
             return replace(value, fields=(field,))
         kind = None
         if self.types.has_kind(field):
-            kind = self._read(InputColumn(column.path, AsaType.TEXT, is_kind=True), where).node
+            kind = self._read(InputColumn(column.path, AsaType.STRING, is_kind=True), where).node
         return replace(value, fields=(field,), undeclared=(field,), kind=kind)
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:

@@ -29,4 +29,4 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     node = value.node
     for depth, name in enumerate(names):
         node = json_property(node, string(name.name), f"record{depth}")
-    return Value(node, AsaType.TEXT, is_json_element=True)
+    return Value(node, AsaType.STRING, is_json_element=True)

@@ -239,7 +239,7 @@ class From:
         value = self.path(names)
         if value is None:
             named = self._qualifier(names)
-            known = " and ".join(f"`{one.name}`" for one in ([named] if named else self.relations))
+            known = " and ".join(f"`{relation.name}`" for relation in ([named] if named else self.relations))
             column = names[1] if named and len(self.relations) > 1 else names[0]
             raise self.source.error(names[0], f"{known} has no column `{column.name}`")
         return value
@@ -341,13 +341,15 @@ class From:
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:
         """Raise DefinitionError for a path that begins with the input's alias where FROM gives it another name."""
         alias = names[0].name.lower()
-        given = [
+        names_in_from = [
             f"`{named.name}`"
             for named in self.relations
             if isinstance(named.relation, InputRelation) and named.relation.alias.lower() == alias
         ]
-        if len(names) > 1 and given:
-            raise self.source.error(names[0], f"FROM calls this input {' and '.join(given)}: write the name in FROM")
+        if len(names) > 1 and names_in_from:
+            raise self.source.error(
+                names[0], f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
+            )
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""

@@ -41,8 +41,8 @@ class RowScope:
         )
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        of_user = is_user_aggregate(node)
-        word = node.meta[USER_FUNCTION].called_as if of_user else self.from_clause.source.word(node)
+        is_user_defined = is_user_aggregate(node)
+        word = node.meta[USER_FUNCTION].called_as if is_user_defined else self.from_clause.source.word(node)
         raise self.from_clause.source.error(node, f"{word} is an aggregate: it {self.no_aggregate}")
 
     def analytic(self, node: exp.Expr) -> Value:
@@ -168,7 +168,7 @@ class GroupScope:
         if index is not None:
             kind = None
             if value.kind is not None:
-                kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.TEXT)))
+                kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.STRING)))
             return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
@@ -190,7 +190,7 @@ class GroupScope:
         return Value(column("_window_end"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        return Value(column("_window_id"), AsaType.TEXT)
+        return Value(column("_window_id"), AsaType.STRING)
 
     def analytic(self, node: exp.Expr) -> Value:
         raise self.source.error(
@@ -214,7 +214,7 @@ class GroupScope:
         if argument is not None and aggregate.function is Function.TOPONE:
             kind = None
             if argument.kind is not None:
-                kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.TEXT)))
+                kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.STRING)))
             return replace(argument, node=result.node, kind=kind, text=None)
         if argument is not None and aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
             return with_kind_of_all(result, argument, self._result)

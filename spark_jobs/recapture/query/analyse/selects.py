@@ -279,7 +279,7 @@ class SelectCompiler:
     def _side(self, items: _SelectList, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
         """Return the side of a JOIN that name.* stands for. Raise DefinitionError if it may repeat a column."""
         if named is None:
-            form = " and ".join(f"{one.name}.*" for one in from_clause.relations)
+            form = " and ".join(f"{relation.name}.*" for relation in from_clause.relations)
             raise self.source.error(
                 item, f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
             )

@@ -106,8 +106,8 @@ def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, ti
     column = from_clause.event_column(sides[0]) if is_equality else None
     if not isinstance(column, InputColumn) or not (isinstance(sides[1], exp.Literal) and sides[1].is_string):
         raise from_clause.source.error(condition, _CASES)
-    _require(from_clause, column, AsaType.TEXT, sides[0])
-    return Branch(InputColumn(column.path, AsaType.TEXT), sides[1].name, time_of(from_clause, time))
+    _require(from_clause, column, AsaType.STRING, sides[0])
+    return Branch(InputColumn(column.path, AsaType.STRING), sides[1].name, time_of(from_clause, time))
 
 
 def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:

@@ -15,11 +15,11 @@ from recapture.query.parse.names import InputField
 def coalesce(call: Call) -> Value:
     """COALESCE(x, y, …): the first value that is not NULL; all are unified, as in CASE."""
     takes(call, 2, MANY)
-    given = [call.value(index) for index in range(call.count)]
-    values, kind = call.unify(given)
+    arguments = [call.value(index) for index in range(call.count)]
+    values, kind = call.unify(arguments)
     first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
-    is_given = [template("{value} IS NOT NULL", value=value.node) for value in given]
-    return with_kind_of_choice(first, is_given[:-1], given, values)
+    is_given = [template("{value} IS NOT NULL", value=value.node) for value in arguments]
+    return with_kind_of_choice(first, is_given[:-1], arguments, values)
 
 
 def nullif(call: Call) -> Value:
@@ -34,11 +34,11 @@ def iif(call: Call) -> Value:
     """IIF(condition, x, y): CASE WHEN condition THEN x ELSE y END. T-SQL's; ASA's documents do not list it."""
     takes(call, 3)
     condition = call.condition(0)
-    given = [call.value(1), call.value(2)]
-    values, kind = call.unify(given)
-    one, other = values
-    chosen = Value(case_when([(condition, one.node)], other.node), kind, fields=_shared_fields(values))
-    return with_kind_of_choice(chosen, [condition], given, values)
+    arguments = [call.value(1), call.value(2)]
+    values, kind = call.unify(arguments)
+    if_true, if_false = values
+    chosen = Value(case_when([(condition, if_true.node)], if_false.node), kind, fields=_shared_fields(values))
+    return with_kind_of_choice(chosen, [condition], arguments, values)
 
 
 def _shared_fields(values: list[Value]) -> tuple[InputField, ...]:

@@ -90,8 +90,8 @@ def datename(call: Call) -> Value:
     number = _field(part, call.argument(1, AsaType.DATETIME).node).node
     names = _NAMES.get(part)
     if names is None:
-        return Value(cast_as(number, "STRING"), AsaType.TEXT)
-    return Value(spark_call("elt", cast_as(number, "INT"), *map(string, names)), AsaType.TEXT)
+        return Value(cast_as(number, "STRING"), AsaType.STRING)
+    return Value(spark_call("elt", cast_as(number, "INT"), *map(string, names)), AsaType.STRING)
 
 
 def year(call: Call) -> Value:

@@ -56,12 +56,12 @@ def comparing(function: ShapeComparison) -> Callable[[Call], Value]:
 
 def _shape(call: Call, index: int) -> exp.Expr:
     """Return an argument as recapture.geography.columns has it."""
-    value = call.argument(index, AsaType.TEXT, AsaType.RECORD)
+    value = call.argument(index, AsaType.STRING, AsaType.RECORD)
     if isinstance(value.node, exp.Null):
         return cast_as(value.node, "STRING")
     if _is_point(value.node):
         return struct(SelectItem(name, value.node.args[name]) for name in (LONGITUDE, LATITUDE))
-    known_text = value.type is AsaType.TEXT and not (value.undeclared or value.is_json_element)
+    known_text = value.type is AsaType.STRING and not (value.undeclared or value.is_json_element)
     return struct([SelectItem(WKT, value.node)]) if known_text else value.node
 
 

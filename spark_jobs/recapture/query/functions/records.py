@@ -19,7 +19,7 @@ def array_element(call: Call) -> Value:
     takes(call, 2)
     array, index = call.argument(0, AsaType.ARRAY), call.argument(1, AsaType.BIGINT)
     element = template("get(from_json({array}, 'ARRAY<STRING>'), {index})", array=array.node, index=_index(index))
-    return Value(element, AsaType.TEXT, is_json_element=True)
+    return Value(element, AsaType.STRING, is_json_element=True)
 
 
 def array_length(call: Call) -> Value:
@@ -32,15 +32,15 @@ def array_length(call: Call) -> Value:
 def record_property(call: Call) -> Value:
     """GetRecordPropertyValue(record, name): a name in any case."""
     takes(call, 2)
-    record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.TEXT)
-    return Value(json_property(record.node, name.node, "record"), AsaType.TEXT, is_json_element=True)
+    record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.STRING)
+    return Value(json_property(record.node, name.node, "record"), AsaType.STRING, is_json_element=True)
 
 
 def parsed(call: Call) -> Value:
     """JSON_PARSE(text): the record that a text holds; NULL if it is not a JSON object."""
     takes(call, 1)
     record = once(
-        call.argument(0, AsaType.TEXT).node,
+        call.argument(0, AsaType.STRING).node,
         "json",
         lambda it: template("(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)", it=it),
     )

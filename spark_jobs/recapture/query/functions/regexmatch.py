@@ -22,7 +22,7 @@ def regexmatch(call: Call) -> Value:
     The pattern is a text in quotes. Letter case does not matter, and `.` matches a line's end too.
     """
     takes(call, 2)
-    text, pattern = call.argument(0, AsaType.TEXT).node, call.literal(1)
+    text, pattern = call.argument(0, AsaType.STRING).node, call.literal(1)
     try:
         re.compile(pattern)
         return Value(first_match(text, java(pattern), "isud"), AsaType.BIGINT)

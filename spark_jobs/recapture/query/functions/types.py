@@ -14,4 +14,4 @@ def type_name(call: Call) -> Value:
     takes(call, 1)
     value, kind = call.value(0), call.kind(0)
     is_null = operation(exp.Is, value.node, exp.Null())
-    return Value(case_when([(is_null, exp.Null())], kind), AsaType.TEXT)
+    return Value(case_when([(is_null, exp.Null())], kind), AsaType.STRING)

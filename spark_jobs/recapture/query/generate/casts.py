@@ -48,9 +48,9 @@ def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
         return cast_as(exp.Null(), TYPES[to].spark)
     if source is to:
         return node
-    if source is AsaType.TEXT:
+    if source is AsaType.STRING:
         return _from_text(node, to, lenient)
-    if to is AsaType.TEXT:
+    if to is AsaType.STRING:
         return _to_text(node, source)
     if source in _JSON or to in _JSON:
         raise DefinitionError(f"a {source} cannot be cast to {to}")

@@ -32,15 +32,15 @@ def json_of(value: Value) -> exp.Expr:
     """
     text: exp.Expr
     match value.type:
-        case AsaType.TEXT if value.kind is not None:
-            is_text = operation(exp.EQ, value.kind, string(AsaType.TEXT.value))
+        case AsaType.STRING if value.kind is not None:
+            is_text = operation(exp.EQ, value.kind, string(AsaType.STRING.value))
             text = case_when([(is_text, json_of(replace(value, kind=None)))], value.node)
         case AsaType.RECORD | AsaType.ARRAY:
             text = value.node
         case AsaType.BIGINT | AsaType.BIT:
             text = cast_as(value.node, "STRING")
         case AsaType.DATETIME:
-            text = spark_call("concat", string('"'), cast(value, AsaType.TEXT, lenient=False), string('"'))
+            text = spark_call("concat", string('"'), cast(value, AsaType.STRING, lenient=False), string('"'))
         case _:
             text = template(
                 "CASE WHEN {value} IS NOT NULL THEN substring({listed}, 2, length({listed}) - 2) END",

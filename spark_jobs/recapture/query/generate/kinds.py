@@ -158,8 +158,8 @@ def with_kind_of_choice(
 
     `converted` are the values in one type.
     """
-    given = [value for value in values if value.type is not None]
-    if chosen.type is AsaType.TEXT and all(value.is_json_element for value in given):
+    typed = [value for value in values if value.type is not None]
+    if chosen.type is AsaType.STRING and all(value.is_json_element for value in typed):
         return replace(chosen, is_json_element=True)
     undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
     if not undeclared and all(value.kind is None for value in converted):

@@ -38,7 +38,7 @@ def result_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
 
 def javascript_argument(value: Value) -> exp.Expr:
     """Return a value as recapture.javascript.columns takes it: datetime `t` => a struct of `@date`"""
-    if value.type is AsaType.TEXT and value.kind is not None:
+    if value.type is AsaType.STRING and value.kind is not None:
         return struct([SelectItem(JSON, json_of(value))])
     match value.type:
         case None:

@@ -41,7 +41,14 @@ class Advice:
         """Warnings about the settings and what arrived, one sentence each."""
         several = len(self.inputs) + len(self.without_events) > 1
         silent = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
-        return [*silent, *(text for one in self.inputs for text in input_warnings(one, one.alias if several else None))]
+        return [
+            *silent,
+            *(
+                warning
+                for advice in self.inputs
+                for warning in input_warnings(advice, advice.alias if several else None)
+            ),
+        ]
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -53,7 +60,7 @@ class Advice:
             "policy": self.pipeline.job.policy,
             "late_seconds": self.pipeline.job.late_seconds,
             "out_of_order_seconds": self.pipeline.job.out_of_order_seconds,
-            "inputs": [one.summary for one in self.inputs],
+            "inputs": [advice.summary for advice in self.inputs],
             "without_events": list(self.without_events),
             "warnings": [*self.pipeline.warnings, *self.warnings],
         }
@@ -87,7 +94,9 @@ def advise(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) ->
 
 
 def _to_read(pipeline: Pipeline, compiled: CompiledInput, start: datetime, end: datetime) -> InputToRead:
-    definition = next(one for one in run_definition(pipeline).inputs if one.alias == compiled.alias)
+    definition = next(
+        definition for definition in run_definition(pipeline).inputs if definition.alias == compiled.alias
+    )
     policies = pipeline.policies(compiled)
     assert policies is not None
     slices = slices_of(pipeline, start, end)

@@ -33,13 +33,13 @@ def curve(name: str, labels: Sequence[str], own: str, shares: Mapping[str, Seque
         own: the label of the job's value.
         shares: for each key, the share of unchanged events with each value, 0 to 1.
     """
-    changed = [1 - share for of_key in shares.values() for share in of_key]
+    changed = [1 - share for key_shares in shares.values() for share in key_shares]
     lowest, highest = _domain(changed)
     constant = min((value for value in changed if value > 0), default=highest)
     points = [
         {"tolerance": label, "changed": 1 - share, "key": number}
-        for number, of_key in enumerate(shares.values())
-        for label, share in zip(labels, of_key, strict=True)
+        for number, key_shares in enumerate(shares.values())
+        for label, share in zip(labels, key_shares, strict=True)
     ]
     x = {
         "field": "tolerance",

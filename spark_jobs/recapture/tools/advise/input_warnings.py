@@ -82,8 +82,10 @@ def _push_the_watermark(advice: InputAdvice) -> bool:
     if counts.keys.own.columns or counts.keys.devices not in counts.keys.all:
         return False
     ahead = any(clock.seconds > 0 and clock.dropped < clock.events for clock in counts.wrong_clocks)
-    of_devices, of_query = (advice.outcome(key, own)["on_time"] for key in (counts.keys.devices, counts.keys.own))
-    return ahead and of_devices > of_query
+    devices_on_time, query_on_time = (
+        advice.outcome(key, own)["on_time"] for key in (counts.keys.devices, counts.keys.own)
+    )
+    return ahead and devices_on_time > query_on_time
 
 
 def _clock(clock: WrongClock) -> str:

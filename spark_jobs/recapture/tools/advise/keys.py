@@ -27,7 +27,7 @@ SAMPLED_EVENTS = 20_000
 """Number of events in which candidate keys are looked for."""
 MAX_FIELDS = 100
 """Number of fields of the bodies that may be candidate keys, the first ones: a sender can send any number."""
-_KINDS = (AsaType.TEXT, AsaType.BIGINT)
+_KINDS = (AsaType.STRING, AsaType.BIGINT)
 _KINDS_READ = {*_KINDS, None}
 _OF_SENDERS = (Metadata.PARTITION_KEY, Metadata.PUBLISHER, Metadata.USER, Metadata.IOT_HUB)
 
@@ -82,7 +82,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
     read: list[InputColumn | MetadataColumn] = [*compiled.columns, *compiled.metadata]
     kinds = _kinds(compiled, events)
     found: list[InputColumn | MetadataColumn] = [column for column in kinds if column not in read]
-    integers = {column for column, of_column in kinds.items() if AsaType.TEXT not in of_column}
+    integers = {column for column, types in kinds.items() if AsaType.STRING not in types}
     values: dict[InputColumn | MetadataColumn, pa.Array] = {}
     distinct: dict[InputColumn | MetadataColumn, int] = {}
     for column in filter(_may_identify, [*read, *found]):
@@ -135,7 +135,7 @@ def _kinds(compiled: CompiledInput, sample: Chunk) -> dict[InputColumn | Metadat
     found = fields_of([count_values(documents, sample.decoder.only_strings)])
     frequent = (field for field in found if field.events >= MIN_SHARE * len(sample) and set(field.kinds) <= _KINDS_READ)
     for field in itertools.islice(frequent, MAX_FIELDS):
-        unread = InputColumn(field.path, AsaType.TEXT, declared=False)
+        unread = InputColumn(field.path, AsaType.STRING, declared=False)
         fields[by_name.get(tuple(step.lower() for step in field.path), unread)] = field.kinds
     return fields
 

@@ -48,7 +48,7 @@ def page(advice: Advice) -> bytes:
         own_late=late_text(advice.own.late),
         how="adjusted" if advice.pipeline.job.policy == "Adjust" else "dropped",
         warnings=[*advice.pipeline.warnings, *advice.warnings],
-        inputs=[_values(one) for one in advice.inputs],
+        inputs=[_values(input_advice) for input_advice in advice.inputs],
         version=__version__,
     )
 
@@ -70,13 +70,14 @@ def _values(advice: InputAdvice) -> dict[str, Any]:
         "total": advice.totals[own],
         "own": _row(advice, own, advice.own),
         "by_key": [
-            (key.clause, key == own, [_row(advice, key, one) for one in advice.settings(key)]) for key in advice.totals
+            (key.clause, key == own, [_row(advice, key, setting) for setting in advice.settings(key)])
+            for key in advice.totals
         ],
         "smallest": [
             (
                 str(key),
                 key == own,
-                [(share, one and _row(advice, key, one)) for share, one in advice.smallest(key).items()],
+                [(share, setting and _row(advice, key, setting)) for share, setting in advice.smallest(key).items()],
             )
             for key in advice.totals
         ],
@@ -129,15 +130,17 @@ def _late_curve(advice: InputAdvice) -> "Markup | None":
     # Beyond the first tolerance with which no event is late, the curves are flat.
     last = next((index for index, events in enumerate(late.tolist()) if not events), len(late))
     own = compared.late.index(advice.own.late)
-    settings = [Setting(one, advice.own.out_of_order) for one in compared.late[: max(last, own) + 1]]
+    settings = [Setting(late, advice.own.out_of_order) for late in compared.late[: max(last, own) + 1]]
     fixed = f"an out-of-order tolerance of {duration(advice.own.out_of_order)}"
-    return _curve(advice, "late tolerance", settings, [late_text(one.late) for one in settings], fixed)
+    return _curve(advice, "late tolerance", settings, [late_text(setting.late) for setting in settings], fixed)
 
 
 def _disorder_curve(advice: InputAdvice) -> "Markup | None":
-    settings = [Setting(advice.own.late, one) for one in advice.counts.source.tolerances.out_of_order]
+    settings = [Setting(advice.own.late, out_of_order) for out_of_order in advice.counts.source.tolerances.out_of_order]
     fixed = f"a late tolerance of {late_text(advice.own.late)}" if advice.own.late is not None else "no late limit"
-    return _curve(advice, "out-of-order tolerance", settings, [duration(one.out_of_order) for one in settings], fixed)
+    return _curve(
+        advice, "out-of-order tolerance", settings, [duration(setting.out_of_order) for setting in settings], fixed
+    )
 
 
 def _curve(
@@ -159,6 +162,6 @@ def _curve(
 def _summary(shares: Mapping[str, Sequence[float]], labels: Sequence[str]) -> str:
     """Return the ends of each line in words."""
     return "; ".join(
-        f"OVER {key}: {percent(of_key[0])} at {labels[0]}, {percent(of_key[-1])} at {labels[-1]}"
-        for key, of_key in shares.items()
+        f"OVER {key}: {percent(key_shares[0])} at {labels[0]}, {percent(key_shares[-1])} at {labels[-1]}"
+        for key, key_shares in shares.items()
     )

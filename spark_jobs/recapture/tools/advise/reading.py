@@ -205,7 +205,7 @@ class _Reading:
                 first_blob += len(chunk.blobs)
             del chunk  # it keeps its blob in memory
         counts = {key: counter.counts for key, counter in counters.items()}
-        if duplicates_in_range or any(of_key.verdicts.any() for of_key in counts.values()):
+        if duplicates_in_range or any(key_counts.verdicts.any() for key_counts in counts.values()):
             self.counts[partition] = PartitionCounts(duplicates_in_range, counts)
         for key, counter in counters.items():
             before = self.largest_disorder.get(key, counter.largest_disorder)

@@ -92,8 +92,8 @@ def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[s
         draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
     kind = {"kind": "aggregate"} if function.is_aggregate else {}
     # A job may list the timestamp of `accumulate` as the second argument of an aggregate.
-    given = function.argument_types[:1] if function.is_aggregate else function.argument_types
-    types = {"argument_types": list(given)} if given else {}
+    argument_types = function.argument_types[:1] if function.is_aggregate else function.argument_types
+    types = {"argument_types": list(argument_types)} if argument_types else {}
     return {**kind, "script": path, "output_type": function.output_type, **types}
 
 

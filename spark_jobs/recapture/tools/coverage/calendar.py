@@ -355,11 +355,11 @@ def _first(states: Sequence[SliceState]) -> list[First]:
     return [
         First(
             first,
-            [_link(state) for state in of_state[:FIRST_SLICES]],
-            max(len(of_state) - FIRST_SLICES, 0),
+            [_link(state) for state in slices_in_state[:FIRST_SLICES]],
+            max(len(slices_in_state) - FIRST_SLICES, 0),
         )
-        for first, of_state in by_state.items()
-        if of_state
+        for first, slices_in_state in by_state.items()
+        if slices_in_state
     ]
 
 

@@ -99,7 +99,7 @@ class CoverageReader:
             for file in held.get(slice_start, ()):
                 for row in _rows(container, file.path):
                     values.setdefault(row["metric"], []).append(row["value"])
-        return {name: COMBINED.get(name, sum)(of_metric) for name, of_metric in values.items()}
+        return {name: COMBINED.get(name, sum)(metric_values) for name, metric_values in values.items()}
 
     def _open(self, table: Table, environment: Mapping[str, str]) -> OpenTable:
         """Return the table as it is now."""

@@ -76,9 +76,9 @@ def type_of(
     A field whose values are all integers stays a bigint, even if it is used as float.
     """
     known = {kind for kind in kinds if kind is not None}
-    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(one, kind, only_strings) for one in known)]
+    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(other, kind, only_strings) for other in known)]
     if only_strings and not known:
-        return AsaType.TEXT
+        return AsaType.STRING
     if use in holding and not (known == {AsaType.BIGINT} and use is AsaType.FLOAT):
         return use
     return next(iter(holding), None)
@@ -151,7 +151,7 @@ def _plain(field: Field) -> str:
 
 
 _BY_PREFERENCE = (
-    *(AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT, AsaType.RECORD, AsaType.ARRAY, AsaType.TEXT),
+    *(AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT, AsaType.RECORD, AsaType.ARRAY, AsaType.STRING),
 )
 """Types from the narrowest on."""
 
@@ -163,9 +163,9 @@ def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
         or (kind, into)
         in (
             (AsaType.BIGINT, AsaType.FLOAT),
-            (AsaType.DATETIME, AsaType.TEXT),
+            (AsaType.DATETIME, AsaType.STRING),
         )
-        or (only_strings and into is AsaType.TEXT)
+        or (only_strings and into is AsaType.STRING)
     )
 
 

@@ -165,8 +165,8 @@ def spread(blobs: Sequence[PinnedBlob]) -> Iterator[PinnedBlob]:
     by_partition: dict[str, list[PinnedBlob]] = {}
     for pinned in blobs:
         by_partition.setdefault(pinned.partition, []).append(pinned)
-    for of_partition in by_partition.values():
-        random.shuffle(of_partition)
+    for partition_blobs in by_partition.values():
+        random.shuffle(partition_blobs)
     for turn in itertools.zip_longest(*by_partition.values()):
         yield from (pinned for pinned in turn if pinned is not None)
 

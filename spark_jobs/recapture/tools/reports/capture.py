@@ -23,7 +23,7 @@ def capture(source: Source) -> dict[str, Any]:
         now = storage_time(source.pipeline, datetime.now(UTC))
         progress = capture_progress(source.pipeline, manifest, now)
         for planned in manifest.inputs:
-            reached = {of_partition.partition: of_partition.to_dict() for of_partition in progress[planned.alias]}
+            reached = {reached_in.partition: reached_in.to_dict() for reached_in in progress[planned.alias]}
             inputs.append(
                 {
                     "alias": planned.alias,

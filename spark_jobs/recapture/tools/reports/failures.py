@@ -78,8 +78,8 @@ def failures(source: Source) -> dict[str, Any]:
             elif result.success:
                 passed += 1
             else:
-                one = _Failed(run, result, evaluation)
-                failed.setdefault(one.expectation, []).append(one)
+                failure = _Failed(run, result, evaluation)
+                failed.setdefault(failure.expectation, []).append(failure)
     groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result.severity), group[0].cause))
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
@@ -171,13 +171,13 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
     result, evidence, observed = newest.result, newest.evidence, newest.observed
     rows: list[list[str]] = []
     columns: list[str] = []
-    for one in reversed(group):
+    for failure in reversed(group):
         if len(rows) < MAX_ROWS:
-            found, names = _rows(source, one)
+            found, names = _rows(source, failure)
             if not columns or names == columns:
                 columns, rows = names, [*rows, *found][:MAX_ROWS]
-    counts = [one.result.unexpected_count for one in group]
-    judged = [one.evidence.judged for one in group]
+    counts = [failure.result.unexpected_count for failure in group]
+    judged = [failure.evidence.judged for failure in group]
     return {
         "severity": result.severity,
         "title": newest.title,

@@ -27,8 +27,8 @@ def _of_input(alias: str, slices: list[KeyMetrics]) -> dict[str, Any]:
     troubles = []
     for name in TROUBLES:
         events, troubled = Counter[str | None](), Counter[str | None]()
-        for of_slice in slices:
-            for most in of_slice.most[name]:
+        for slice_keys in slices:
+            for most in slice_keys.most[name]:
                 troubled[most.key] += most.counts[name]
                 events[most.key] += most.counts["events"]
         largest = sorted(troubled.items(), key=lambda item: (-item[1], str(item[0])))[:MAX_KEYS]
@@ -36,8 +36,8 @@ def _of_input(alias: str, slices: list[KeyMetrics]) -> dict[str, Any]:
             rows = [{"key": key, "count": count, "events": events[key]} for key, count in largest]
             troubles.append({"name": name, "keys": rows, "others": max(len(troubled) - MAX_KEYS, 0)})
     gone: Counter[str | None] = Counter()
-    for of_slice in slices:
-        gone.update({unreached.key: unreached.counts["events"] for unreached in of_slice.unreached})
+    for slice_keys in slices:
+        gone.update({unreached.key: unreached.counts["events"] for unreached in slice_keys.unreached})
     return {
         "alias": alias,
         "columns": slices[0].columns,

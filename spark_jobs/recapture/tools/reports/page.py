@@ -35,7 +35,7 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         uncounted=any(totals[name] is None for name in COUNTS if name in totals),
         partition_bars=_partition_bars(document, draw),
         group_bars=_group_bars(document, draw),
-        inputs=[_with_pictures(of_input, len(document["timing"]) > 1, draw) for of_input in document["timing"]],
+        inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
         counted=counted,
     )
 
@@ -74,26 +74,26 @@ def _short(name: str, names: Sequence[str]) -> str:
     return time[:5] if len({other[:10] for other in names}) == 1 else f"{date[5:]} {time[:5]}"
 
 
-def _with_pictures(of_input: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
+def _with_pictures(input_timing: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
     """Return the times of an input with its pictures and histograms drawn."""
     return {
-        **of_input,
-        "title": f"Input {of_input['alias']}" if name_input else None,
-        "drawn": [_drawn(picture, draw) for picture in of_input["pictures"]],
+        **input_timing,
+        "title": f"Input {input_timing['alias']}" if name_input else None,
+        "drawn": [_drawn(picture, draw) for picture in input_timing["pictures"]],
         "lateness_bars": _histogram(
-            of_input["lateness"],
+            input_timing["lateness"],
             "arrival less application time",
             "Histogram of lateness",
-            of_input["late_seconds"],
+            input_timing["late_seconds"],
             "var(--late)",
-            of_input["early_seconds"],
+            input_timing["early_seconds"],
             draw,
         ),
         "disorder_bars": _histogram(
-            of_input["disorder"],
+            input_timing["disorder"],
             "time behind the largest so far",
             "Histogram of disorder",
-            of_input["out_of_order_seconds"],
+            input_timing["out_of_order_seconds"],
             "var(--disorder)",
             None,
             draw,

@@ -177,9 +177,9 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
             without_files.append(slice_start)
     uncounted: set[str] = set()
     from_tables = in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files)
-    for slice_start, of_slice in zip(without_files, from_tables, strict=True):
-        metrics += of_slice or ()
-        uncounted |= set() if of_slice is not None else {slice_start}
+    for slice_start, slice_metrics in zip(without_files, from_tables, strict=True):
+        metrics += slice_metrics or ()
+        uncounted |= set() if slice_metrics is not None else {slice_start}
     standing = standing_of(pipeline, publications.table)
     state = TableState(publications.table, open_others(pipeline), standing)
     return Source(

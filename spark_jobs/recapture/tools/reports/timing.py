@@ -38,9 +38,9 @@ def timing(source: Source) -> list[dict[str, Any]]:
     for compiled in source.pipeline.query.inputs:
         policies = source.pipeline.policies(compiled)
         if policies is not None:
-            of_input = profiles.filter(pc.equal(profiles["input"], compiled.alias))
+            input_profiles = profiles.filter(pc.equal(profiles["input"], compiled.alias))
             rows = [row for row in source.metrics if row.input == compiled.alias]
-            sections.append(_of_input(source, compiled, policies, of_input, rows))
+            sections.append(_of_input(source, compiled, policies, input_profiles, rows))
     return sections
 
 

@@ -44,8 +44,8 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
         )
     warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
     if quality == "passed with warnings":
-        given = counted(warnings, "warning")
-        return "warning", f"Use {what} with care: the audit gave {given}; the rows are published."
+        count = counted(warnings, "warning")
+        return "warning", f"Use {what} with care: the audit gave {count}; the rows are published."
     few = _few_on_time(document)
     checks = "every check that could be judged" if document["failures"]["unjudged"] else "every check"
     if few:

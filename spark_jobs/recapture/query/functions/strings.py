@@ -82,7 +82,7 @@ def space(call: Call) -> Value:
 def replicate(call: Call) -> Value:
     """REPLICATE(text, count); NULL for a negative count."""
     takes(call, 2)
-    return _repeated(call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT))
+    return _repeated(call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT))
 
 
 def concat(call: Call) -> Value:
@@ -94,7 +94,7 @@ def concat(call: Call) -> Value:
 def concat_ws(call: Call) -> Value:
     """CONCAT_WS(separator, x, y, …): a NULL is left out, with its separator; a separator of NULL is an empty text."""
     takes(call, 3, MANY)
-    separator = call.argument(0, AsaType.TEXT)
+    separator = call.argument(0, AsaType.STRING)
     between = separator.node if separator.text is not None else _or_empty(separator)
     return _text(spark_call("concat_ws", between, *_joined(call, 1)))
 
@@ -124,14 +124,14 @@ def translate(call: Call) -> Value:
 def left(call: Call) -> Value:
     """LEFT(text, length); a negative length stops the run."""
     takes(call, 2)
-    text, count = call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT)
+    text, count = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT)
     return _text(_counted(call, count, lambda it: spark_call("left", text, _int(it))))
 
 
 def right(call: Call) -> Value:
     """RIGHT(text, length); a negative length stops the run."""
     takes(call, 2)
-    text, count = call.argument(0, AsaType.TEXT).node, call.argument(1, AsaType.BIGINT)
+    text, count = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT)
     return _text(_counted(call, count, lambda it: spark_call("right", text, _int(it))))
 
 
@@ -141,7 +141,7 @@ def substring(call: Call) -> Value:
     A start below 1 so costs length. A start beyond the end gives an empty text; a negative length stops the run.
     """
     takes(call, 3)
-    text = call.argument(0, AsaType.TEXT).node
+    text = call.argument(0, AsaType.STRING).node
     start, count = call.argument(1, AsaType.BIGINT), call.argument(2, AsaType.BIGINT)
     if start.text is not None and int(start.text) >= 1:
         return _text(_counted(call, count, lambda it: spark_call("substring", text, _int(start.node), _int(it))))
@@ -167,7 +167,7 @@ def stuff(call: Call) -> Value:
     is an empty text; a negative length stops the run.
     """
     takes(call, 4)
-    text, insertion = call.argument(0, AsaType.TEXT).node, _or_empty(call.argument(3, AsaType.TEXT))
+    text, insertion = call.argument(0, AsaType.STRING).node, _or_empty(call.argument(3, AsaType.STRING))
     start, count = call.argument(1, AsaType.BIGINT).node, call.argument(2, AsaType.BIGINT)
 
     def stuffed(it: exp.Expr) -> exp.Expr:
@@ -190,7 +190,7 @@ def charindex(call: Call) -> Value:
     An empty `found` is nowhere, as in T-SQL; a start below 1 is the beginning.
     """
     takes(call, 2, 3)
-    sought, text = call.argument(0, AsaType.TEXT), call.argument(1, AsaType.TEXT).node
+    sought, text = call.argument(0, AsaType.STRING), call.argument(1, AsaType.STRING).node
     start = call.argument(2, AsaType.BIGINT) if call.count == 3 else Value(bigint(1), AsaType.BIGINT, "1")
 
     def position(it: exp.Expr) -> exp.Expr:
@@ -217,7 +217,7 @@ def charindex(call: Call) -> Value:
 def patindex(call: Call) -> Value:
     """PATINDEX(pattern, text), a bigint: where the first match of LIKE's wildcards begins; 0 for none."""
     takes(call, 2)
-    pattern, text = call.literal(0), call.argument(1, AsaType.TEXT).node
+    pattern, text = call.literal(0), call.argument(1, AsaType.STRING).node
     try:
         return Value(patterns.position(text, pattern), AsaType.BIGINT)
     except DefinitionError as error:
@@ -226,15 +226,15 @@ def patindex(call: Call) -> Value:
 
 def _only_text(call: Call) -> exp.Expr:
     takes(call, 1)
-    return call.argument(0, AsaType.TEXT).node
+    return call.argument(0, AsaType.STRING).node
 
 
 def _texts(call: Call, count: int) -> list[exp.Expr]:
-    return [call.argument(index, AsaType.TEXT).node for index in range(count)]
+    return [call.argument(index, AsaType.STRING).node for index in range(count)]
 
 
 def _text(node: exp.Expr) -> Value:
-    return Value(node, AsaType.TEXT)
+    return Value(node, AsaType.STRING)
 
 
 def _or_empty(text: Value) -> exp.Expr:
@@ -242,8 +242,8 @@ def _or_empty(text: Value) -> exp.Expr:
 
 
 def _joined(call: Call, start: int) -> list[exp.Expr]:
-    scalars = (AsaType.TEXT, AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT)
-    return [cast(call.argument(index, *scalars), AsaType.TEXT, lenient=False) for index in range(start, call.count)]
+    scalars = (AsaType.STRING, AsaType.BIGINT, AsaType.FLOAT, AsaType.DATETIME, AsaType.BIT)
+    return [cast(call.argument(index, *scalars), AsaType.STRING, lenient=False) for index in range(start, call.count)]
 
 
 def _int(count: exp.Expr) -> exp.Expr:

@@ -122,7 +122,7 @@ def test_trims_remove_every_kind_of_white_space(spark: SparkSession) -> None:
     )
 
 
-def test_texts_are_put_together(spark: SparkSession) -> None:
+def test_strings_are_put_together(spark: SparkSession) -> None:
     check(
         spark,
         [
@@ -144,7 +144,7 @@ def test_texts_are_put_together(spark: SparkSession) -> None:
     )
 
 
-def test_texts_are_changed(spark: SparkSession) -> None:
+def test_strings_are_changed(spark: SparkSession) -> None:
     check(
         spark,
         [
