@@ -19,8 +19,10 @@ from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
 from recapture.model import AsaType
 from recapture.process.wording import counted, of_input, values_of_only
-from recapture.query.compile import fields_of_time, fields_used, has_create_table, records_starred
+from recapture.query.compile import fields_used, has_create_table
 from recapture.query.parse.names import Path
+from recapture.query.parse.starred_records import starred_records
+from recapture.query.parse.timing_fields import timing_fields
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
@@ -289,7 +291,7 @@ def _arrived(
 def _records(pipeline: Pipeline) -> Mapping[str, Sequence[Path]]:
     """Return the records whose properties the query selects by record.*, by input; none if it cannot be parsed."""
     try:
-        return records_starred(pipeline.job.query, list(pipeline.metadata))
+        return starred_records(pipeline.job.query, list(pipeline.metadata))
     except DefinitionError:
         return {}
 
@@ -297,7 +299,7 @@ def _records(pipeline: Pipeline) -> Mapping[str, Sequence[Path]]:
 def _timing(pipeline: Pipeline) -> Mapping[str, Collection[Path]]:
     """Return the fields without which an event has no place in time, by input; none if the query cannot be parsed."""
     try:
-        return fields_of_time(pipeline.job.query, list(pipeline.metadata))
+        return timing_fields(pipeline.job.query, list(pipeline.metadata))
     except DefinitionError:
         return {}
 
