@@ -36,8 +36,14 @@ def in_files(
     return Rows(table.schema.remove_metadata(), "slice_start", tuple(files), frame_rows)
 
 
+def with_start_strings(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Return metrics with the starts of slices as strings, as a run has them."""
+    return metrics.assign(slice_start=[start.isoformat().replace("+00:00", "Z") for start in metrics["slice_start"]])
+
+
 def in_rows(metrics: pd.DataFrame) -> list[dict[str, Any]]:
     """Return metrics as a run has them in its files."""
+    metrics = with_start_strings(metrics)
     rows: list[dict[str, Any]] = metrics.astype(object).where(metrics.notna(), None).to_dict("records")
     return rows
 

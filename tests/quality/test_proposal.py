@@ -13,7 +13,7 @@ from recapture.quality import checkpoint, proposal, suites
 from recapture.quality.audit import Audit
 from recapture.quality.rows import Rows, SliceFile
 from recapture.time_model.metrics import WATERMARK
-from tests.quality.staging import in_files, in_rows
+from tests.quality.staging import in_files, in_rows, with_start_strings
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS, HOURS = 7, 2
@@ -57,7 +57,7 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
     schema = in_files(folder, frame.drop(columns="slice_start")).schema
     judged = Rows(schema, "slice_start", files[-1:], history=files[:-1])
     is_now = metrics["slice_start"] == start
-    earlier = metrics[metrics["slice_start"] < start]
+    earlier = with_start_strings(metrics[metrics["slice_start"] < start])
     return checkpoint.audit(
         in_rows(metrics[is_now]),
         {"rows": judged},

@@ -7,7 +7,7 @@ from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole, Kind
 from recapture.process.wording import counted, named_slices, of_input
 from recapture.quality.audit import Result
-from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+from recapture.quality.suites import BUILT_IN, SEVERITIES, Check, Severity
 from recapture.time_model import ticks
 
 _SHOWN = 3
@@ -139,4 +139,4 @@ def _result(
     check: Check, severity: Severity, success: bool, observed: Collection[object], said: str, *, proved: bool = True
 ) -> Result:
     title = _TITLES[check]
-    return Result(built_in().name, "slices", check, severity, success, list(observed), None, said, title, proved)
+    return Result(BUILT_IN, "slices", check, severity, success, list(observed), None, said, title, proved)

@@ -12,8 +12,24 @@ JsonResult = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What the report shows of a failure, next to its sentence."""
+
+    columns: tuple[str, ...] = ()
+    """Columns that were judged; none if the name of the expectation or check says it."""
+    expected: str = ""
+    """What was expected, in words."""
+    notes: str | list[str] | None = None
+    """What a failure may mean."""
+    judged: int | None = None
+    """Number of rows that were judged; None unless each row is judged."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """The first rows that fail."""
+
+
+@dataclass(frozen=True)
 class Result:
-    """Result of one expectation, or of one built-in check on slices."""
+    """Result of one expectation, or of one built-in check."""
 
     suite: str
     judged: str
@@ -33,11 +49,16 @@ class Result:
     """What is expected; empty in an audit of an earlier version."""
     proved: bool = True
     """Whether there was something to judge. If not, for example without enough history, the expectation succeeds."""
+    evidence: Evidence | None = None
+    """None unless a built-in check on the metrics failed."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What Great Expectations says about the expectations of a suite that could be judged."""
+    """What Great Expectations says about the expectations of a suite that could be judged.
+
+    In an audit of an earlier version, this may be the suite of the built-in checks.
+    """
 
     suite_name: str
     judged: str

@@ -9,21 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
-from recapture.quality import evaluation, sentences
+from recapture.quality import built_in_checks, evaluation, sentences
 from recapture.quality.audit import Audit, JsonResult, Result, Validation, Verdict
 from recapture.quality.loading import load_great_expectations
 from recapture.quality.metrics import COLUMNS, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
-from recapture.quality.sound import sound_results
-from recapture.quality.suites import Expectation, Suite, built_in, columns_of, require_installed
+from recapture.quality.suites import Expectation, Suite, columns_of, require_installed
 
 if TYPE_CHECKING:
     import pandas as pd
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.expectations.expectation import Expectation as LoadedExpectation
-
-_EXAMPLES = 3
 
 
 def require_valid_arguments(suites: Iterable[Suite]) -> None:
@@ -48,11 +45,11 @@ def audit(
 ) -> Audit:
     """Return the audit of a run's metrics and of the rows that it would publish.
 
-    The built-in suite judges the metrics. If it is the only suite, and every row passes, `quality.sound` makes the
-    results, without Great Expectations. A suite of an output judges the metrics and the rows of the output. A suite
-    that several outputs share judges the metrics once. An expectation that cannot be evaluated fails as critical.
-    Without rows, only the expectations on the table itself and those with a history are judged. Raise DefinitionError
-    if Great Expectations rejects an argument in a suite, and RunError if the metrics lack a column.
+    The built-in checks judge the metrics. The suite of an output judges the metrics and the rows of the output, with
+    Great Expectations, which is imported only if there is a suite. A suite that several outputs share judges the
+    metrics once. An expectation that cannot be evaluated fails as critical. Without rows, only the expectations on the
+    table itself and those with a history are judged. Raise DefinitionError if Great Expectations rejects an argument in
+    a suite, and RunError if the metrics lack a column.
 
     Args:
         metrics: one row per slice and partition of an input, with the fields of `quality.metrics.COLUMNS`. Times
@@ -65,21 +62,19 @@ def audit(
         slice_results: the results of other checks, which count towards the verdict.
         earlier_metrics: the metrics of slices that were published before, for expectations with a history.
     """
-    distinct = [built_in()]
+    results = [*built_in_checks.results(metrics, slice_count), *slice_results]
+    if not suites:
+        return Audit(_verdict(results), tuple(results))
+    distinct: list[Suite] = []
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = len({row.get("input") for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
-    sound = None
-    if not suites:
-        sound = sound_results(distinct[0].expectations, metrics, slice_count, identifying_columns)
-    if sound is None:
-        run_metrics = _in_utc(derive(_frame(metrics)))
-        pairs = _pairs([*distinct, *suites.values()])
-        context = create_context()
-    results: list[Result] = []
+    run_metrics = _in_utc(derive(_frame(metrics)))
+    pairs = _pairs([*distinct, *suites.values()])
+    context = create_context()
     validations: list[Validation] = []
 
     def evaluate_metrics(
@@ -104,9 +99,7 @@ def audit(
         asset, count = ("metrics", len(metrics)) if rows is None else ("aggregates", rows.count)
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
         judgeable = [expectation for expectation in declared if count or _judges_no_rows(expectation)]
-        if sound is not None:
-            json_results = sound
-        elif rows is not None:
+        if rows is not None:
             loaded = [pairs[id(expectation)] for expectation in judgeable]
             json_results = evaluation.evaluate_rows(context, rows, loaded, parameters)
         else:
@@ -120,8 +113,6 @@ def audit(
 
     for suite in distinct:
         judge(suite, "metrics", None)
-        if suite is distinct[0]:
-            results.extend(slice_results)
     for alias, suite in suites.items():
         judge(suite, alias, aggregates[alias])
     return Audit(
@@ -264,17 +255,14 @@ def _keyed_examples(rows: Rows, expectation: Expectation, details: Mapping[str, 
     """Return the first rows that are not as expected, with what may be their keys; none if their places are unknown."""
     places = [place for place in details.get("partial_unexpected_index_list") or () if isinstance(place, int)]
     judged = [name for name in map(str, columns_of(expectation.kwargs)) if name in rows.schema.names]
-    return rows.at(places[:_EXAMPLES], [*rows.key_columns, *judged])
+    return rows.at(places[: sentences.EXAMPLES], [*rows.key_columns, *judged])
 
 
 def _examples(details: Mapping[str, Any]) -> list[Any]:
     """Return the first distinct unexpected values, with slice, input and partition for metrics."""
-    examples: list[Any] = []
     with_index = "unexpected_index_column_names" in details
-    for value in details.get("partial_unexpected_index_list" if with_index else "partial_unexpected_list") or ():
-        if value not in examples:
-            examples.append(value)
-    return examples[:_EXAMPLES]
+    values = details.get("partial_unexpected_index_list" if with_index else "partial_unexpected_list")
+    return sentences.distinct_examples(values or ())
 
 
 def _exception(info: object) -> str | None:

@@ -17,11 +17,11 @@ _SITE = "audit"
 def write(audit: Audit, run: str, audited: datetime, folder: Path) -> Path:
     """Write the site of an audit into a folder, and return its first page.
 
-    There is a page for each suite and what it judged. The built-in checks on slices are not expectations of Great
-    Expectations, and so not in it.
+    There is a page for each suite and what it judged. The built-in checks are not expectations of Great Expectations,
+    so they are not in it.
 
     Args:
-        audit: the audit of the run.
+        audit: the audit of the run, with at least one suite.
         run: the name of the run.
         audited: when the audit was written, aware.
         folder: the folder of the site.

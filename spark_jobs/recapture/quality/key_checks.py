@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from recapture.process.wording import counted, named_slices
 from recapture.quality.audit import Result
-from recapture.quality.suites import Check, Severity, built_in
+from recapture.quality.suites import BUILT_IN, Check, Severity
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.verdicts import TROUBLES
 
@@ -122,4 +122,4 @@ def _result(
     proved: bool = True,
 ) -> Result:
     title = _TITLES[check]
-    return Result(built_in().name, judged, check, severity or "warning", success, observed, None, said, title, proved)
+    return Result(BUILT_IN, judged, check, severity or "warning", success, observed, None, said, title, proved)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from recapture.errors import RunError
 from recapture.pages.page import duration, number
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COMBINED, COUNTS, MAX_GAPS, VERDICTS, WATERMARK, WATERMARK_DELAY
@@ -42,10 +41,7 @@ Counts and seconds have the same type, which is exact for counts up to 2^53.
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics with DERIVED_COLUMNS. Raise RunError if a column of `COLUMNS` is missing."""
-    missing = [column for column in COLUMNS if column not in metrics.columns]
-    if missing:
-        raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
+    """Return the metrics with DERIVED_COLUMNS."""
     return metrics.assign(
         unaccounted_events=unaccounted_events(metrics), late_share=share_of_events(metrics, ["LateInputEvents"])
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recapture.pages.page import share
@@ -13,7 +13,8 @@ from recapture.quality.suites import Expectation, columns_of
 
 ITEMS = {"metrics": ("slice and partition", "slices and partitions"), "aggregates": ("row", "rows")}
 """What is judged, in the singular and in the plural, by asset."""
-_EXAMPLES = 3
+EXAMPLES = 3
+"""Largest number of rows or values that a sentence shows."""
 _KEYS = {"slice_start": "slice", "input": "input", "partition": "partition"}
 """What an example of metrics names first, and the words for it."""
 _IN_UTC = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
@@ -68,13 +69,27 @@ def finding(expectation: Expectation, evaluation: Mapping[str, Any], examples: S
     details = evaluation.get("details") or {}
     if is_unjudged(evaluation):
         return f"not judged: {details['why_unjudged']}"
-    total = evaluation["element_count"]
-    items = counted(total, *((details["item"],) if "item" in details else ITEMS[expectation.asset]))
+    words = (details["item"],) if "item" in details else ITEMS[expectation.asset]
     unjudged = f"; {details['unjudged']:,} not judged: {details['why_unjudged']}" if "unjudged" in details else ""
-    if not unexpected:
-        return f"true for {'all ' * (total > 1)}{items}{unjudged}"
-    such_as = f", such as {'; '.join(map(example_text, examples[:_EXAMPLES]))}" if examples else ""
-    return f"{unexpected:,} of {items} ({share(unexpected, total)}){such_as}{unjudged}"
+    return f"{failed_items(unexpected, evaluation['element_count'], words, examples)}{unjudged}"
+
+
+def failed_items(failed: int, judged: int, words: tuple[str, ...], examples: Sequence[object]) -> str:
+    """Return how many of the judged items fail, with examples; `words` name an item and, if need be, several."""
+    items = counted(judged, *words)
+    if not failed:
+        return f"true for {'all ' * (judged > 1)}{items}"
+    such_as = f", such as {'; '.join(map(example_text, examples[:EXAMPLES]))}" if examples else ""
+    return f"{failed:,} of {items} ({share(failed, judged)}){such_as}"
+
+
+def distinct_examples(values: Iterable[Any]) -> list[Any]:
+    """Return the first distinct values, as many as a sentence has."""
+    examples: list[Any] = []
+    for value in values:
+        if value not in examples:
+            examples.append(value)
+    return examples[:EXAMPLES]
 
 
 def is_unjudged(evaluation: Mapping[str, Any]) -> bool:
@@ -84,7 +99,7 @@ def is_unjudged(evaluation: Mapping[str, Any]) -> bool:
 
 def expected(kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of an expectation in words."""
-    columns = columns_text(kwargs)
+    columns = ", ".join(map(str, columns_of(kwargs)))
     least, most, values, mostly = (kwargs.get(name) for name in ("min_value", "max_value", "value_set", "mostly"))
     parts: list[str] = []
     if least is not None:
@@ -101,11 +116,6 @@ def expected(kwargs: Mapping[str, Any]) -> str:
     if kwargs.get("row_condition"):
         parts.append(f"where {_value(kwargs['row_condition'])}")
     return ": ".join(filter(None, [columns, ", ".join(parts)])) if parts else ""
-
-
-def columns_text(kwargs: Mapping[str, Any]) -> str:
-    """Return the columns that the arguments of an expectation name."""
-    return ", ".join(map(str, columns_of(kwargs)))
 
 
 def example_text(example: object) -> str:

@@ -16,7 +16,7 @@ from recapture.process import wording
 from recapture.process.wording import counted
 from recapture.quality.audit import Result
 from recapture.quality.metrics import UNUSABLE
-from recapture.quality.suites import SEVERITIES, Check, Severity, built_in
+from recapture.quality.suites import BUILT_IN, SEVERITIES, Check, Severity
 from recapture.time_model import verdicts
 
 CRITICAL_UNUSABLE_SHARE = 0.9
@@ -205,7 +205,7 @@ def _result(
         true_for = f"true for {'all ' * (len(slices) > 1)}{of}"
         sentence = f"{holds} ({true_for if slices else f'no {events}'})"
     observed = [slice_.start for slice_ in failed[:3]]
-    return Result(built_in().name, judged, check, severity, not failed, observed, None, sentence, holds)
+    return Result(BUILT_IN, judged, check, severity, not failed, observed, None, sentence, holds)
 
 
 def _unusable_text(slice_: SliceCounts) -> str:

@@ -35,8 +35,8 @@ Check = Literal[
 ]
 """Built-in check on slices. A suite can set another severity for it."""
 
-BUILT_IN = Path(__file__).with_name("run_metrics.json")
-"""File of the built-in suite."""
+BUILT_IN = "run_metrics"
+"""Name that the results of the built-in checks have as their suite."""
 PARAMETERS = ("slice_count", "run_start", "run_end")
 """Names for `{"$PARAMETER": …}` in every suite: a count, and the bounds of the run as UTC timestamps."""
 ParameterValue = int | float | str
@@ -113,11 +113,6 @@ class _Suite(_Section):
     severities: dict[Check, Severity] = {}
 
 
-def built_in() -> Suite:
-    """Return the built-in suite, which judges the metrics in every audit."""
-    return _load(BUILT_IN, aggregate_columns=(), parameters={})
-
-
 def load(
     path: Path, aggregate_columns: Collection[str], parameters: Mapping[str, ParameterValue] | None = None
 ) -> Suite:
@@ -135,7 +130,7 @@ def load(
     for name in suite.parameters:
         if name not in used:
             raise DefinitionError(f"{path}: no expectation uses the parameter {name}; remove it from the pipeline file")
-    if suite.name == built_in().name:
+    if suite.name == BUILT_IN:
         raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in suite; choose another')
     return suite
 

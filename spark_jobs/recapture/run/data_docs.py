@@ -12,7 +12,8 @@ from recapture.run_files.planned import files_of
 def write_data_docs(pipeline: Pipeline, run: str, folder: Path) -> Path:
     """Write the Data Docs of a run's audit into a new or empty folder, and return the first page.
 
-    Raise RunError if the run was not audited, and DefinitionError if the folder cannot be written to.
+    Raise RunError if the run was not audited or no suite judged it, and DefinitionError if the folder cannot be written
+    to.
     """
     require_installed()
     files = files_of(pipeline, run)
@@ -20,6 +21,10 @@ def write_data_docs(pipeline: Pipeline, run: str, folder: Path) -> Path:
     if written is None or "/" in run:
         raise RunError(f"{run} is not a run with an audit under {files.container.url}: recapture status names runs")
     audit = files.read(AUDIT).audit
+    if not audit.validations:
+        raise RunError(
+            f"no suite judged {run}, and Data Docs show only suites: the run's report has the built-in checks"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

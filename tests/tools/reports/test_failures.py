@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from recapture.quality.audit import Audit, Result, Validation
+from recapture.quality.audit import Audit, Evidence, Result, Validation
 from recapture.run_files.contents import Audited
 from recapture.tools.reports.failures import failures
 
@@ -43,3 +43,20 @@ def test_an_expectation_that_failed_in_several_runs_is_shown_once_with_the_count
     assert (failure["runs"], failure["unexpected"], failure["of"]) == (2, 32, 64)
     assert failure["columns"] == ["partition", "malformed"]
     assert [row[0] for row in failure["rows"]] == ["new 0", "new 1", *(f"old {number}" for number in range(18))]
+
+
+def test_a_built_in_check_shows_its_evidence() -> None:
+    rows = tuple({"slice_start": "2026-03-01T10:00:00Z", "partition": str(number), "whole": False} for number in "01")
+    evidence = Evidence(("whole",), "whole: true", "The blob is quarantined.", 32, rows)
+    damaged = Result("run_metrics", "metrics", "expect_it", "warning", False, list(rows), 2, "blobs are damaged")
+    few = Result("run_metrics", "metrics", "expect_many", "critical", False, 1, None, "slices were not counted")
+    noted = Evidence(expected="at least 2", notes="A run that read nothing")
+    audit = Audit("failed", (replace(damaged, evidence=evidence), replace(few, evidence=noted)))
+    source: Any = SimpleNamespace(runs={"one": run_with("one", audit)})
+    first, second = failures(source)["failed"]
+    assert (first["expected"], first["observed"], first["of"]) == ("at least 2", "1", None)
+    assert (first["hint"], first["rows"]) == ("A run that read nothing", [])
+    assert (second["expected"], second["observed"], second["unexpected"], second["of"]) == ("whole: true", None, 2, 32)
+    assert second["hint"] == "restore the damaged blobs, which the quarantine names, and backfill again"
+    assert second["columns"] == ["slice_start", "partition", "whole"]
+    assert second["rows"] == [["2026-03-01T10:00:00Z", "0", "false"], ["2026-03-01T10:00:00Z", "1", "false"]]

@@ -1,8 +1,7 @@
 """The base of Recapture's expectations: each judges a whole pandas frame and says which of its items fail."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -14,8 +13,8 @@ from great_expectations.expectations.model_field_types import MostlyField
 from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
 from great_expectations.render.renderer.renderer import renderer
 
-SHOWN = 20
-"""Number of failed items that a result shows."""
+from recapture.quality.finding import SHOWN, Finding
+
 Parameter = dict[str, str]
 """Value that the run gives: `{"$PARAMETER": NAME}`."""
 Mostly = MostlyField
@@ -25,25 +24,6 @@ NotNegative = Annotated[float | Parameter, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Instant = datetime | Parameter
 Columns = list[str]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What an expectation found."""
-
-    item: str | None
-    """What was judged, in the singular: slice, window, key, value or watermark; None for rows of the frame."""
-    judged: int
-    """Number of items that were judged."""
-    failed: int
-    examples: Sequence[Mapping[str, Any]]
-    """The first failed items, with JSON values."""
-    unjudged: int = 0
-    """Number of items that could not be judged."""
-    why_unjudged: str = ""
-    """Reason, such as "fewer than 5 earlier days"."""
-    failure: str = ""
-    """What is wrong, without the number of items."""
 
 
 class FrameExpectation(BatchExpectation, ABC):
@@ -89,11 +69,7 @@ class FrameExpectation(BatchExpectation, ABC):
         if missing:
             raise ValueError(f"the frame has no column {', '.join(missing)}")
         finding = self.judge(frame)
-        mostly = number(getattr(self, "mostly", 1.0))
-        return {
-            "success": finding.failed == 0 or (finding.judged - finding.failed) / finding.judged >= mostly,
-            "result": _result(finding),
-        }
+        return {"success": finding.is_met(number(getattr(self, "mostly", 1.0))), "result": _result(finding)}
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
@@ -129,7 +105,12 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 def examples(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the first rows of a frame as JSON values."""
-    return [{str(name): _json(value) for name, value in row.items()} for row in frame.head(SHOWN).to_dict("records")]
+    return rows_of(frame.head(SHOWN))
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a frame as JSON values."""
+    return [{str(name): _json(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _json(value: Any) -> Any:

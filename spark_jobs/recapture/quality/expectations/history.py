@@ -10,7 +10,6 @@ from recapture.quality import comparisons
 from recapture.quality.expectations.base import (
     Columns,
     Count,
-    Finding,
     FrameExpectation,
     Instant,
     Mostly,
@@ -21,6 +20,7 @@ from recapture.quality.expectations.base import (
     instant,
     number,
 )
+from recapture.quality.finding import Finding
 from recapture.time_model.metrics import WATERMARK
 
 

@@ -1,27 +1,33 @@
-"""Expectations about the metrics of a run: each row has the counts of a slice and partition of an input."""
+"""Expectations about the metrics of a run, for suites; `quality.metrics_rules` has their rules.
 
-from typing import Any, ClassVar
+Each row of the metrics has the counts of a slice and partition of an input.
+"""
+
+from abc import abstractmethod
+from typing import ClassVar
 
 import pandas as pd
 
-from recapture.pages import page as pages
-from recapture.process.wording import counted
-from recapture.quality import metrics
-from recapture.quality.expectations.base import (
-    Finding,
-    FrameExpectation,
-    Mostly,
-    NotNegative,
-    Share,
-    examples,
-    number,
-)
+from recapture.quality import metrics_rules as rules
+from recapture.quality.expectations.base import FrameExpectation, Mostly, NotNegative, Share, number, rows_of
+from recapture.quality.finding import Finding
+from recapture.quality.metrics import ADJUSTED
+from recapture.quality.metrics_rules import PLACE, Rows
 from recapture.time_model.metrics import VERDICTS
 
-_IDENTIFYING = ["slice_start", "input", "partition"]
+
+class _MetricsExpectation(FrameExpectation):
+    """Base of the expectations that judge the rows of the metrics."""
+
+    @abstractmethod
+    def judge_rows(self, rows: Rows) -> Finding:
+        """Return what is wrong with rows that have the needed columns."""
+
+    def judge(self, frame: pd.DataFrame) -> Finding:
+        return self.judge_rows(rows_of(frame[self.needed_columns()]))
 
 
-class ExpectEventsToBeConserved(FrameExpectation):
+class ExpectEventsToBeConserved(_MetricsExpectation):
     """Expect every event that arrived to have exactly one verdict.
 
     Judges each row: InputEvents equals DuplicateEvents plus the sum of the verdicts, and no count is missing
@@ -29,32 +35,26 @@ class ExpectEventsToBeConserved(FrameExpectation):
     """
 
     def needed_columns(self) -> list[str]:
-        return [*_IDENTIFYING, "InputEvents", "DuplicateEvents", *VERDICTS]
+        return [*PLACE, "InputEvents", "DuplicateEvents", *VERDICTS]
 
-    def judge(self, frame: pd.DataFrame) -> Finding:
-        difference = metrics.unaccounted_events(frame)
-        return _by_row(
-            frame,
-            difference != 0,
-            "events have no verdict or several, or a count is missing",
-            unaccounted_events=difference,
-        )
+    def judge_rows(self, rows: Rows) -> Finding:
+        return rules.events_are_conserved(rows)
 
 
-class ExpectCaptureToBeComplete(FrameExpectation):
+class ExpectCaptureToBeComplete(_MetricsExpectation):
     """Expect Capture to have written everything that arrived.
 
     Judges each row: `complete` is true. It is false while a blob of the slice may still be missing. A null fails.
     """
 
     def needed_columns(self) -> list[str]:
-        return [*_IDENTIFYING, "complete"]
+        return [*PLACE, "complete"]
 
-    def judge(self, frame: pd.DataFrame) -> Finding:
-        return _by_row(frame, ~frame["complete"].eq(True), "Capture may not have written everything that arrived")
+    def judge_rows(self, rows: Rows) -> Finding:
+        return rules.capture_is_complete(rows)
 
 
-class ExpectSequenceGapsToBeAtMost(FrameExpectation):
+class ExpectSequenceGapsToBeAtMost(_MetricsExpectation):
     """Expect few gaps in the sequence numbers.
 
     Judges each row: SequenceGaps is at most `max_value`. The hub numbers the events of a partition consecutively, so
@@ -68,15 +68,13 @@ class ExpectSequenceGapsToBeAtMost(FrameExpectation):
     success_keys: ClassVar[tuple[str, ...]] = ("max_value",)
 
     def needed_columns(self) -> list[str]:
-        return [*_IDENTIFYING, "SequenceGaps"]
+        return [*PLACE, "SequenceGaps"]
 
-    def judge(self, frame: pd.DataFrame) -> Finding:
-        gaps, most = frame["SequenceGaps"], number(self.max_value)
-        failure = "sequence numbers are missing" + (f" (at most {counted(int(most), 'gap')} expected)" if most else "")
-        return _by_row(frame, ~(gaps <= most), failure, gaps=gaps)
+    def judge_rows(self, rows: Rows) -> Finding:
+        return rules.gaps_are_at_most(rows, number(self.max_value))
 
 
-class _ShareOfEvents(FrameExpectation):
+class _ShareOfEvents(_MetricsExpectation):
     """Base of the expectations on a share of the events that arrived. Rows without events are not judged."""
 
     max_value: Share
@@ -88,19 +86,11 @@ class _ShareOfEvents(FrameExpectation):
     """What the counted events are."""
 
     def needed_columns(self) -> list[str]:
-        return [*_IDENTIFYING, "InputEvents", *self.counts]
+        return [*PLACE, "InputEvents", *self.counts]
 
-    def judge(self, frame: pd.DataFrame) -> Finding:
-        frame = frame[frame["InputEvents"] != 0]
-        share, most = metrics.share_of_events(frame, self.counts), number(self.max_value)
-        failed = ~(share <= most)
-        worst = frame[failed]
-        events = pages.share(worst[list(self.counts)].sum().sum(), worst["InputEvents"].sum())
-        limit = f"at most {pages.share(most, 1)} expected"
-        if number(self.mostly) < 1:
-            limit += f" in at least {pages.share(number(self.mostly), 1)} of the slices and partitions"
-        failure = f"{events} of the events are {self.are} ({limit})"
-        return _by_row(frame, failed, failure, **{f"{self.are}_share": share})
+    def judge_rows(self, rows: Rows) -> Finding:
+        limits = number(self.max_value), number(self.mostly)
+        return rules.share_is_at_most(rows, self.counts, self.are, *limits)
 
 
 class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):
@@ -128,7 +118,7 @@ class ExpectShareOfAdjustedEventsToBeAtMost(_ShareOfEvents):
         mostly: the share of the rows that must meet this, 0 to 1; default 1.
     """
 
-    counts = metrics.ADJUSTED
+    counts = ADJUSTED
     are = "adjusted"
 
 
@@ -145,15 +135,3 @@ class ExpectShareOfMalformedEventsToBeAtMost(_ShareOfEvents):
 
     counts = ("malformed",)
     are = "malformed"
-
-
-def _by_row(frame: pd.DataFrame, failed: "pd.Series[bool]", failure: str, **measure: Any) -> Finding:
-    """Return the rows that fail, those with the largest measure first.
-
-    An example has the slice, the input if there are several, the partition, and the measure if there is one.
-    """
-    shown = [name for name in _IDENTIFYING if name != "input" or frame["input"].nunique() > 1]
-    failures = frame[shown].assign(**measure)[failed]
-    for name in measure:
-        failures = failures.sort_values(name, key=abs, ascending=False, kind="stable")
-    return Finding(None, len(frame), len(failures), examples(failures), failure=failure)

@@ -6,7 +6,8 @@ import pandas as pd
 from great_expectations.compatibility.pydantic import Field
 
 from recapture.process.wording import counted
-from recapture.quality.expectations.base import Columns, Count, Finding, FrameExpectation, Mostly, examples, groups
+from recapture.quality.expectations.base import Columns, Count, FrameExpectation, Mostly, examples, groups
+from recapture.quality.finding import Finding
 
 
 class ExpectColumnValuesToVary(FrameExpectation):

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
-from recapture.quality.audit import Audit, JsonResult, Result
-from recapture.quality.sentences import columns_text, expected
+from recapture.quality.audit import Audit, Evidence, JsonResult, Result
+from recapture.quality.sentences import expected
+from recapture.quality.suites import columns_of
 from recapture.storage import open_container
 from recapture.table.files import read_slice_file
 from recapture.tools.reports.sources import RunSource, Source
@@ -96,7 +97,7 @@ class _Failed:
     run: RunSource
     result: Result
     evaluation: JsonResult | None
-    """Result of Great Expectations; None for a built-in check on slices."""
+    """Result of Great Expectations; None for a built-in check."""
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -111,14 +112,32 @@ class _Failed:
         return {} if self.evaluation is None else self.evaluation["result"]
 
     @property
+    def evidence(self) -> Evidence:
+        """Columns, expectation, notes and number of rows: of a built-in check, or from Great Expectations' result."""
+        return self.result.evidence or Evidence(
+            tuple(map(str, columns_of(self.kwargs))),
+            expected(self.kwargs),
+            self.config.get("notes"),
+            self.details.get("element_count"),
+        )
+
+    @property
+    def observed(self) -> object:
+        """Value of whole columns; None if each row was judged."""
+        of_columns = self.result.evidence is not None and self.result.unexpected_count is None
+        return self.result.observed if of_columns else self.details.get("observed_value")
+
+    @property
     def title(self) -> str:
         return str(self.result.title or self.config.get("description") or _title(self.result.sentence))
 
     @property
     def subject(self) -> str | None:
         """Key of the expectation in _HINTS; None for an expectation on rows."""
-        judges_rows = self.result.judged not in ("metrics", "slices")
-        return None if judges_rows else str(self.kwargs.get("column") or self.result.expectation)
+        if self.result.judged not in ("metrics", "slices"):
+            return None
+        columns = self.evidence.columns
+        return columns[0] if len(columns) == 1 else self.result.expectation
 
     @property
     def cause(self) -> int:
@@ -131,7 +150,7 @@ class _Failed:
         result = self.result
         return (
             *(result.severity, result.suite, result.judged, result.expectation),
-            *(self.title, columns_text(self.kwargs)),
+            *(self.title, self.evidence.columns),
         )
 
 
@@ -149,7 +168,7 @@ def _with_evaluations(audit: Audit) -> Iterator[tuple[Result, JsonResult | None]
 def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
     """Return one expectation that failed in the audits of one or more runs; the counts are those of all runs."""
     newest = group[-1]
-    result, details = newest.result, newest.details
+    result, evidence, observed = newest.result, newest.evidence, newest.observed
     rows: list[list[str]] = []
     columns: list[str] = []
     for failure in reversed(group):
@@ -158,7 +177,7 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
             if not columns or names == columns:
                 columns, rows = names, [*rows, *found][:MAX_ROWS]
     counts = [failure.result.unexpected_count for failure in group]
-    elements = [failure.details.get("element_count") for failure in group]
+    judged = [failure.evidence.judged for failure in group]
     return {
         "severity": result.severity,
         "title": newest.title,
@@ -168,13 +187,13 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
         "expectation": result.expectation,
         "run": newest.run.id,
         "runs": len(group),
-        "expected": expected(newest.kwargs),
+        "expected": evidence.expected,
         "unexpected": None if None in counts else sum(counts),
-        "of": None if None in elements else sum(elements),
-        "observed": value_text(details["observed_value"]) if details.get("observed_value") is not None else None,
+        "of": None if None in judged else sum(judged),
+        "observed": None if observed is None else value_text(observed),
         "columns": columns,
         "rows": rows,
-        "hint": _HINTS.get(newest.subject or "") or newest.config.get("notes"),
+        "hint": _HINTS.get(newest.subject or "") or evidence.notes,
         "cause": newest.cause,
         "of_unusable": newest.subject in _OF_UNUSABLE,
     }
@@ -189,6 +208,9 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
     run, result, details = failed.run, failed.result, failed.details
     column = failed.kwargs.get("column")
+    if result.evidence is not None:
+        shown = result.evidence.rows[:MAX_ROWS]
+        return [[value_text(value) for value in row.values()] for row in shown], list(shown[0]) if shown else []
     if result.judged == "slices" or not details:
         starts = result.observed if isinstance(result.observed, list) else []
         return [[value_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []

@@ -1,0 +1,177 @@
+"""The built-in checks on the metrics of a run. Every audit makes them, whatever the suites of the outputs say."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from recapture.errors import RunError
+from recapture.quality import metrics_rules as rules
+from recapture.quality.audit import Evidence, Result
+from recapture.quality.finding import Finding
+from recapture.quality.metrics import COLUMNS
+from recapture.quality.metrics_rules import Rows
+from recapture.quality.sentences import ITEMS, distinct_examples, failed_items
+from recapture.quality.suites import BUILT_IN, Severity
+
+
+def results(rows: Rows, slice_count: int) -> list[Result]:
+    """Return the result of every check. Raise RunError if the metrics lack a column.
+
+    Without rows, only their number is judged.
+
+    Args:
+        rows: the metrics of the run, with the fields of `quality.metrics.COLUMNS`.
+        slice_count: the number of slices of the run.
+    """
+    missing = [column for column in COLUMNS if rows and not any(column in row for row in rows)]
+    if missing:
+        raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
+    return [*_slice_results(rows, slice_count), *(check.result(rows) for check in CHECKS)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Check of every row of the metrics."""
+
+    expectation: str
+    """Name in the audit."""
+    severity: Severity
+    title: str
+    """What is expected."""
+    judge: Callable[[Rows], Finding]
+    mostly: float = 1.0
+    """Share of the judged rows that must be as expected, 0 to 1."""
+    columns: tuple[str, ...] = ()
+    expected: str = ""
+    notes: str | None = None
+    """As in `Evidence`, like the two fields before."""
+
+    def result(self, rows: Rows) -> Result:
+        """Return the result for the rows of a run."""
+        if not rows:
+            return _unjudged(self.expectation, self.severity, self.title)
+        finding = self.judge(rows)
+        success = finding.is_met(self.mostly)
+        examples = distinct_examples(finding.examples)
+        found = failed_items(finding.failed, finding.judged, ITEMS["metrics"], examples)
+        evidence = Evidence(self.columns, self.expected, self.notes, finding.judged, tuple(finding.examples))
+        return Result(
+            BUILT_IN,
+            "metrics",
+            self.expectation,
+            self.severity,
+            success,
+            examples,
+            finding.failed,
+            f"{self.title} ({found})" if success else f"{finding.failure}: {found}",
+            self.title,
+            evidence=None if success else evidence,
+        )
+
+
+def _always(
+    severity: Severity, column: str, value: object, title: str, failure: str, notes: str | None = None
+) -> Check:
+    """Return the check that a column has one value in every row."""
+    expected = f"{column}: {str(value).lower()}"
+    return Check(
+        expectation="expect_column_values_to_be_in_set",
+        severity=severity,
+        title=title,
+        judge=lambda rows: rules.column_is_always(rows, column, value, f"{failure} ({expected} expected)"),
+        columns=(column,),
+        expected=expected,
+        notes=notes,
+    )
+
+
+CHECKS = (
+    Check(
+        expectation="expect_compound_columns_to_be_unique",
+        severity="critical",
+        title="no partition of a slice is counted twice",
+        judge=rules.no_partition_is_counted_twice,
+        columns=rules.PLACE,
+    ),
+    Check(
+        expectation="expect_events_to_be_conserved",
+        severity="critical",
+        title="every event that arrived has exactly one verdict, and no count is missing",
+        judge=rules.events_are_conserved,
+    ),
+    Check(
+        expectation="expect_capture_to_be_complete",
+        severity="critical",
+        title="every partition of every slice is complete",
+        judge=rules.capture_is_complete,
+    ),
+    Check(
+        expectation="expect_share_of_late_events_to_be_at_most",
+        severity="warning",
+        title="in most partitions at most half of the events are late",
+        judge=lambda rows: rules.share_is_at_most(rows, ["LateInputEvents"], "late", most=0.5, mostly=0.5),
+        mostly=0.5,
+        expected="at most 0.5, in at least 50 % of the rows",
+        notes="A late tolerance below the capture interval makes almost every event late.",
+    ),
+    _always("info", "malformed", 0, "no event is malformed", "events are malformed"),
+    _always("info", "invalid_timestamp", 0, "every event has a valid timestamp", "events have no valid timestamp"),
+    _always(
+        "warning",
+        "whole",
+        True,
+        "every blob that a slice reads is whole",
+        "blobs that slices read are damaged",
+        "The events of a damaged blob are in no row and no count. The blob is quarantined, as the pipeline file says.",
+    ),
+    Check(
+        expectation="expect_sequence_gaps_to_be_at_most",
+        severity="warning",
+        title="no sequence number is missing",
+        judge=lambda rows: rules.gaps_are_at_most(rows, 0),
+        notes="The hub numbers the events of a partition consecutively: a missing number is an event that is not in "
+        "the archive.",
+    ),
+    _always("info", "DuplicateEvents", 0, "no event arrived twice", "events arrived twice"),
+)
+"""Checks of every row, in the order of the audit. Before them, it judges whether the rows cover the slices."""
+
+
+def _slice_results(rows: Rows, slice_count: int) -> Iterator[Result]:
+    """Yield whether there are enough rows, and whether they cover the slices of the run."""
+    at_least = f"at least {slice_count}"
+    yield _number_result(
+        *("expect_table_row_count_to_be_between", "every slice was counted", "slices were not counted"),
+        *(len(rows), len(rows) >= slice_count),
+        Evidence(
+            expected=at_least,
+            notes="A run that read nothing, for example because of a wrong path, must not replace existing rows with "
+            "nothing.",
+        ),
+    )
+    expectation = "expect_column_unique_value_count_to_be_between"
+    title = "the metrics cover all slices of the run, and no others"
+    if not rows:
+        yield _unjudged(expectation, "critical", title)
+        return
+    starts = len({row["slice_start"] for row in rows})
+    yield _number_result(
+        *(expectation, title, "the metrics do not cover the slices of the run", starts, starts == slice_count),
+        Evidence(("slice_start",), f"slice_start: {at_least}, at most {slice_count}"),
+    )
+
+
+def _number_result(
+    expectation: str, title: str, failure: str, observed: int, success: bool, evidence: Evidence
+) -> Result:
+    said = (
+        f"{title} (observed {observed})"
+        if success
+        else f"{failure} ({evidence.expected} expected): observed {observed}"
+    )
+    place = (BUILT_IN, "metrics", expectation)
+    return Result(*place, "critical", success, observed, None, said, title, evidence=None if success else evidence)
+
+
+def _unjudged(expectation: str, severity: Severity, title: str) -> Result:
+    said = f"{title} (no rows to judge)"
+    return Result(BUILT_IN, "metrics", expectation, severity, True, None, None, said, title, proved=False)
