@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
+from itertools import groupby
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
@@ -349,10 +350,8 @@ def _text(state: SliceState) -> str:
 
 
 def _by_day(states: Iterable[SliceState]) -> dict[date, list[SliceState]]:
-    days: dict[date, list[SliceState]] = {}
-    for state in states:
-        days.setdefault(_day(state.start), []).append(state)
-    return days
+    """Return the slices, given in order of time, by the day on which they start."""
+    return {day: list(group) for day, group in groupby(states, key=lambda state: _day(state.start))}
 
 
 def _day(instant: int) -> date:
