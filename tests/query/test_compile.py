@@ -308,7 +308,7 @@ def test_declared_fields_are_checked_unless_they_are_input_columns() -> None:
     text = table + "SELECT id INTO aggregates FROM telemetry TIMESTAMP BY at"
     name, n, at, hub = (
         InputColumn((name,), AsaType[kind])
-        for name, kind in (("id", "TEXT"), ("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
+        for name, kind in (("id", "STRING"), ("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
     )
     assert compiled(text).inputs[0].columns_to_check == (name, n, hub, at)
     of_iot_hub = compile_query(text, inputs={"telemetry": IotHubInput.metadata}, output_aliases=["aggregates"])

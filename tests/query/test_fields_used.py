@@ -5,7 +5,9 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
-from recapture.query.compile import fields_of_time, fields_used, has_create_table, records_starred
+from recapture.query.compile import fields_used, has_create_table
+from recapture.query.parse.starred_records import starred_records
+from recapture.query.parse.timing_fields import timing_fields
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT, RECORD, ARRAY = AsaType
 
@@ -53,7 +55,7 @@ def test_a_property_has_the_type_of_its_use_if_it_is_given() -> None:
     ],
 )
 def test_the_records_before_a_star_are_known_before_the_query_compiles(text: str, paths: list[str]) -> None:
-    assert [".".join(path) for path in records_starred(text, ["telemetry"])["telemetry"]] == paths
+    assert [".".join(path) for path in starred_records(text, ["telemetry"])["telemetry"]] == paths
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_the_records_before_a_star_are_known_before_the_query_compiles(text: str
     ],
 )
 def test_the_fields_without_which_an_event_has_no_place_in_time(text: str, paths: list[str]) -> None:
-    assert sorted(".".join(path) for path in fields_of_time(text, ["telemetry"])["telemetry"]) == paths
+    assert sorted(".".join(path) for path in timing_fields(text, ["telemetry"])["telemetry"]) == paths
 
 
 def test_the_amount_of_dateadd_is_a_bigint() -> None:

@@ -30,7 +30,7 @@ from recapture.ordering.decoding import BlobDecoder, DecodedBlob
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
-from recapture.storage import Blob, Container
+from recapture.storage import Container
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
@@ -143,11 +143,12 @@ class Chunk:
             return slice(*np.searchsorted(self.arrival, [slice_.start, slice_.end], side="right").tolist())
         return np.flatnonzero(slice_.contains(self.arrival))
 
-    def has_number(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which of these events have a sequence number; the number of any other is its index in its blob."""
-        if not self.numbered or self.sequence_partition is None:
-            return np.full(len(rows), self.numbered)
-        return self.sequence_partition[rows] != UNNUMBERED
+    def numbers_and_places(self, rows: NDArray[np.intp]) -> tuple[pa.Array, pa.Array]:
+        """Return the sequence number of each of these events, and the index in its blob of each that has none."""
+        has_number = np.full(len(rows), self.numbered)
+        if self.numbered and self.sequence_partition is not None:
+            has_number = self.sequence_partition[rows] != UNNUMBERED
+        return pa.array(self.number[rows], mask=~has_number), pa.array(self.number[rows], mask=has_number)
 
     def without(self, duplicates: NDArray[np.bool_]) -> "Chunk":
         """Return the chunk without its duplicates."""
@@ -212,10 +213,7 @@ class Downloads:
         """Begin to download the next blob, unless it has begun or there is none."""
         if self._ahead is None and self._blobs:
             blob = self._blobs.popleft()
-            self._ahead, self._size = self._pool.submit(self._download, blob), blob.size
-
-    def _download(self, blob: Blob) -> bytes:
-        return self._container.read(blob)
+            self._ahead, self._size = self._pool.submit(self._container.read, blob), blob.size
 
 
 def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
+from recapture.ordering.spread_loops import continue_spreads
 from recapture.query.partials import Call, Fold, PaneAggregation, Partial, Scalar, ScalarFunction
 from recapture.time_model.slices import Slice
 
@@ -132,12 +133,12 @@ class _FoldedPanes:
             return
         table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        panes = merged(table, by, self.aggregation.partials, spreads.continued)
+        panes = merged(table, by, self.aggregation.partials, continue_spreads)
         self._parts = panes.cast(self._columns).combine_chunks().to_batches()
         self._events, self._folded = 0, len(panes)
 
 
-def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merge_spreads: spreads.Merge) -> pa.Table:
+def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merge_spreads: spreads.Loop) -> pa.Table:
     """Return the columns `by` and the partial aggregates of each group, merged in the order of the rows.
 
     Raise RunError if a sum leaves the bigints.
@@ -153,7 +154,7 @@ def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merg
     for partial, (column, function) in aggregations.items():
         values = grouped[f"{column}_{function}"]
         spread = partial.fold is Fold.SPREAD
-        columns[partial.name] = merge_spreads(table[partial.name], values) if spread else values
+        columns[partial.name] = spreads.merged(merge_spreads, table[partial.name], values) if spread else values
     return pa.table(columns)
 
 

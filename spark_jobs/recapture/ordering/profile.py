@@ -279,7 +279,6 @@ def _seed(name: str) -> int:
 def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
     """Return some events of a chunk as rows of a sample."""
     chunk, judged, indices = events.chunk, events.judged, pa.array(rows)
-    has_number = chunk.has_number(rows)
     largest_time = judged.largest_time[rows]
     keys = [pc.cast(values.take(indices), pa.string()) for values in events.scope.values()]
     columns = [
@@ -290,8 +289,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
         pa.array(VERDICTS).take(pa.array(judged.verdict[rows])),
         pc.binary_join_element_wise(*keys, ", ") if keys else pa.nulls(len(rows), pa.string()),
         pa.array([pinned.blob.name for pinned in chunk.blobs]).take(pa.array(chunk.blob_index[rows])),
-        pa.array(chunk.number[rows], mask=~has_number),
-        pa.array(chunk.number[rows], mask=has_number),
+        *chunk.numbers_and_places(rows),
         pc.binary_slice(copies(chunk.body, rows), 0, BODY_BYTES),
         pa.array(judged.behind[rows]),
         pa.array(_ranks(chunk, rows)),

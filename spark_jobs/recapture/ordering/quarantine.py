@@ -35,12 +35,10 @@ def event_rows(
 ) -> pa.RecordBatch:
     """Return the rows of some events; `verdict` and `reasons` have an entry for each event of the chunk."""
     blobs = pa.array(chunk.blob_index[rows])
-    has_number = chunk.has_number(rows)
     columns = [
         pa.repeat(alias, len(rows)),
         pa.repeat(partition, len(rows)),
-        pa.array(chunk.number[rows], mask=~has_number),
-        pa.array(chunk.number[rows], mask=has_number),
+        *chunk.numbers_and_places(rows),
         pa.array([pinned.blob.name for pinned in chunk.blobs]).take(blobs),
         pa.array([pinned.blob.etag for pinned in chunk.blobs]).take(blobs),
         pa.array(VERDICTS).take(pa.array(verdict[rows])),

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.ordering.spread_loops import GroupedRows, Spreads, add_spreads, continue_spreads
+from recapture.ordering.spread_loops import GroupedRows, Spreads
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is an integer, 0 if there are no values."""
-Merge: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.StructArray]
-"""Merges spreads, given the lists of the rows that each group has, in order."""
-_Loop: TypeAlias = Callable[[GroupedRows, Spreads, NDArray[np.float64]], None]
+Loop: TypeAlias = Callable[[GroupedRows, Spreads, NDArray[np.float64]], None]
+"""Merges the spreads of each group: `continue_spreads` for those of values, `add_spreads` for those of panes."""
 
 
 def of_values(values: pa.Array) -> pa.StructArray:
@@ -33,18 +32,8 @@ def of_panes(n: pa.Array, total: pa.Array, m2: pa.Array) -> pa.StructArray:
     return _spreads(n, pc.fill_null(pc.divide(total, n), 0.0), pc.fill_null(m2, 0.0))
 
 
-def continued(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
-    """Add the spreads of values. In its group, a spread from an earlier call must come first."""
-    return _merged(continue_spreads, spreads, groups)
-
-
-def added(spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
-    """Merge the spreads of panes."""
-    return _merged(add_spreads, spreads, groups)
-
-
 def squares(spreads: pa.ChunkedArray) -> pa.Array:
-    """Return the squared differences of `continued` spreads, as VAR_POP(x) * COUNT(x) in Spark; NULL without values.
+    """Return the squared differences of the spreads of values, as VAR_POP(x) * COUNT(x) in Spark; NULL without values.
 
     Spark merges the spread with an empty one, then divides by the number of values. The merge gives NaN if the square
     of the mean is infinite.
@@ -67,12 +56,13 @@ def variance(spreads: pa.ChunkedArray, of_population: bool, root: bool) -> pa.Ar
         return pa.array(np.sqrt(result) if root else result, mask=divisor <= 0)
 
 
-def _merged(loop: _Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+def merged(loop: Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
+    """Return the merged spread of each group; `groups` has the list of the rows of each, in order."""
     rows = groups.combine_chunks()
-    merged = np.empty((len(SPREAD), len(rows)))
+    result = np.empty((len(SPREAD), len(rows)))
     fields = Spreads(*(part.to_numpy() for part in spreads.combine_chunks().flatten()))
-    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields, merged)
-    return _spreads(*map(pa.array, merged))
+    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields, result)
+    return _spreads(*map(pa.array, result))
 
 
 def _spreads(n: pa.Array, mean: pa.Array, m2: pa.Array) -> pa.StructArray:

@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what the Spark job runs."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -16,19 +16,16 @@ from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.generate.in_tasks import Assignment, InTasks
 from recapture.query.generate.merged import Merger
-from recapture.query.generate.scalars import NotInTasksError
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
 from recapture.query.generate.values import Value, unquoted_name
-from recapture.query.merges import GroupsView, MergedSelect
+from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
-from recapture.query.parse.starred_records import starred_records
-from recapture.query.parse.timing_fields import timing_fields
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 
 _DEFAULT_OUTPUT = "output"
@@ -90,24 +87,6 @@ def fields_used(
         raise source.error(0, "the query is nested too deeply") from None
 
 
-def records_starred(text: str, inputs: Collection[str]) -> dict[str, list[Path]]:
-    """Return, for each input, the records whose properties a query selects by record.*
-
-    SELECT site.* … FROM a => {"a": [("site",)]}
-
-    Raise DefinitionError for a syntax error.
-    """
-    return starred_records(parse(text), inputs)
-
-
-def fields_of_time(text: str, inputs: Collection[str]) -> dict[str, set[Path]]:
-    """Return the fields after TIMESTAMP BY and OVER, in lower case, by input.
-
-    Raise DefinitionError for a syntax error.
-    """
-    return timing_fields(parse(text), inputs)
-
-
 def has_create_table(text: str) -> bool:
     """Return whether a query declares its fields. Raise DefinitionError for a syntax error."""
     return bool(parse(text).declarations)
@@ -119,12 +98,12 @@ def _compiled(
     """Return the last pass over a script, which knows all types."""
     requests: Requests = {step.key: {} for step in script.steps}
 
-    def compile_script() -> _Pass:
-        compiled = _Pass(script, types, requests, inputs, output_aliases)
-        compiled.compile()
-        return compiled
-
-    return compile_until_settled(types, requests, compile_script, _most_passes(script))
+    return compile_until_settled(
+        types,
+        requests,
+        lambda: _Pass(script, types, requests, inputs, output_aliases).compile(),
+        _most_passes(script),
+    )
 
 
 def _most_passes(script: Script) -> int:
@@ -133,14 +112,6 @@ def _most_passes(script: Script) -> int:
     A fact is the type of a field, that its kinds are needed, or a column of a *.
     """
     return 2 * len(script.tokens) * (len(script.steps) + 2) + 2
-
-
-@dataclass
-class _Writes:
-    """The SELECTs that write to one output, of one statement or of several."""
-
-    parts: list[CompiledSelect] = field(default_factory=list)
-    selects: list[exp.Select] = field(default_factory=list)
 
 
 @dataclass
@@ -159,27 +130,6 @@ class _Output:
         return tuple(OutputColumn(name, value.type or AsaType.STRING) for name, value in self.columns)
 
 
-@dataclass(frozen=True)
-class _Division:
-    """The division of work between tasks and what reads their rows."""
-
-    in_tasks: Mapping[str, InTasks]
-    """What tasks compute, by the name of the table of the input's view."""
-    steps: Sequence[Table]
-    outputs: Sequence[_Output]
-    merger: Merger | None = None
-    """None if tasks compute nothing."""
-
-    def selects(self, output: _Output) -> tuple[tuple[MergedSelect, ...], str | None]:
-        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
-        if self.merger is None:
-            return (), None
-        try:
-            return self.merger.selects(output.table, output.published), None
-        except NotInTasksError as error:
-            return (), str(error)
-
-
 @dataclass
 class _Pass:
     """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
@@ -192,7 +142,7 @@ class _Pass:
     output_aliases: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     """Tables of the steps compiled so far, and of the JOINs."""
-    writes: dict[str, _Writes] = field(default_factory=dict)
+    writes: dict[str, list[CompiledSelect]] = field(default_factory=dict)
     """SELECTs compiled so far that write to outputs, by alias."""
     outputs: list[_Output] = field(default_factory=list)
 
@@ -206,8 +156,8 @@ class _Pass:
         )
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
-    def compile(self) -> None:
-        """Compile the steps and the outputs to trees, as far as the types are known."""
+    def compile(self) -> "_Pass":
+        """Compile the steps and the outputs to trees, as far as the types are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -216,26 +166,47 @@ class _Pass:
             self.outputs.append(self._output(alias, writes))
         self._check_inputs()
         self._check_outputs()
+        return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
         assignment = self._assignment(inputs)
-        division = self._division(assignment) if in_tasks else _Division({}, self.tables, self.outputs)
-        keys = assignment.keys([*self.tables, *(output.table for output in self.outputs)])
-        statements = [output_statement(division.steps, output.table, output.columns) for output in division.outputs]
+        read_tables = [output.table for output in self.outputs]
+        keys = assignment.keys([*self.tables, *read_tables])
+        merger = Merger(assignment, assignment.of_outputs(read_tables)) if in_tasks else None
+        steps = [
+            merger.reading_groups(table, unquoted_name(table.name))
+            if merger and isinstance(table, CommonTable)
+            else table
+            for table in self.tables
+        ]
+        outputs = [
+            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}")) if merger else output
+            for output in self.outputs
+        ]
+        statements = [output_statement(steps, output.table, output.columns) for output in outputs]
         return CompiledQuery(
             inputs=tuple(
-                self._input(read, statements, division.in_tasks.get(read.table, InTasks()), keys.get(read.table, ()))
+                self._input(
+                    read,
+                    statements,
+                    merger.in_tasks[read.table] if merger else InTasks(),
+                    keys.get(read.table, ()),
+                )
                 for read in inputs
             ),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
             outputs=tuple(
                 CompiledOutput(
-                    output.alias, output.published, statement.sql, *division.selects(output), output.table.key_columns
+                    output.alias,
+                    output.published,
+                    statement.sql,
+                    *(merger.selects(output.table, output.published) if merger else ((), None)),
+                    output.table.key_columns,
                 )
-                for output, statement in zip(division.outputs, statements, strict=True)
+                for output, statement in zip(outputs, statements, strict=True)
             ),
             canonical=canonical(self.source, self.script.tokens),
             groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
@@ -246,20 +217,6 @@ class _Pass:
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
         }
         return Assignment({table.name: table for table in self.tables}, types)
-
-    def _division(self, assignment: Assignment) -> "_Division":
-        """Return what the tasks of each input compute, and the steps and the outputs, which read it."""
-        in_tasks = assignment.of_outputs([output.table for output in self.outputs])
-        merger = Merger(assignment, in_tasks)
-        steps = [
-            merger.reading_groups(table, unquoted_name(table.name)) if isinstance(table, CommonTable) else table
-            for table in self.tables
-        ]
-        outputs = [
-            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
-            for output in self.outputs
-        ]
-        return _Division(in_tasks, steps, outputs, merger)
 
     def _input(
         self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]
@@ -299,8 +256,8 @@ class _Pass:
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         requests = self.requests[key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
-        _check_union(self.source, parts, selects)
-        columns, selections = _united(self.source, self.types, parts, selects)
+        _check_union(self.source, parts)
+        columns, selections = _united(self.source, self.types, parts)
         table = CommonTable(f"`step {len(self.tables)}`", selections)
         self.tables.append(table)
         self.from_.steps[key] = StepRelation(
@@ -326,17 +283,15 @@ class _Pass:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self._select(select, None, is_output=True) for select in selects]
-        _check_union(self.source, parts, selects)
-        writes = self.writes.setdefault(alias, _Writes())
-        writes.parts += parts
-        writes.selects += selects
+        _check_union(self.source, parts)
+        self.writes.setdefault(alias, []).extend(parts)
 
-    def _output(self, alias: str, writes: _Writes) -> _Output:
+    def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
         """Put together all that is written to an output.
 
         SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)])
         """
-        columns, selections = _united(self.source, self.types, writes.parts, writes.selects)
+        columns, selections = _united(self.source, self.types, parts)
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
@@ -389,18 +344,18 @@ def _with_longest_look_backs(views: Iterable[GroupsView]) -> Iterable[GroupsView
     return longest.values()
 
 
-def _check_union(source: Source, parts: list[CompiledSelect], selects: list[exp.Select]) -> None:
+def _check_union(source: Source, parts: list[CompiledSelect]) -> None:
     """Raise DefinitionError unless the SELECTs of a UNION have the same columns in the same order."""
     first = parts[0].columns
-    for part, select in zip(parts[1:], selects[1:], strict=True):
+    for part in parts[1:]:
         names = [name.lower() for name, _ in part.columns]
         if names != [name.lower() for name, _ in first]:
             expected = ", ".join(name for name, _ in first)
-            raise source.error(select, f"UNION needs the same columns in the same order: {expected}")
+            raise source.error(part.node, f"UNION needs the same columns in the same order: {expected}")
 
 
 def _united(
-    source: Source, types: FieldTypes, parts: list[CompiledSelect], selects: list[exp.Select]
+    source: Source, types: FieldTypes, parts: list[CompiledSelect]
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
     """Unify the columns of SELECTs by name, ignoring case; a column that one lacks is NULL there.
 
@@ -417,7 +372,7 @@ def _united(
     items: list[list[SelectItem]] = [[] for _ in parts]
     for key, name in names.items():
         values = [types.refreshed(part_columns.get(key, Value(exp.Null(), None))) for part_columns in columns_by_part]
-        unified, kind = coercion.unify(values, selects[-1])
+        unified, kind = coercion.unify(values, parts[-1].node)
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):

@@ -158,14 +158,13 @@ class CompiledQuery:
     @property
     def needs_spark_because(self) -> str | None:
         """What needs Spark, the first construct if there are several; None if nothing does."""
-        reasons = [f"reference data {reference.alias} is joined in Spark" for reference in self.references]
-        for named, because in (
+        if self.references:
+            return f"reference data {self.references[0].alias} is joined in Spark"
+        reasons = (
             *((f"input {read.alias}", read.not_aggregated_because) for read in self.inputs),
             *((f"output {output.alias}", output.needs_spark_because) for output in self.outputs),
-        ):
-            if because is not None:
-                reasons.append(f"{named}: {because}")
-        return reasons[0] if reasons else None
+        )
+        return next((f"{named}: {because}" for named, because in reasons if because is not None), None)
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

@@ -156,7 +156,7 @@ def test_a_comparison_may_be_repeated_over_a_step() -> None:
 
 def test_a_quotient_of_values_whose_types_are_not_known_is_refused() -> None:
     union = "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry)"
-    with pytest.raises(DefinitionError, match="if both values are bigints, ASA cuts this quotient"):
+    with pytest.raises(DefinitionError, match="if both values are bigints, ASA truncates this quotient"):
         compiled(f"{union} SELECT a / 2 AS q INTO out FROM u")
 
 

@@ -44,7 +44,9 @@ class AnalyticCall:
             require_only(self.inside.source, self.node, "this", "partition_by", "over", "duration", "when")
         match self._name:
             case "LAG":
-                return self._lag()
+                arguments = self._call.expressions
+                steps = self._whole_number(arguments[1]) if len(arguments) > 1 else 1
+                return self._earlier(steps, [*arguments[:1], *arguments[2:]])
             case "LAST":
                 return self._earlier(0, self._call.expressions)
             case "ISFIRST":
@@ -60,11 +62,6 @@ class AnalyticCall:
     @property
     def _name(self) -> str:
         return call_name(self._call)
-
-    def _lag(self) -> Value:
-        arguments = self._call.expressions
-        steps = self._whole_number(arguments[1]) if len(arguments) > 1 else 1
-        return self._earlier(steps, [*arguments[:1], *arguments[2:]])
 
     def _earlier(self, steps: int, arguments: list[exp.Expr]) -> Value:
         """Compile LAG or LAST; `arguments` are the value and maybe the default."""

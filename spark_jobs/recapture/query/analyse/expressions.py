@@ -403,7 +403,11 @@ class Expressions:
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        if kind is AsaType.BIT and operator in ORDERED and not self._any_open(values):
+        if (
+            kind is AsaType.BIT
+            and operator in ORDERED
+            and not any(self.types.are_open(value.fields) for value in values)
+        ):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
         return unified, kind
 
@@ -418,9 +422,6 @@ class Expressions:
         return known_kinds(values) is not None or self.types.request_kinds(
             path for value in values for path in value.undeclared
         )
-
-    def _any_open(self, values: list[Value]) -> bool:
-        return any(self.types.are_open(value.fields) for value in values)
 
 
 def _concat_hint(value: Value) -> str:

@@ -21,7 +21,26 @@ from recapture.query.parse.source import Source
 from recapture.time_model.joins import Distances
 
 
-class Relation(Protocol):
+class Columns(Protocol):
+    """The columns of rows, or the properties of a record of each row."""
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
+
+    def record(self, where: exp.Expr) -> Value:
+        """Return all columns as one record."""
+
+    def has(self, name: str) -> bool:
+        """Return whether a column of this name, ignoring case, is known."""
+
+    def can_have(self, name: str) -> bool:
+        """Return whether there may be a column of this name, ignoring case."""
+
+    def lists(self, name: str) -> bool:
+        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
+
+
+class Relation(Columns, Protocol):
     """A stream of rows."""
 
     @property
@@ -43,23 +62,8 @@ class Relation(Protocol):
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
 
-    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if neither CREATE TABLE nor a SELECT lists them."""
-
-    def record(self, where: exp.Expr) -> Value:
-        """Return the whole row as a record."""
-
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         """Return the value of GetMetadataPropertyValue."""
-
-    def has(self, name: str) -> bool:
-        """Return whether a column of this name, ignoring case, is known."""
-
-    def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, ignoring case."""
-
-    def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
 
 @dataclass(frozen=True)
@@ -227,10 +231,6 @@ class From:
         """Return the element that APPLY adds under this name, ignoring case; None if there is none."""
         return next((element for element in self.elements if element.alias.lower() == name.lower()), None)
 
-    def only(self, named: NamedRelation) -> "From":
-        """Return a FROM with one of the sides, which name.* stands for."""
-        return From(self.source, self.types, [named], self.table)
-
     def field(self, node: exp.Expr) -> Value | None:
         """Return a column's value; None for a node that is not a dotted path."""
         names = _path(node)
@@ -294,13 +294,6 @@ class From:
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
         return trees.column(result_name(self.functions.setdefault(function, len(self.functions))))
-
-    def over_joined_rows(self, result: Value) -> Value:
-        """Return the result of an analytic function over the rows before the JOINs as a value over these rows.
-
-        `@f0` => `0.@f0`
-        """
-        return self.relations[0].numbered(result)
 
     def input_field(self, column: InputColumn) -> InputField:
         """Return a column of the body as a field of its input. For a FROM of an input only."""

@@ -49,7 +49,7 @@ class RowScope:
         from_clause = self.from_clause
         seen = from_clause.unjoined or from_clause
         inside = Expressions(Coercion(seen.source, seen.types), EarlierRowScope(seen, from_clause))
-        return from_clause.over_joined_rows(AnalyticCall(inside, seen, node).compile())
+        return from_clause.relations[0].numbered(AnalyticCall(inside, seen, node).compile())
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
@@ -125,6 +125,7 @@ class GroupScope:
     def __post_init__(self) -> None:
         self.source, self.types = self.from_clause.source, self.from_clause.types
         self._key_indexes: dict[exp.Expr, int] = {}
+        """Index of each key of GROUP BY, by its tree."""
         self._key_names: set[Path] = set()
 
     def add_key(self, node: exp.Expr) -> None:
@@ -139,21 +140,17 @@ class GroupScope:
             raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
         for path in value.fields:
             self.types.note_key(path, node)
-        if self._index_of(value) is None:
+        if value.node not in self._key_indexes:
             self._key_indexes[value.node] = len(self.keys)
             self._key_names.add(_lower_names(node))
             self.keys.append((value, node))
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
-        index = self._index_of(self.row.value(node))
+        index = self._key_indexes.get(self.row.value(node).node)
         if index is None:
             raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
         return index
-
-    def _index_of(self, value: Value) -> int | None:
-        """Return the index of a key, or None if GROUP BY does not have it."""
-        return self._key_indexes.get(value.node)
 
     def named_value(self, node: exp.Expr) -> Value | None:
         """Return a key's column, or a column that SELECT names: UPPER(k) => `_k0`; None for anything else."""
@@ -164,7 +161,7 @@ class GroupScope:
         if selected is not None:
             return selected
         value = self.row.value(plain)
-        index = self._index_of(value)
+        index = self._key_indexes.get(value.node)
         if index is not None:
             kind = None
             if value.kind is not None:

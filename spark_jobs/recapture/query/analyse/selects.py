@@ -37,6 +37,8 @@ _NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 class CompiledSelect:
     """One compiled SELECT."""
 
+    node: exp.Select
+    """SELECT as it was parsed."""
     selection: Selection
     """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
@@ -110,7 +112,7 @@ class SelectCompiler:
             items=tuple(selected),
         )
         ordered = from_clause.ordered and grouping is None
-        return CompiledSelect(selection, items.columns, items.star_source, ordered, from_clause.joined_table())
+        return CompiledSelect(select, selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
     def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: exp.Expr | None) -> exp.Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
@@ -285,7 +287,7 @@ class SelectCompiler:
             )
         if items.star_source is not None:
             raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
-        side = from_clause.only(named)
+        side = From(self.source, self.types, [named], from_clause.table)
         for name, value in items.columns:
             is_own = side.has(name) if not self.types.declared else side.can_have(name)
             if is_own and not named.is_column(value, name):

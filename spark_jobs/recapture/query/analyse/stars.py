@@ -6,12 +6,12 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from recapture.query.analyse.relations import Element, From
+from recapture.query.analyse.relations import Columns, Element, From
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
 
 
-class StarSource(Protocol):
+class StarSource(Columns, Protocol):
     """Rows, or a record of each row, whose columns or properties a * stands for."""
 
     @property
@@ -20,21 +20,6 @@ class StarSource(Protocol):
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the value of a dotted path; None if there is no such column."""
-
-    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if they are not known."""
-
-    def record(self, where: exp.Expr) -> Value:
-        """Return all columns as one record."""
-
-    def has(self, name: str) -> bool:
-        """Return whether a column of this name, ignoring case, is known."""
-
-    def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, ignoring case."""
-
-    def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
 
 @dataclass(frozen=True)

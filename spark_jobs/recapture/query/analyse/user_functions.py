@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from recapture.errors import DefinitionError
 from recapture.model import AsaType, JavaScriptFunction, Metadata
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
@@ -66,7 +65,9 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
     if not isinstance(relation, InputRelation):
         columns = relation.star(node)
         if columns is None:
-            raise _unknown_columns(from_clause, named.name, node)
+            raise from_clause.source.error(
+                node, f"the columns of `{named.name}` are not known: name them there instead of *"
+            )
         for name, value in columns:
             if not from_clause.types.is_known_of_each(value):
                 raise from_clause.source.error(
@@ -81,7 +82,3 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
     if columns is not None:
         return javascript_record(columns, None)
     return javascript_record(relation.starred(node), relation.record(node))
-
-
-def _unknown_columns(from_clause: From, name: str, node: exp.Expr) -> DefinitionError:
-    return from_clause.source.error(node, f"the columns of `{name}` are not known: name them there instead of *")

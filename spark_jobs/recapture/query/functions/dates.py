@@ -12,14 +12,11 @@ from recapture.model import AsaType
 from recapture.query.functions.arity import takes
 from recapture.query.functions.call import Call
 from recapture.query.generate.let import failure, once
-from recapture.query.generate.times import moved, within_calendar
+from recapture.query.generate.times import DAY, DAYS_TO_1970, date_of, moved, within_calendar
 from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
-from recapture.time_model.ticks import UNIX_EPOCH
 
-_DAY = TICKS["day"]
-_DAYS_TO_1970 = UNIX_EPOCH // _DAY
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _CYCLES = {"hour": 24, "minute": 60, "second": 60, "millisecond": 1_000, "microsecond": 1_000_000}
 _MONTH_NAMES = (
@@ -58,11 +55,11 @@ def dateadd(call: Call) -> Value:
         return template(
             "((CAST(unix_date(add_months({date}, CAST({amount} * {months} AS INT))) AS BIGINT) + {to_1970}) * {day}"
             " + {ticks} % {day})",
-            date=_date(ticks),
+            date=date_of(ticks),
             amount=amount,
             months=bigint(_MONTHS[part]),
-            to_1970=bigint(_DAYS_TO_1970),
-            day=bigint(_DAY),
+            to_1970=bigint(DAYS_TO_1970),
+            day=bigint(DAY),
             ticks=ticks,
         )
 
@@ -133,8 +130,8 @@ def from_parts(call: Call) -> Value:
             outside=reduce(lambda one, other: exp.Or(this=one, expression=other), outside),
             refused=failure(f"{call.name}: the parts are not a time"),
             date=date,
-            to_1970=bigint(_DAYS_TO_1970),
-            day=bigint(_DAY),
+            to_1970=bigint(DAYS_TO_1970),
+            day=bigint(DAY),
             time=reduce(lambda one, other: exp.Add(this=one, expression=other), clock),
         ),
         AsaType.DATETIME,
@@ -153,15 +150,6 @@ def _within_calendar(call: Call, ticks: exp.Expr) -> Value:
     return Value(within_calendar(ticks, refused), AsaType.DATETIME)
 
 
-def _date(ticks: exp.Expr) -> exp.Expr:
-    return template(
-        "date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT))",
-        ticks=ticks,
-        day=bigint(_DAY),
-        to_1970=bigint(_DAYS_TO_1970),
-    )
-
-
 def _boundaries(part: str, ticks: exp.Expr) -> exp.Expr:
     """Return the number of boundaries of the part between the calendar's start and a time.
 
@@ -173,7 +161,7 @@ def _boundaries(part: str, ticks: exp.Expr) -> exp.Expr:
         case "quarter" | "month":
             return once(ticks, "ticks", lambda it: _months(part, it))
         case "week":
-            return template("(({ticks} div {day} + 1L) div 7L)", ticks=ticks, day=bigint(_DAY))
+            return template("(({ticks} div {day} + 1L) div 7L)", ticks=ticks, day=bigint(DAY))
     return template("({ticks} div {unit})", ticks=ticks, unit=bigint(TICKS[part]))
 
 
@@ -181,9 +169,9 @@ def _months(part: str, ticks: exp.Expr) -> exp.Expr:
     """Return the number of the month or the quarter, in a count that goes on from year to year."""
     return template(
         "({year} * {a_year} + {part})",
-        year=spark_call("year", _date(ticks)),
+        year=spark_call("year", date_of(ticks)),
         a_year=bigint(12 // _MONTHS[part]),
-        part=spark_call(part, _date(ticks)),
+        part=spark_call(part, date_of(ticks)),
     )
 
 
@@ -195,7 +183,7 @@ def _field(part: str, ticks: exp.Expr) -> Value:
         case "week":
             node = once(ticks, "ticks", _week)
         case "year" | "quarter" | "month" | "day" | "dayofyear":
-            node = cast_as(spark_call(part, _date(ticks)), "BIGINT")
+            node = cast_as(spark_call(part, date_of(ticks)), "BIGINT")
         case _:
             node = template(
                 "({ticks} div {unit} % {cycle})", ticks=ticks, unit=bigint(TICKS[part]), cycle=bigint(_CYCLES[part])
@@ -205,9 +193,9 @@ def _field(part: str, ticks: exp.Expr) -> Value:
 
 def _week(ticks: exp.Expr) -> exp.Expr:
     """Return the number of the week in the year."""
-    return template("((dayofyear({date}) + 5L - {weekday}) div 7L + 1L)", date=_date(ticks), weekday=_weekday(ticks))
+    return template("((dayofyear({date}) + 5L - {weekday}) div 7L + 1L)", date=date_of(ticks), weekday=_weekday(ticks))
 
 
 def _weekday(ticks: exp.Expr) -> exp.Expr:
     """Return the number of the weekday, 0 for Sunday."""
-    return template("({ticks} div {day} + 1L) % 7L", ticks=ticks, day=bigint(_DAY))
+    return template("({ticks} div {day} + 1L) % 7L", ticks=ticks, day=bigint(DAY))

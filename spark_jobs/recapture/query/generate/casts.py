@@ -11,7 +11,7 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import TYPES, AsaType
 from recapture.query.generate.let import failure, once
-from recapture.query.generate.times import within_calendar
+from recapture.query.generate.times import date_of, within_calendar
 from recapture.query.generate.trees import bigint, cast_as, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -31,9 +31,6 @@ _COMPLETIONS = (
 """Regular expressions of times that lack seconds or a zone, and the replacements that add them."""
 _COMPLETE = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z\z"
 """Regular expression of the usual form, which needs no completion."""
-_SECONDS_A_DAY = 86_400
-_DAYS_TO_1970 = UNIX_EPOCH // TICKS_PER_SECOND // _SECONDS_A_DAY
-_DAY = _SECONDS_A_DAY * TICKS_PER_SECOND
 _JSON = (AsaType.RECORD, AsaType.ARRAY)
 
 
@@ -148,12 +145,6 @@ def _to_text(node: exp.Expr, source: AsaType) -> exp.Expr:
 
 
 def _iso(ticks: exp.Expr) -> exp.Expr:
-    date = template(
-        "CAST(date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT)) AS STRING)",
-        ticks=ticks,
-        day=bigint(_DAY),
-        to_1970=bigint(_DAYS_TO_1970),
-    )
     clock = [(TICKS_PER_SECOND * 3600, 24), (TICKS_PER_SECOND * 60, 60), (TICKS_PER_SECOND, 60)]
     hour, minute, second = (
         template(
@@ -167,7 +158,7 @@ def _iso(ticks: exp.Expr) -> exp.Expr:
     return template(
         "concat({date}, 'T', {hour}, ':', {minute}, ':', {second},"
         " '.', lpad(CAST({ticks} % {a_second} AS STRING), 7, '0'), 'Z')",
-        date=date,
+        date=cast_as(date_of(ticks), "STRING"),
         hour=hour,
         minute=minute,
         second=second,

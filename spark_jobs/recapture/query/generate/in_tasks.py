@@ -10,7 +10,6 @@ reads a step that only selects and filters events reads the events themselves.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import pyarrow as pa
 from sqlglot import exp
@@ -52,14 +51,6 @@ class InTasks:
     """Why the tasks pass the events on; None if they aggregate."""
 
 
-class FilteredRow(Row, Protocol):
-    """A row that a SELECT reads: an event or a group, or what a step selects of it."""
-
-    @property
-    def conditions(self) -> tuple[Scalar, ...]:
-        """Return the conditions that the event or the group has to meet."""
-
-
 @dataclass(frozen=True)
 class _Event:
     """An event as the row of a view."""
@@ -75,7 +66,7 @@ class _Event:
 class Selected:
     """A row of a step that selects and filters the rows that it reads."""
 
-    read: FilteredRow
+    read: Row
     selection: Selection
 
     @property
@@ -178,7 +169,7 @@ class Assignment:
             aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
         return view, aggregations
 
-    def _row(self, selection: Selection) -> tuple[str, FilteredRow]:
+    def _row(self, selection: Selection) -> tuple[str, Row]:
         """Return the view of the events that a selection reads, and the row that it reads."""
         if selection.analytics or selection.laterals:
             raise NotInTasksError("an analytic function or an APPLY needs events")
@@ -191,7 +182,7 @@ class Assignment:
         return view, Selected(row, step.selections[0])
 
 
-def conditions_of(row: FilteredRow, what: str, condition: exp.Expr | None) -> tuple[Scalar, ...]:
+def conditions_of(row: Row, what: str, condition: exp.Expr | None) -> tuple[Scalar, ...]:
     """Return the conditions of a row and one more, which `what` names."""
     if condition is None:
         return row.conditions
@@ -201,7 +192,7 @@ def conditions_of(row: FilteredRow, what: str, condition: exp.Expr | None) -> tu
     return (*row.conditions, value.scalar)
 
 
-def _columns_of(keys: Iterable[exp.Expr], row: FilteredRow) -> Iterator[str]:
+def _columns_of(keys: Iterable[exp.Expr], row: Row) -> Iterator[str]:
     """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
     for key in keys:
         value = scalar("a key", key, row).scalar if isinstance(key, exp.Column) else None
@@ -209,14 +200,14 @@ def _columns_of(keys: Iterable[exp.Expr], row: FilteredRow) -> Iterator[str]:
             yield value.name
 
 
-def _key(name: str, tree: exp.Expr, row: FilteredRow) -> Key:
+def _key(name: str, tree: exp.Expr, row: Row) -> Key:
     key = scalar("a key", tree, row)
     if key.type not in (pa.int64(), pa.string(), pa.bool_()):
         refuse("a float key" if key.type == pa.float64() else "a key")
     return Key(name, key.scalar, key.type)
 
 
-def _partials(grouping: Grouping, row: FilteredRow) -> Iterator[Partial]:
+def _partials(grouping: Grouping, row: Row) -> Iterator[Partial]:
     for number, aggregate in enumerate(grouping.aggregates):
         function = aggregate.function.value
         fold = _FOLDS.get(aggregate.function)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from recapture.model import TYPES, OutputColumn
 from recapture.query.generate.aggregates import SPREADS, Function
 from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.in_tasks import SYSTEM, Assignment, FilteredRow, InTasks, Selected, conditions_of
-from recapture.query.generate.scalars import NotInTasksError, Typed, refuse
+from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
+from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
 from recapture.query.generate.values import unquoted_name
 from recapture.query.merges import (
@@ -61,22 +61,26 @@ class Merger:
         )
         return replace(table, selections=tuple(selections))
 
-    def selects(self, output: CommonTable, columns: Sequence[OutputColumn]) -> tuple[MergedSelect, ...]:
-        """Return the SELECTs of an output. Raise NotInTasksError, which says why, if it needs Spark."""
+    def selects(
+        self, output: CommonTable, columns: Sequence[OutputColumn]
+    ) -> tuple[tuple[MergedSelect, ...], str | None]:
+        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
         for table, computed in self.in_tasks.items():
             if not computed.aggregations:
-                raise NotInTasksError(f"tasks pass the events of {unquoted_name(table)} on")
+                return (), f"tasks pass the events of {unquoted_name(table)} on"
         try:
-            return tuple(self._select(selection, columns) for selection in output.selections)
+            return tuple(self._select(selection, columns) for selection in output.selections), None
+        except NotInTasksError as error:
+            return (), str(error)
         except RecursionError:
-            raise NotInTasksError("the steps are nested too deeply") from None
+            return (), "the steps are nested too deeply"
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
         groups, row = self._read(selection)
         values = tuple((column, _published(column, row.column(column.name))) for column in columns)
         return MergedSelect(groups, row.conditions, values)
 
-    def _read(self, selection: Selection) -> tuple[MergedGroups, FilteredRow]:
+    def _read(self, selection: Selection) -> tuple[MergedGroups, Row]:
         """Return the groups that the rows of a selection come from, and a row of the selection."""
         if selection.grouping is not None:
             groups = self._groups(selection, selection.grouping)

@@ -53,10 +53,14 @@ class Typed:
 
 
 class Row(Protocol):
-    """What a scalar is computed of: an event, or a group of events."""
+    """A row that a SELECT reads: an event or a group of events, or what a step selects of it."""
 
     def column(self, name: str) -> Typed:
         """Return a column of the row."""
+
+    @property
+    def conditions(self) -> tuple[Scalar, ...]:
+        """Return the conditions that the event or the group has to meet."""
 
 
 def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:

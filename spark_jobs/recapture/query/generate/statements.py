@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from sqlglot import exp
 
@@ -10,6 +9,7 @@ from recapture.model import AsaType
 from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
+from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.select_items import SelectItem, column, select_list
 from recapture.query.generate.trees import bigint, render, string, template
 from recapture.query.generate.values import Value, quoted_name
@@ -97,32 +97,6 @@ class Selection:
         return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
 
 
-class Table(Protocol):
-    """A common table expression."""
-
-    @property
-    def name(self) -> str:
-        """Return its name in Spark SQL."""
-
-    @property
-    def unanchored(self) -> bool:
-        """Return whether its rows have the column `_unanchored`."""
-
-    @property
-    def windows(self) -> Sequence[Window | JoinedSide]:
-        """Return its windows, or the sides of its JOINs."""
-
-    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
-        """Yield each table that its rows come from, and the reach of its rows."""
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """Return the tables that its SQL reads."""
-
-    def sql(self, extra_look_back: int) -> str:
-        """Return SQL of the rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
-
-
 @dataclass(frozen=True)
 class CommonTable:
     """A common table expression: the rows of one SELECT, or of the SELECTs of a UNION, under a name."""
@@ -132,10 +106,12 @@ class CommonTable:
 
     @property
     def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`."""
         return any(selection.unanchored for selection in self.selections)
 
     @property
     def windows(self) -> tuple[Window, ...]:
+        """Windows of its SELECTs."""
         return tuple(window for selection in self.selections for window in selection.windows)
 
     @property
@@ -150,16 +126,23 @@ class CommonTable:
         return len(self.selections) == 1 and self.selections[0].has_row_column
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        """Yield each table that its rows come from, and the reach of its rows."""
         for selection in self.selections:
             for window in selection.windows:
                 yield selection.table, Reach(window, extra_look_back, selection.analytic_look_back)
 
     @property
     def sources(self) -> list[str]:
+        """Tables that its SQL reads."""
         return [selection.table for selection in self.selections if selection.groups_view is None]
 
     def sql(self, extra_look_back: int) -> str:
+        """Return SQL of the rows after slice start - `extra_look_back` ticks, and maybe of some earlier ones."""
         return "\nUNION ALL\n".join(_selection(selection, extra_look_back, self) for selection in self.selections)
+
+
+Table = CommonTable | JoinedTable
+"""A common table expression."""
 
 
 @dataclass(frozen=True)

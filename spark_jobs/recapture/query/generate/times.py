@@ -4,7 +4,12 @@ from sqlglot import exp
 
 from recapture.query.generate.let import once
 from recapture.query.generate.trees import bigint, template
-from recapture.time_model.ticks import LARGEST
+from recapture.query.parse.date_parts import TICKS
+from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
+
+DAY = TICKS["day"]
+"""Length of a day in ticks."""
+DAYS_TO_1970 = UNIX_EPOCH // DAY
 
 MOVED = "({ticks} + {amount} * {unit})"
 WITHIN_CALENDAR = "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {it} END"
@@ -13,6 +18,16 @@ WITHIN_CALENDAR = "CASE WHEN {it} < 0L OR {it} > {largest} THEN {outside} ELSE {
 def moved(ticks: exp.Expr, amount: exp.Expr, unit: int) -> exp.Expr:
     """Return the time `amount` times `unit` later; the unit is in ticks."""
     return template(MOVED, ticks=ticks, amount=amount, unit=bigint(unit))
+
+
+def date_of(ticks: exp.Expr) -> exp.Expr:
+    """Return the date of a time, as a Spark DATE."""
+    return template(
+        "date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT))",
+        ticks=ticks,
+        day=bigint(DAY),
+        to_1970=bigint(DAYS_TO_1970),
+    )
 
 
 def within_calendar(ticks: exp.Expr, outside: exp.Expr) -> exp.Expr:

@@ -4,17 +4,18 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from recapture.query.parse.asaql import Script, selects_of
+from recapture.query.parse.asaql import parse, selects_of
 from recapture.query.parse.names import Path, star_of
 
 
-def starred_records(script: Script, inputs: Collection[str]) -> dict[str, list[Path]]:
+def starred_records(text: str, inputs: Collection[str]) -> dict[str, list[Path]]:
     """Return the records before .*, by the input that FROM reads.
 
     SELECT site.*, b.x.y.* … FROM a JOIN b …, [a, b] => {"a": [], "b": [("x", "y")]}, as `site` may be of either input
 
-    Names differ in case as the query spells them.
+    Names differ in case as the query spells them. Raise DefinitionError for a syntax error.
     """
+    script = parse(text)
     records: dict[str, dict[Path, None]] = {alias: {} for alias in inputs}
     for query in script.queries:
         for select in selects_of(script.source, query):

@@ -4,19 +4,19 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from recapture.query.parse.asaql import Script
+from recapture.query.parse.asaql import parse
 from recapture.query.parse.names import Path, identifiers
 
 
-def timing_fields(script: Script, inputs: Collection[str]) -> dict[str, set[Path]]:
+def timing_fields(text: str, inputs: Collection[str]) -> dict[str, set[Path]]:
     """Return the fields after TIMESTAMP BY and OVER in lower case, by input; only those that are fields as they are.
 
     FROM a TIMESTAMP BY CAST(a.site.time AS datetime) OVER key => {"a": {("site", "time"), ("key",)}}
 
-    An event that lacks such a field is dropped, whatever the query selects.
+    An event that lacks such a field is dropped, whatever the query selects. Raise DefinitionError for a syntax error.
     """
     fields: dict[str, set[Path]] = {alias: set() for alias in inputs}
-    for query in script.queries:
+    for query in parse(text).queries:
         for table in query.find_all(exp.Table):
             for alias in inputs:
                 if table.name.lower() == alias.lower():

@@ -19,8 +19,10 @@ from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
 from recapture.model import AsaType
 from recapture.process.wording import counted, of_input, values_of_only
-from recapture.query.compile import fields_of_time, fields_used, has_create_table, records_starred
+from recapture.query.compile import fields_used, has_create_table
 from recapture.query.parse.names import Path
+from recapture.query.parse.starred_records import starred_records
+from recapture.query.parse.timing_fields import timing_fields
 from recapture.storage import Container, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
@@ -159,7 +161,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     The CREATE TABLE of reference data comes from its newest version. Raise DefinitionError for an empty range, and
     RunError if nothing arrived in it, or if reference data has no version.
     """
-    records, timing = _paths(pipeline, records_starred), _paths(pipeline, fields_of_time)
+    records, timing = _paths(pipeline, starred_records), _paths(pipeline, timing_fields)
     samples = {
         section.alias: _sampled_reference(section, records.get(section.alias, []))
         if isinstance(section, ReferenceInput)
