@@ -128,7 +128,7 @@ class InputDefinition:
         return Search(
             Arrivals(min(arrivals.first for arrivals in needed), max(ends) if len(ends) == len(needed) else None),
             by_enqueued_time,
-            ticks.from_seconds(self.interval_seconds),
+            self.interval,
             max(ticks.from_seconds(3600 * self.search_hours), FAR),
             MAX_CLOCK_SKEW if by_enqueued_time else 0,
         )

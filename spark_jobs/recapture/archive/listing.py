@@ -84,9 +84,13 @@ class Search:
         """Return whether the time in the blob's name is close enough to its LastModified.
 
         If it is, every search whose arrivals include that LastModified lists the blob. Other blobs are not read, so a
-        slice reads the same blobs whatever range it is planned in.
+        slice reads the same blobs whatever range it is planned in. With enqueued times, LastModified does not matter.
         """
-        return -_HOUR <= blob.written - blob.name_time <= self.interval + self.reach
+        return self.by_enqueued_time or -_HOUR <= blob.written - blob.name_time <= self.interval + self.reach
+
+    def has_arrival(self, blob: ListedBlob) -> bool:
+        """Return whether the blob arrived in the searched range."""
+        return self.arrivals.contains(blob.name_time if self.by_enqueued_time else blob.written)
 
     def rank(self, newest: NewestBlob) -> tuple[int, int, str]:
         """Return the sort key by which a partition's newest blob is the largest."""
@@ -136,6 +140,7 @@ class UnmatchedNames:
 class Listing:
     """What a search listed."""
 
+    search: Search
     blobs: list[ListedBlob] = field(default_factory=list)
     """Blobs that the search may need, in any order."""
     newest: dict[str, NewestBlob] = field(default_factory=dict)
@@ -144,60 +149,41 @@ class Listing:
     """Times in the names of each partition's listed blobs, whether they are read or not, in any order; ticks."""
     displaced: list[ListedBlob] = field(default_factory=list)
     """Far blobs of which the time in the name, or LastModified, is among the searched arrivals."""
-    far_read: int = 0
-    """See `FarBlobs.read`."""
-    far_elsewhere: int = 0
-    """See `FarBlobs.elsewhere`."""
-    far_unread: int = 0
-    """See `FarBlobs.unread`."""
-    furthest: ListedBlob | None = None
-    """Far blob whose LastModified is furthest from the time in its name."""
-    hours: set[int] = field(default_factory=set)
-    """Hours in the names of the far blobs, in ticks."""
-    unmatched_count: int = 0
-    """Number of names that do not belong to the input."""
-    first_unmatched: str | None = None
-    """First of these names."""
+    unmatched: UnmatchedNames | None = None
+    """Names that do not belong to the input; None if there are none."""
 
     def count_unmatched(self, name: str) -> None:
         """Count a name that does not belong to the input."""
-        self.unmatched_count += 1
-        self.first_unmatched = min(self.first_unmatched or name, name)
+        so_far = self.unmatched or UnmatchedNames(0, name)
+        self.unmatched = UnmatchedNames(so_far.count + 1, min(so_far.example, name))
 
-    def add(self, blob: ListedBlob, search: Search) -> None:
+    def add(self, blob: ListedBlob) -> None:
         """Add a blob if the search may need it; record it if it is its partition's newest, or a far blob."""
+        search = self.search
         newest = NewestBlob(blob.partition, blob.blob.name, blob.name_time, blob.written)
         self.newest[blob.partition] = max(self.newest.get(blob.partition, newest), newest, key=search.rank)
         self.name_times[blob.partition].append(blob.name_time)
-        within = search.by_enqueued_time or search.within_reach(blob)
-        arrives = search.arrivals.contains(blob.name_time if search.by_enqueued_time else blob.written)
-        if search.by_enqueued_time or (arrives and within):
+        arrives = search.has_arrival(blob)
+        if search.by_enqueued_time or (arrives and search.within_reach(blob)):
             self.blobs.append(blob)
         if search.is_far(blob) and (arrives or search.arrivals.contains(blob.name_time)):
             self.displaced.append(blob)
-            self.far_read += arrives and within
-            self.far_unread += arrives and not within
-            self.far_elsewhere += not arrives
-            self.hours.add(blob.name_time // _HOUR * _HOUR)
-            self.furthest = max(self.furthest or blob, blob, key=_distance)
-
-    @property
-    def unmatched(self) -> UnmatchedNames | None:
-        """Names that do not belong to the input; None if there are none."""
-        return None if self.first_unmatched is None else UnmatchedNames(self.unmatched_count, self.first_unmatched)
 
     @property
     def far(self) -> FarBlobs | None:
         """Blobs that were written far from the time in their names; None if there are none."""
-        if self.furthest is None:
+        if not self.displaced:
             return None
+        arrived = [blob for blob in self.displaced if self.search.has_arrival(blob)]
+        read = sum(map(self.search.within_reach, arrived))
+        furthest = max(self.displaced, key=_distance)
         return FarBlobs(
-            self.far_read,
-            self.far_elsewhere,
-            self.far_unread,
-            self.furthest.blob.name,
-            tuple(sorted(self.hours)),
-            self.furthest.written - self.furthest.name_time,
+            read,
+            len(self.displaced) - len(arrived),
+            len(arrived) - read,
+            furthest.blob.name,
+            tuple(sorted({blob.name_time // _HOUR * _HOUR for blob in self.displaced})),
+            furthest.written - furthest.name_time,
         )
 
 
@@ -245,7 +231,7 @@ def list_blobs(
     first, last = search.range_of_names(ticks.from_datetime(now))
     prefixes = names.prefixes(ticks.to_datetime(first), ticks.to_datetime(last), partitions)
     in_folders = names.folder_of_partitions() is not None
-    listing, lock = Listing(), threading.Lock()
+    listing, lock = Listing(search), threading.Lock()
 
     def list_prefix(prefix: str) -> None:
         for blob in container.list(prefix):
@@ -255,7 +241,7 @@ def list_blobs(
                     if in_folders:
                         listing.count_unmatched(blob.name)
                 elif not search.by_enqueued_time or first <= listed.name_time <= last:
-                    listing.add(listed, search)
+                    listing.add(listed)
 
     with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
         for _ in pool.map(list_prefix, prefixes):

@@ -262,7 +262,7 @@ def _with_enqueued_ranges(blobs: Iterable[ListedBlob], definition: InputDefiniti
     interval earlier and ends one interval later.
     """
     longest = definition.longest_write_delay
-    margin = 0 if definition.names.exact else ticks.from_seconds(definition.interval_seconds)
+    margin = 0 if definition.names.exact else definition.interval
     by_time = sorted(blobs, key=lambda blob: (blob.partition, blob.name_time))
     for _, group in itertools.groupby(by_time, lambda blob: blob.partition):
         partition_blobs = list(group)

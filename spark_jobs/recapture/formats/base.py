@@ -6,14 +6,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from recapture.archive.blob_names import BlobNames
 from recapture.archive.definitions import SEARCH_HOURS, ArrivalTime
 from recapture.errors import DefinitionError
 from recapture.formats.bodies import BodyDecoder
 from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.events import Reader
 from recapture.formats.inflate import Limits
-from recapture.formats.path_names import DATE_FORMAT, InputPath
+from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn, InputMetadata, Metadata
 
 BLOB_METADATA = (
@@ -173,21 +172,17 @@ class PathInput(BlobInput):
     """Pattern of the folders, with the tokens {date}, {time} and {partition}; empty for all blobs."""
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
-    time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+    time_format: TimeFormat = "HH"
     """Form of {time}."""
 
     @cached_property
-    def names(self) -> BlobNames:
-        return self._path
-
-    @cached_property
-    def _path(self) -> InputPath:
+    def names(self) -> InputPath:
         return InputPath(self.path, self.date_format, self.time_format)
 
     @property
     def interval_seconds(self) -> int:
         """Length of the period that a name gives; 0 if names have no time."""
-        return self._path.period_seconds
+        return self.names.period_seconds
 
     @property
     def source(self) -> str:

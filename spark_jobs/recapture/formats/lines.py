@@ -10,7 +10,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.events import UNKNOWN, Events, metadata_of
 from recapture.formats.inflate import Limits, unzipped
-from recapture.model import Metadata, MetadataColumn
+from recapture.model import MetadataColumn
 
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -21,12 +21,8 @@ def in_place(
 ) -> Events:
     """Return the events of a blob that contains nothing but bodies, in their order."""
     count = len(body)
-    metadata = metadata_of(columns, pinned, count, _no_metadata)
+    metadata = metadata_of(columns, pinned, count, lambda *_: None)
     return Events(np.arange(count), np.full(count, UNKNOWN), pa.chunked_array([body]), metadata, unreadable=unreadable)
-
-
-def _no_metadata(metadata: Metadata, key: str) -> pa.Array | None:
-    return None
 
 
 def plain_text(name: str, content: bytes, limits: Limits) -> bytes:

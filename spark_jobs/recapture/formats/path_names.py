@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.name_format import Piece, split
 from recapture.errors import DefinitionError
 
 DATE_FORMAT = "YYYY/MM/DD"
-TIME_FORMAT = "HH"
-TIME_FORMATS = ("HH", "HH/mm", "HH-mm")
+TimeFormat = Literal["HH", "HH/mm", "HH-mm"]
+TIME_FORMATS = get_args(TimeFormat)
 
 _TOKENS = ("date", "time", "partition")
 _OF_A_DATE = {"YYYY": "Year", "MM": "Month", "DD": "Day"}
@@ -33,7 +34,7 @@ class InputPath(BlobNames):
     pattern: str = ""
     date_format: str = DATE_FORMAT
     """YYYY, MM and DD in any order, with separators or without."""
-    time_format: str = TIME_FORMAT
+    time_format: str = "HH"
     """One of TIME_FORMATS."""
 
     def __post_init__(self) -> None:

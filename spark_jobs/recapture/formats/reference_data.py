@@ -17,7 +17,7 @@ from recapture.formats.base import InputSection, valid_date_format
 from recapture.formats.csv import CsvReader, column_names
 from recapture.formats.events import Reader
 from recapture.formats.json_lines import JsonReader
-from recapture.formats.path_names import DATE_FORMAT, InputPath
+from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn
 
 
@@ -52,7 +52,7 @@ class ReferenceInput(InputSection):
     """Name of the blob, with the tokens {date} and {time} if there are several versions."""
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
-    time_format: Literal["HH", "HH/mm", "HH-mm"] = "HH"
+    time_format: TimeFormat = "HH"
     """Form of {time}."""
 
     @cached_property

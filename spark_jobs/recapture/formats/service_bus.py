@@ -79,18 +79,13 @@ class ServiceBusReader:
         sequence_partition = np.where(readable, partition_of(numbers), UNNUMBERED)
         times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), self.enqueued_time)
 
-        def own(metadata: Metadata, key: str) -> pa.Array | None:
-            match metadata:
-                case Metadata.PARTITION_ID:
-                    return pa.array(sequence_partition, mask=~readable)
-                case Metadata.SEQUENCE_NUMBER:
-                    return pa.array(numbers, mask=~readable)
-                case Metadata.EVENT_ENQUEUED:
-                    return times
-            return None
-
+        own = {
+            Metadata.PARTITION_ID: pa.array(sequence_partition, mask=~readable),
+            Metadata.SEQUENCE_NUMBER: pa.array(numbers, mask=~readable),
+            Metadata.EVENT_ENQUEUED: times,
+        }
         body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
-        metadata = metadata_of(columns, pinned, len(line), own)
+        metadata = metadata_of(columns, pinned, len(line), lambda metadata, _: own.get(metadata))
         return Events(numbers, enqueued, pa.chunked_array([body]), metadata, sequence_partition, unreadable)
 
     def _reading(self) -> str:

@@ -187,7 +187,10 @@ class Counters(Counts):
 
     def metrics(self, policies: Policies | None) -> PartitionMetrics:
         """Return the metrics. Whether the partition is complete is not known here."""
-        watermark = self._watermark(policies)
+        watermark = None
+        if self.largest_time is not None:
+            watermark = self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
+        ranges = [bounds for gaps in self.open_gaps for bounds in ranges_of(gaps)]
         return PartitionMetrics(
             ticks.to_text(self.planned_slice.slice.start),
             self.input,
@@ -199,27 +202,16 @@ class Counters(Counts):
             },
             whole=self.whole,
             furthest_ahead=None if self.furthest_ahead is None else self.furthest_ahead.event(),
-            gaps=self._gaps(),
+            gaps=NumberGaps(sum(last - first + 1 for first, last in ranges), tuple(ranges[:MAX_GAPS])),
             numbers=self.arrived_numbers.values(),
             keys=self.keys.metrics(),
             without_block=tuple(self.without_block),
         )
 
-    def _watermark(self, policies: Policies | None) -> int | None:
-        """Return the final watermark in ticks."""
-        if self.largest_time is None:
-            return None
-        return self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
-
     def _watermark_delay(self, watermark: int | None) -> float | None:
         if self.newest_arrival is None or watermark is None:
             return None
         return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
-
-    def _gaps(self) -> NumberGaps:
-        """Return how many sequence numbers are missing, and the first ranges of them."""
-        ranges = [bounds for gaps in self.open_gaps for bounds in ranges_of(gaps)]
-        return NumberGaps(sum(last - first + 1 for first, last in ranges), tuple(ranges[:MAX_GAPS]))
 
 
 def _newest(before: int | None, times: NDArray[np.int64]) -> int:

@@ -6,7 +6,6 @@ section 3).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +115,8 @@ class _ChunkProcessor:
     compiled: CompiledInput
     policies: Policies | None
     counters: dict[Slice, Counters]
+    columns: pa.Schema
+    """Columns of the ordered events."""
     largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
@@ -125,7 +126,7 @@ class _ChunkProcessor:
         counters = {
             planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices
         }
-        return cls(task.partition, compiled, policies, counters)
+        return cls(task.partition, compiled, policies, counters, schema(compiled))
 
     def process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
         """Judge and count the events of a chunk, and yield those that each slice needs."""
@@ -184,10 +185,6 @@ class _ChunkProcessor:
             for column in columns
         }
 
-    @cached_property
-    def _schema(self) -> pa.Schema:
-        return schema(self.compiled)
-
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
     ) -> Iterator[tuple[Slice, pa.RecordBatch]]:
@@ -214,7 +211,7 @@ class _ChunkProcessor:
             *map(pa.array, times),
         ]
         columns = (column.take(pa.array(rows)) for column in payload)
-        return pa.RecordBatch.from_arrays([*system, *columns], schema=self._schema)
+        return pa.RecordBatch.from_arrays([*system, *columns], schema=self.columns)
 
 
 def observe_numbers(chunk: Chunk, numbers: PartitionedNumbers) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:

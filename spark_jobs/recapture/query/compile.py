@@ -97,21 +97,15 @@ def _compiled(
 ) -> "_Pass":
     """Return the last pass over a script, which knows all types."""
     requests: Requests = {step.key: {} for step in script.steps}
+    # Two for each fact that passes learn: the type of a field, that its kinds are needed, or a column of a *.
+    most_passes = 2 * len(script.tokens) * (len(script.steps) + 2) + 2
 
     return compile_until_settled(
         types,
         requests,
         lambda: _Pass(script, types, requests, inputs, output_aliases).compile(),
-        _most_passes(script),
+        most_passes,
     )
-
-
-def _most_passes(script: Script) -> int:
-    """Return an upper bound on the number of passes: two for each fact that passes learn.
-
-    A fact is the type of a field, that its kinds are needed, or a column of a *.
-    """
-    return 2 * len(script.tokens) * (len(script.steps) + 2) + 2
 
 
 @dataclass

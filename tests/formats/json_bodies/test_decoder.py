@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from recapture.formats.bodies import Projection
 from recapture.formats.duckdb_sql import select
-from recapture.formats.json_bodies import checks, spellings
 from recapture.formats.json_bodies import columns as json_columns
+from recapture.formats.json_bodies import spellings
 from recapture.formats.json_bodies import values as json_values
 from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import TYPES, AsaType, InputColumn
@@ -388,7 +388,7 @@ def test_every_event_may_spell_a_name_in_another_way_at_the_cost_of_a_few_querie
         queries.append(query)
         return select(columns, query)
 
-    for module in (spellings, json_columns, json_values, checks):
+    for module in (spellings, json_columns, json_values):
         monkeypatch.setattr(module, "select", recorded)
     parsed = JSON.decode(pa.array(bodies, pa.binary()), Projection(columns))
     assert len(queries) < 50

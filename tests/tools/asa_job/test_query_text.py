@@ -1,7 +1,7 @@
 """The names in a query's text, without those in comments and string literals."""
 
-from recapture.tools.asa_job.query_text import lines_calling, lines_from, lines_into, lines_naming, outputs, sources
-from tests.tools.asa_job.jobs import PLAIN_QUERY, WIDE_QUERY
+from recapture.tools.asa_job.query_text import lines_calling, lines_into, lines_naming, outputs, sources
+from tests.tools.asa_job.jobs import WIDE_QUERY
 
 
 def test_the_outputs_are_the_names_after_into_without_repetition() -> None:
@@ -17,9 +17,6 @@ def test_a_query_without_into_writes_to_output() -> None:
 
 def test_inputs_are_read_by_from_and_join() -> None:
     assert sources(WIDE_QUERY) == ["telemetry", "regions", "joined", "alerts"]
-    assert lines_from(WIDE_QUERY, "Regions") == [5]
-    assert lines_from(WIDE_QUERY, "alerts") == [15]
-    assert lines_from(PLAIN_QUERY, "alerts") == []
 
 
 def test_only_a_call_of_a_function_counts() -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, Route
 from recapture.errors import DefinitionError
 from recapture.run.slice_state import State
 from recapture.run_files.changes import Changes
+from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage import calendar
 from recapture.tools.coverage.activity import DagRun, RunState
@@ -29,8 +30,11 @@ ALLOWED = dict.fromkeys(("backfill", "rollback", "check"))
 def state(hour: int, state: State = State.PUBLISHED, **values: Any) -> SliceState:
     """Return the state of the slice so many hours after the first."""
     start = FIRST + hour * HOUR
-    held = {"run": "20260301T060000Z-20260301T070000Z-0123456789ab", "quality": "passed", "input_events": 5}
-    return SliceState(start, start + HOUR, state, **{**held, "late_events": 1, **values})
+    run = "20260301T060000Z-20260301T070000Z-0123456789ab"
+    entry = ShownEntry(
+        run=values.pop("run", run), quality=values.pop("quality", "passed"), input_events=5, late_events=1
+    )
+    return SliceState(start, start + HOUR, state, entry, **values)
 
 
 def rendered(*states: SliceState, chosen: Range | None = None, **access: Any) -> str:

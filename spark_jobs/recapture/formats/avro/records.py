@@ -196,8 +196,7 @@ class _Reading:
         type_: pa.DataType,
         nulls: NDArray[np.bool_] | None = None,
     ) -> pa.Array:
-        has_null = nulls is not None and nulls.any()
-        validity = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if has_null and nulls is not None else None
+        validity = None if nulls is None or not nulls.any() else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
         buffers = [validity, pa.py_buffer(views), pa.py_buffer(data)]
         try:
             return pa.Array.from_buffers(pa.binary_view(), len(views), buffers).cast(type_)

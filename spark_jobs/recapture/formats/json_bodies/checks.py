@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.duckdb_sql import literal, one_array, pointer, select
+from recapture.formats.duckdb_sql import literal, pointer
 from recapture.formats.json_bodies.kinds import kind_at
-from recapture.formats.json_bodies.values import replaced
-from recapture.formats.views import copies, starts_with
+from recapture.formats.json_bodies.values import reasons_in
+from recapture.formats.views import starts_with
 from recapture.model import AsaType, InputColumn
 
 _EXACT_FLOATS = 2**53
@@ -19,31 +19,18 @@ _DIGITS_THAT_MAY_NOT_FIT = 19
 
 def not_objects(documents: pa.Array, valid: pa.Array) -> pa.Array:
     """Return the reason why a body is not a JSON object, or NULL."""
-    reasons = pa.nulls(len(documents), pa.string())
     others = pc.indices_nonzero(pc.invert(pc.and_kleene(valid, starts_with(documents, "{"))))
-    if not len(others):
-        return reasons
     reason = "WHEN NOT json_valid(body) THEN 'not JSON' WHEN json_type(body) <> 'OBJECT' THEN 'not a JSON object'"
-    bodies = {"body": copies(documents, others.to_numpy())}
-    unusable = one_array(select(bodies, f"SELECT CASE {reason} END AS reason FROM bodies")["reason"])
-    return replaced(reasons, others, unusable.cast(pa.string()))
+    return reasons_in(documents, others, f"SELECT CASE {reason} END AS reason FROM bodies")
 
 
 def unconverted(documents: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
     """Return `COLUMN is not a TYPE` if the body has a value that is not null and the column has none; else NULL."""
     suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(documents)))
-    reasons = pa.nulls(len(values), pa.string())
-    if not len(suspects):
-        return reasons
-    bodies = {"body": copies(documents, suspects.to_numpy())}
-    kinds = select(bodies, f"SELECT {kind_at(path)} AS kind FROM bodies")["kind"]
-    present = pc.fill_null(pc.not_equal(one_array(kinds), "NULL"), False)
-    wrong = suspects.filter(present)
-    if not len(wrong):
-        return reasons
     article = "an" if column.type is AsaType.ARRAY else "a"
-    reason = f"{column.name} is not {article} {column.type}"
-    return replaced(reasons, wrong, pa.repeat(pa.scalar(reason), len(wrong)))
+    reason = literal(f"{column.name} is not {article} {column.type}")
+    reading = f"SELECT CASE WHEN {kind_at(path)} <> 'NULL' THEN {reason} END AS reason FROM bodies"
+    return reasons_in(documents, suspects, reading)
 
 
 def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
@@ -58,13 +45,10 @@ def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Se
         large = pc.greater_equal(pc.binary_length(values), _DIGITS_THAT_MAY_NOT_FIT)
     else:
         return pa.nulls(len(values), pa.string())
-    reasons = pa.nulls(len(values), pa.string())
     suspects = pc.indices_nonzero(large)
     if column.type is AsaType.STRING and len(suspects):
         is_number = pc.match_substring_regex(values.take(suspects), r"^-?\d+$")
         suspects = suspects.filter(is_number)
-    if not len(suspects):
-        return reasons
     number = f"json_extract(body, {pointer(path)})::VARCHAR"
     is_integer = f"regexp_full_match({number}, '-?[0-9]+')"
     advice = f"declare its type: {column.name} nvarchar(max), bigint or float"
@@ -75,9 +59,7 @@ def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Se
     if column.type is AsaType.FLOAT:
         no_float = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {no_float}"
-    bodies = {"body": copies(documents, suspects.to_numpy())}
-    unusable = one_array(select(bodies, f"SELECT {reason} END AS reason FROM bodies")["reason"])
-    return replaced(reasons, suspects, unusable.cast(pa.string()))
+    return reasons_in(documents, suspects, f"SELECT {reason} END AS reason FROM bodies")
 
 
 def first_reasons(reasons: pa.Array, later: pa.Array) -> pa.Array:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.duckdb_sql import literal, one_array, pointer, select
+from recapture.formats.duckdb_sql import literal, pointer
 from recapture.formats.json_bodies.kinds import KINDS, kind_at
-from recapture.formats.json_bodies.values import replaced
-from recapture.formats.views import copies
+from recapture.formats.json_bodies.values import reasons_in
 from recapture.model import AsaType, InputColumn
 
 
@@ -36,12 +35,7 @@ class Declared:
         `values` are those of the column, which bodies spell as `path`; a value of another type is NULL.
         """
         suspects = pc.indices_nonzero(pc.and_(pc.is_null(values), pc.is_valid(documents)))
-        reasons = pa.nulls(len(values), pa.string())
-        if not len(suspects):
-            return reasons
-        bodies = {"body": copies(documents, suspects.to_numpy())}
-        deviations = one_array(select(bodies, self._reading(column, path))["reason"])
-        return replaced(reasons, suspects, deviations.cast(pa.string()))
+        return reasons_in(documents, suspects, self._reading(column, path))
 
     def _reading(self, column: InputColumn, path: Sequence[str]) -> str:
         """Return the SQL that reads the reason of each body. A property of a record may be missing."""

@@ -85,6 +85,15 @@ def strings_in(values: pa.Array) -> pa.Array:
     return pc.replace_with_mask(strings, escaped, one_array(unescaped))
 
 
+def reasons_in(documents: pa.Array, suspects: pa.Array, reading: str) -> pa.Array:
+    """Return the reasons that a query reads of the bodies at these places, which ascend (string); NULL for others."""
+    reasons = pa.nulls(len(documents), pa.string())
+    if not len(suspects):
+        return reasons
+    read = select({"body": copies(documents, suspects.to_numpy())}, reading)
+    return replaced(reasons, suspects, one_array(read["reason"]).cast(pa.string()))
+
+
 def replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:
     """Return the values with others at these places, which ascend."""
     mask = np.zeros(len(values), dtype=bool)

@@ -100,7 +100,7 @@ class FieldTypes:
 
     def is_declared(self, field: InputField) -> bool:
         """Return whether CREATE TABLE declares the type of a field."""
-        return self.declared.get(field.input, {}).get(field.path) is not None
+        return self._declared(field) is not None
 
     def request_kinds(self, fields: Iterable[InputField]) -> bool:
         """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
@@ -169,18 +169,17 @@ class FieldTypes:
 
     def _type(self, field: InputField) -> AsaType | None:
         """Return the type of a field; None if neither CREATE TABLE nor a use decides it."""
-        known = self._known[field][0] if field in self._known else None
-        return self.declared.get(field.input, {}).get(field.path) or known
+        return self._declared(field) or (self._known[field][0] if field in self._known else None)
 
     def _decided(self, field: InputField) -> bool:
         return self._type(field) is not None
 
     def _within_record(self, field: InputField) -> bool:
         records = (self.spell(field._replace(path=field.path[:depth])) for depth in range(1, len(field.path)))
-        return not field.path or any(self._declared_record(record) for record in records)
+        return not field.path or any(self._declared(record) is AsaType.RECORD for record in records)
 
-    def _declared_record(self, field: InputField) -> bool:
-        return self.declared.get(field.input, {}).get(field.path) is AsaType.RECORD
+    def _declared(self, field: InputField) -> AsaType | None:
+        return self.declared.get(field.input, {}).get(field.path)
 
     def _doubtful_key(self, field: InputField, kind: AsaType, where: exp.Expr) -> DefinitionError:
         message = f"`{field.name}` is a key, but is used as {kind} here: {self.advice(field)}"

@@ -8,6 +8,9 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.values import Value
 
+MANY = 1_000
+"""Number of arguments that no query reaches."""
+
 
 class Call(Protocol):
     """A call. Arguments count from 0. Each method compiles one, or raises DefinitionError with its line and column.
@@ -56,3 +59,12 @@ class Call(Protocol):
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""
+
+
+def takes(call: Call, least: int, most: int | None = None) -> None:
+    """Raise DefinitionError unless a call has `least` to `most` arguments; without `most`, exactly `least`."""
+    most = most or least
+    if not least <= call.count <= most:
+        count = f"{least}" if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"
+        noun = "argument" if count == "1" else "arguments"
+        raise call.error(None, f"{call.name} takes {count} {noun}, but this has {call.count}")

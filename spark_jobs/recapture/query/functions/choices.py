@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from recapture.query.functions.arity import MANY, takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate.kinds import with_kind_of_choice
 from recapture.query.generate.trees import case_when, spark_call, template
 from recapture.query.generate.values import Value

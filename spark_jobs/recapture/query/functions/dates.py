@@ -9,8 +9,7 @@ from functools import reduce
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.functions.arity import takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, takes
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.times import DAY, DAYS_TO_1970, date_of, moved, within_calendar
 from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template

@@ -10,8 +10,7 @@ from sqlglot import exp
 
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.model import AsaType, ShapeComparison
-from recapture.query.functions.arity import MANY, takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.trees import Template, cast_as, spark_call, string, template

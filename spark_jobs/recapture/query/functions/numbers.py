@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.functions.arity import takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, takes
+from recapture.query.generate.casts import finite
 from recapture.query.generate.kinds import with_kind_of
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.trees import cast_as, spark_call, template
@@ -103,12 +103,4 @@ def _of_float(call: Call, computed: str) -> Value:
 
 
 def _finite(call: Call, number: exp.Expr) -> exp.Expr:
-    refused = failure(f"{call.name}: the result is not a finite number")
-    # NaN is the largest number to Spark.
-    return once(
-        number,
-        "number",
-        lambda it: template(
-            "(CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {refused} ELSE {it} END)", it=it, refused=refused
-        ),
-    )
+    return finite(number, failure(f"{call.name}: the result is not a finite number"))

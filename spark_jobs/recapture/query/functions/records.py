@@ -6,8 +6,7 @@ A property or element that is missing or null is NULL; so is any of a value that
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.functions.arity import takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, takes
 from recapture.query.generate.json_properties import json_property
 from recapture.query.generate.let import once
 from recapture.query.generate.trees import template

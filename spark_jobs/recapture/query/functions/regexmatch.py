@@ -3,8 +3,7 @@
 import re
 
 from recapture.model import AsaType
-from recapture.query.functions.arity import takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, takes
 from recapture.query.generate.patterns import first_match, literal
 from recapture.query.generate.values import Value
 

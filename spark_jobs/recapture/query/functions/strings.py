@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.functions.arity import MANY, takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate import patterns
 from recapture.query.generate.casts import cast
 from recapture.query.generate.let import failure, once

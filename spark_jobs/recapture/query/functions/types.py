@@ -3,8 +3,7 @@
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.functions.arity import takes
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, takes
 from recapture.query.generate.trees import case_when, operation
 from recapture.query.generate.values import Value
 

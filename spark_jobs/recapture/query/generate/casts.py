@@ -61,7 +61,8 @@ def cast(value: Value, to: AsaType, lenient: bool) -> exp.Expr:
 def _from_text(text: exp.Expr, to: AsaType, lenient: bool) -> exp.Expr:
     match to:
         case AsaType.FLOAT:
-            return _finite(cast_as(_checked(text, _FLOAT, "not a float: "), "DOUBLE", lenient), lenient)
+            excess = exp.Null() if lenient else failure("CAST: the number does not fit a float")
+            return finite(cast_as(_checked(text, _FLOAT, "not a float: "), "DOUBLE", lenient), excess)
         case AsaType.BIT:
             return cast_as(_checked(text, _BIT, "not a bit: "), "BOOLEAN", lenient)
         case AsaType.DATETIME:
@@ -82,13 +83,13 @@ def _replaced(text: exp.Expr, pattern: str, replacement: str) -> exp.Expr:
     return spark_call("regexp_replace", text, string(pattern), string(replacement))
 
 
-def _finite(number: exp.Expr, lenient: bool) -> exp.Expr:
-    excess = exp.Null() if lenient else failure("CAST: the number does not fit a float")
+def finite(number: exp.Expr, excess: exp.Expr) -> exp.Expr:
+    """Return a float, or `excess` if it is not finite; NaN is the largest number to Spark."""
     return once(
         number,
         "number",
         lambda it: template(
-            "CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {excess} ELSE {it} END", it=it, excess=excess
+            "(CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {excess} ELSE {it} END)", it=it, excess=excess
         ),
     )
 

@@ -3,7 +3,7 @@
 A late tolerance of None is no limit; it is the largest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recapture.definition.sections import Job
 from recapture.time_model.policies import LARGEST_LATE, LARGEST_OUT_OF_ORDER, Policies
@@ -57,10 +57,5 @@ def tolerances(job: Job, range_seconds: int) -> Tolerances:
 
 def with_late(policies: Policies, late: int | None) -> Policies:
     """Return the policies with another late tolerance and without an out-of-order tolerance."""
-    return Policies(
-        out_of_order_tolerance=0,
-        late_tolerance=None if late is None else from_seconds(late),
-        early_window=policies.early_window,
-        adjust=policies.adjust,
-        adjust_early=policies.adjust_early,
-    )
+    late_tolerance = None if late is None else from_seconds(late)
+    return replace(policies, out_of_order_tolerance=0, late_tolerance=late_tolerance)

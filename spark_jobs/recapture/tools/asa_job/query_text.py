@@ -26,11 +26,6 @@ def sources(query: str) -> list[str]:
     return [name for name, _ in _named(_READ, query)]
 
 
-def lines_from(query: str, source: str) -> list[int]:
-    """Return the lines on which the query reads an input."""
-    return [line for name, line in _named(_READ, query) if name.lower() == source.lower()]
-
-
 def lines_calling(query: str, function: str) -> list[int]:
     """Return the lines on which the query calls a user-defined function."""
     name = re.escape(function)

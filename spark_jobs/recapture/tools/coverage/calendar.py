@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
+from itertools import groupby
 from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
@@ -20,58 +21,32 @@ from recapture.tools.coverage.activity import DagRun, RunState
 from recapture.tools.coverage.reading import Coverage
 from recapture.tools.coverage.states import SliceState
 
-SIGNS = {
-    State.AWAITING: "?",
-    State.BLOCKED: "✕",
-    State.FAILED: "⚠",
-    State.STALE: "↻",
-    State.OUTDATED: "≠",
-    State.UNCHECKED: "~",
-    State.MISSING: "\N{EN DASH}",
-    State.PAUSED: "‖",
-    State.RUNNING: "▸",
-    State.QUEUED: "·",
-    State.INCOMPLETE: "…",
-    State.APPROVED: "✎",
-    State.WARNINGS: "!",
-    State.PUBLISHED: "✓",
+_MARKS = {
+    State.AWAITING: ("?", "bad"),
+    State.BLOCKED: ("✕", "bad"),
+    State.FAILED: ("⚠", "bad"),
+    State.STALE: ("↻", "stale"),
+    State.OUTDATED: ("≠", "stale"),
+    State.UNCHECKED: ("~", "stale"),
+    State.MISSING: ("\N{EN DASH}", "missing"),
+    State.PAUSED: ("‖", "missing"),
+    State.WARNINGS: ("!", "warning"),
+    State.RUNNING: ("▸", "waiting"),
+    State.QUEUED: ("·", "waiting"),
+    State.INCOMPLETE: ("…", "waiting"),
+    State.APPROVED: ("✎", "approved"),
+    State.PUBLISHED: ("✓", "good"),
 }
+"""Sign and class of each state, in the order in which a reader looks at them."""
+SIGNS = {state: sign for state, (sign, _) in _MARKS.items()}
 """Sign of each state, so that colour is never the only one."""
-KINDS = {
-    State.AWAITING: "bad",
-    State.BLOCKED: "bad",
-    State.FAILED: "bad",
-    State.STALE: "stale",
-    State.OUTDATED: "stale",
-    State.UNCHECKED: "stale",
-    State.MISSING: "missing",
-    State.PAUSED: "missing",
-    State.RUNNING: "waiting",
-    State.QUEUED: "waiting",
-    State.INCOMPLETE: "waiting",
-    State.APPROVED: "approved",
-    State.WARNINGS: "warning",
-    State.PUBLISHED: "good",
-}
+KINDS = {state: kind for state, (_, kind) in _MARKS.items()}
 """Name of each state in the style sheet."""
 SHOWN_RUNS = 20
 """Number of runs of the chosen slices that are listed."""
 SHOWN_AUDITS = 3
 """Number of blocking runs of the chosen slices of which the page says what failed."""
-FIRST_STATES = (
-    State.AWAITING,
-    State.BLOCKED,
-    State.FAILED,
-    State.STALE,
-    State.OUTDATED,
-    State.UNCHECKED,
-    State.MISSING,
-    State.PAUSED,
-    State.WARNINGS,
-    State.RUNNING,
-    State.QUEUED,
-    State.INCOMPLETE,
-)
+FIRST_STATES = tuple(state for state in _MARKS if state not in (State.APPROVED, State.PUBLISHED))
 """States that a reader looks at first, in this order."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of these states."""
@@ -375,10 +350,8 @@ def _text(state: SliceState) -> str:
 
 
 def _by_day(states: Iterable[SliceState]) -> dict[date, list[SliceState]]:
-    days: dict[date, list[SliceState]] = {}
-    for state in states:
-        days.setdefault(_day(state.start), []).append(state)
-    return days
+    """Return the slices, given in order of time, by the day on which they start."""
+    return {day: list(group) for day, group in groupby(states, key=lambda state: _day(state.start))}
 
 
 def _day(instant: int) -> date:
@@ -456,7 +429,7 @@ def _facts(
         if state.blocked_run:
             runs.setdefault(state.blocked_run, "stopped by its audit")
         if state.run:
-            runs.setdefault(state.run, f"published, {state.quality}")
+            runs.setdefault(state.run, f"published, {state.entry.quality}")
     return Facts(
         [(state, counts[state]) for state in State if counts[state]],
         list(runs.items())[:SHOWN_RUNS],

@@ -27,26 +27,19 @@ class SliceState:
     """Start of the slice, in ticks."""
     end: int
     state: State
-    run: str | None = None
-    """Run that the slice holds; None if it holds none."""
-    quality: str | None = None
-    """Verdict of the audit of that run, or "approved"."""
-    published: str | None = None
-    """Time of its publication, ISO 8601."""
-    input_events: int | None = None
-    late_events: int | None = None
+    entry: ShownEntry
+    """What the publications say of the slice."""
     blocked_run: str | None = None
     """Last run that its audit stopped; None if nothing was stopped since the publication."""
-    taken_back: str | None = None
-    """Run that the last rollback took back."""
     dag_run: DagRun | None = None
     """Newest DAG run that covers the slice; None if there is none."""
     differing: tuple[str, ...] = ()
     """Parts of the definition that differ from the pipeline's present one, as in `run.outdated.PARTS`."""
-    missing_events: int | None = None
-    """Number of events that the archive lacked when the slice was published; None if it is not known."""
-    missing_blobs: int | None = None
-    """Number of blobs that the archive lacked when the slice was published; None if it is not known."""
+
+    @property
+    def run(self) -> str | None:
+        """Run that the slice holds; None if it holds none."""
+        return self.entry.run
 
 
 def slice_states(
@@ -78,17 +71,10 @@ def slice_states(
                 start,
                 start + length,
                 _state(held, start, dag_run, activity),
-                entry.run,
-                entry.quality,
-                entry.published,
-                entry.input_events,
-                entry.late_events,
+                entry,
                 findings.blocked.get(slice_start),
-                entry.taken_back,
                 dag_run,
                 findings.outdated.get(slice_start, ()),
-                entry.missing_events,
-                entry.missing_blobs,
             )
         )
     return states

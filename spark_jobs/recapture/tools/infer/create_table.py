@@ -158,15 +158,8 @@ _BY_PREFERENCE = (
 
 def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
     """Return whether CREATE TABLE takes values of one type into a field of another (see `json_bodies.declared`)."""
-    return (
-        kind is into
-        or (kind, into)
-        in (
-            (AsaType.BIGINT, AsaType.FLOAT),
-            (AsaType.DATETIME, AsaType.STRING),
-        )
-        or (only_strings and into is AsaType.STRING)
-    )
+    is_wider = (kind, into) in ((AsaType.BIGINT, AsaType.FLOAT), (AsaType.DATETIME, AsaType.STRING))
+    return kind is into or is_wider or (only_strings and into is AsaType.STRING)
 
 
 def _lower(path: Path) -> Path:

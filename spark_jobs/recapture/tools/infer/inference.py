@@ -2,10 +2,10 @@
 
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.newest import newest_blobs
@@ -32,6 +32,7 @@ from recapture.tools.infer.sample import MAX_FIELDS, Sample, read_sample
 _LOG = logging.getLogger(__name__)
 _OTHER_RANGE = "choose another range with --from and --to"
 _HOUR = timedelta(hours=1)
+Paths = TypeVar("Paths", bound=Collection[Path])
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
     The CREATE TABLE of reference data comes from its newest version. Raise DefinitionError for an empty range, and
     RunError if nothing arrived in it, or if reference data has no version.
     """
-    records, timing = _records(pipeline), _timing(pipeline)
+    records, timing = _paths(pipeline, starred_records), _paths(pipeline, timing_fields)
     samples = {
         section.alias: _sampled_reference(section, records.get(section.alias, []))
         if isinstance(section, ReferenceInput)
@@ -288,18 +289,10 @@ def _arrived(
     return blobs
 
 
-def _records(pipeline: Pipeline) -> Mapping[str, Sequence[Path]]:
-    """Return the records whose properties the query selects by record.*, by input; none if it cannot be parsed."""
+def _paths(pipeline: Pipeline, find: Callable[[str, Collection[str]], dict[str, Paths]]) -> dict[str, Paths]:
+    """Return the paths that a function finds in the query, by input; none if the query cannot be parsed."""
     try:
-        return starred_records(pipeline.job.query, list(pipeline.metadata))
-    except DefinitionError:
-        return {}
-
-
-def _timing(pipeline: Pipeline) -> Mapping[str, Collection[Path]]:
-    """Return the fields without which an event has no place in time, by input; none if the query cannot be parsed."""
-    try:
-        return timing_fields(pipeline.job.query, list(pipeline.metadata))
+        return find(pipeline.job.query, list(pipeline.metadata))
     except DefinitionError:
         return {}
 

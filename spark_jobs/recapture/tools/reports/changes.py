@@ -1,7 +1,6 @@
 """How the rows of a report's slices differ from those that the slices held before."""
 
 import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from recapture.table.delta import File
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Entry, Publication
 from recapture.tools.reports.sources import Source
+from recapture.tools.reports.values import value_text
 
 MAX_ROWS = 20
 """Largest number of changed rows that are shown of an output."""
@@ -149,14 +149,4 @@ def _paired(removed: pa.Table, added: pa.Table) -> list[tuple[Mapping[str, Any] 
 
 
 def _texts(row: Mapping[str, Any] | None, digits: int) -> list[str] | None:
-    return None if row is None else [_text(value, digits) for value in row.values()]
-
-
-def _text(value: Any, digits: int) -> str:
-    if value is None or isinstance(value, str):
-        return "null" if value is None else value
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).replace("+00:00", "Z")
-    return json.dumps(value, default=str)
+    return None if row is None else [value_text(value, digits) for value in row.values()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from recapture.quality.suites import columns_of
 from recapture.storage import open_container
 from recapture.table.files import read_slice_file
 from recapture.tools.reports.sources import RunSource, Source
+from recapture.tools.reports.values import value_text
 
 _OF_UNUSABLE = (
     "events_can_be_used",
@@ -71,7 +71,7 @@ def failures(source: Source) -> dict[str, Any]:
             continue
         audit = run.audited.audit
         for alias, values in audit.parameters.items():
-            parameters |= {f"{name}={_text(value)} ({alias})": None for name, value in values.items()}
+            parameters |= {f"{name}={value_text(value)} ({alias})": None for name, value in values.items()}
         for result, evaluation in _with_evaluations(audit):
             if result.success and not result.proved:
                 unjudged[result.sentence] = None
@@ -190,7 +190,7 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
         "expected": evidence.expected,
         "unexpected": None if None in counts else sum(counts),
         "of": None if None in judged else sum(judged),
-        "observed": None if observed is None else _text(observed),
+        "observed": None if observed is None else value_text(observed),
         "columns": columns,
         "rows": rows,
         "hint": _HINTS.get(newest.subject or "") or evidence.notes,
@@ -210,23 +210,23 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     column = failed.kwargs.get("column")
     if result.evidence is not None:
         shown = result.evidence.rows[:MAX_ROWS]
-        return [[_text(value) for value in row.values()] for row in shown], list(shown[0]) if shown else []
+        return [[value_text(value) for value in row.values()] for row in shown], list(shown[0]) if shown else []
     if result.judged == "slices" or not details:
         starts = result.observed if isinstance(result.observed, list) else []
-        return [[_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []
+        return [[value_text(start)] for start in starts[:MAX_ROWS]], ["slice_start"] if starts else []
     indexed = details.get("partial_unexpected_index_list") or []
     values = details.get("partial_unexpected_list") or []
     if indexed and isinstance(indexed[0], Mapping):
         names = sorted(indexed[0], key=lambda name: name == column)
-        return [[_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
+        return [[value_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
     output = next((output for output in source.pipeline.outputs if output.alias == result.judged), None)
     if output is not None and column is not None and values is not None and result.unexpected_count:
         found = _rows_with(_staged(source, run, output), column, values)
         if found is not None:
             return found
     if values and isinstance(values[0], Mapping):
-        return [[_text(value) for value in row.values()] for row in values[:MAX_ROWS]], list(values[0])
-    return [[_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
+        return [[value_text(value) for value in row.values()] for row in values[:MAX_ROWS]], list(values[0])
+    return [[value_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
 
 
 def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
@@ -253,20 +253,9 @@ def _rows_with(files: Iterable[bytes], column: str, values: list[Any]) -> tuple[
         matches = pc.is_null(table[column]) if unexpected is None else pc.is_in(table[column], value_set=unexpected)
         names = table.column_names
         rows += [
-            list(map(_text, row.values())) for row in table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
+            list(map(value_text, row.values()))
+            for row in table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
         ]
         if len(rows) >= MAX_ROWS:
             break
     return (rows, names) if rows else None
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return f"{value:.7g}"
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).replace("+00:00", "Z")
-    return json.dumps(value, default=str)

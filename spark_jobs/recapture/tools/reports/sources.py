@@ -1,11 +1,12 @@
 """What a report is made from: run files, publications and tables, read for a run or for a range of slices."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,6 @@ from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.computed import METRICS, Computed
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
-from recapture.run_files.json_file import Content, JsonFile
 from recapture.run_files.planned import PlannedRun, files_of
 from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
@@ -33,6 +33,8 @@ from recapture.table.publications import Approval, Entry, Publications, shown_en
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
+
+T = TypeVar("T")
 
 NEWEST_SLICES = 31 * 24
 """Number of the newest published slices that a report covers without a range."""
@@ -164,22 +166,13 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         return _run_source(files_of(pipeline, run), with_manifest=run == ids[-1])
 
     runs = dict(zip(ids, in_parallel(read, ids), strict=True))
-    by_run_and_slice: dict[tuple[str, str], list[PartitionMetrics]] = {}
-    for run, source in runs.items():
-        for row in source.metrics:
-            by_run_and_slice.setdefault((run, row.slice_start), []).append(row)
-    metrics: list[PartitionMetrics] = []
-    without_files: list[str] = []
-    for slice_start, run in run_of_slice.items():
-        rows = by_run_and_slice.get((run, slice_start), [])
-        metrics += rows
-        if not rows:
-            without_files.append(slice_start)
-    uncounted: set[str] = set()
+    metrics = [
+        row for run, source in runs.items() for row in source.metrics if run_of_slice.get(row.slice_start) == run
+    ]
+    without_files = sorted(run_of_slice.keys() - {row.slice_start for row in metrics})
     from_tables = in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files)
-    for slice_start, slice_metrics in zip(without_files, from_tables, strict=True):
-        metrics += slice_metrics or ()
-        uncounted |= set() if slice_metrics is not None else {slice_start}
+    metrics += [row for rows in from_tables for row in rows or ()]
+    uncounted = [start for start, rows in zip(without_files, from_tables, strict=True) if rows is None]
     standing = standing_of(pipeline, publications.table)
     state = TableState(publications.table, open_others(pipeline), standing)
     return Source(
@@ -218,24 +211,22 @@ def _range(pipeline: Pipeline, publications: Publications, start: datetime | Non
 
 def _run_source(files: RunFiles, *, with_manifest: bool) -> RunSource:
     """Return the run files of a run. A file that does not exist or has another format is missing."""
-    manifest = None
-    with suppress(FormatError):
-        manifest = files.find_manifest() if with_manifest else None
-    return RunSource(files, manifest, _find(files, METRICS) or (), _find(files, AUDIT), _profile(files))
+    manifest = _unless_other_format(files.find_manifest) if with_manifest else None
+    metrics = _unless_other_format(lambda: files.find(METRICS))
+    audited = _unless_other_format(lambda: files.find(AUDIT))
+    return RunSource(files, manifest, metrics or (), audited, _profile(files))
 
 
-def _find(files: RunFiles, file: JsonFile[Content]) -> Content | None:
-    """Return the content of a run file; None if it does not exist or has another format."""
+def _unless_other_format(read: Callable[[], T | None]) -> T | None:
+    """Return what `read` returns; None if the file has another format."""
     with suppress(FormatError):
-        return files.find(file)
+        return read()
     return None
 
 
 def _profile(files: RunFiles) -> pa.Table:
     """Return the profile of a run; an empty one if it does not exist or has another format."""
-    profile = None
-    with suppress(FormatError):
-        profile = profiles.read(files)
+    profile = _unless_other_format(lambda: profiles.read(files))
     return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
