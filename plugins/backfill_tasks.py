@@ -15,8 +15,6 @@ from recapture.process.wording import named_slices
 from run_notifications import notifiers_of, notify
 from storage_connection import take_credentials
 
-APPROVED = "approved"
-"""Quality of slices that a person approved, as in `recapture.run.approval`, which loads too much for this module."""
 CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
@@ -137,7 +135,7 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
 
     Notify if the run passed its audit and some of its slices were blocked until now.
     """
-    from recapture.run.approval import approval_of
+    from recapture.run.approval import APPROVED, approval_of
     from recapture.run.blocks import blocked_slices_of
     from recapture.run.publish import publish
     from recapture.run_files.computed import read_computed

@@ -171,10 +171,9 @@ class CaptureCompleteSensor(BaseSensorOperator):
     It rejects a range that the pipeline cannot run before it waits.
     """
 
-    def __init__(self, *, file: str, poll_seconds: float = POLL_SECONDS, **kwargs: Any) -> None:
+    def __init__(self, *, file: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.file = file
-        self.poll_seconds = poll_seconds
 
     def execute(self, context: Context) -> Range:
         """Return the range if it is complete. Otherwise, or if the storage fails, wait in the triggerer.
@@ -194,7 +193,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
         require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):
             self.defer(
-                trigger=CaptureCompleteTrigger(self.file, start.isoformat(), end.isoformat(), self.poll_seconds),
+                trigger=CaptureCompleteTrigger(self.file, start.isoformat(), end.isoformat()),
                 method_name="resume",
                 timeout=timedelta(seconds=self.timeout),
             )

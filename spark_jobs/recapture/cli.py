@@ -20,7 +20,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import exit_at_once, spare_workers_the_command
+from recapture.process.startup import exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -69,7 +69,6 @@ def run() -> NoReturn:
     """Run the command and exit with its code."""
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    spare_workers_the_command()
     exit_at_once(main())
 
 
@@ -125,28 +124,21 @@ def _parser() -> _Parser:
     commands = parser.add_commands()
 
     def add(
-        name: str,
-        module: str,
-        text: str,
-        ranged: bool = True,
-        required: bool = True,
-        group: Any = commands,
+        name: str, text: str, *, ranged: bool = True, required: bool = True, group: Any = commands
     ) -> argparse.ArgumentParser:
         sub = group.add_parser(name, help=text, description=text)
         sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
         if ranged:
-            for option, name, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
-                range_text = f"{name} of the range, {bound}; ISO 8601, UTC"
-                sub.add_argument(option, dest=name, type=_instant, required=required, metavar="T", help=range_text)
+            for option, dest, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
+                range_text = f"{dest} of the range, {bound}; ISO 8601, UTC"
+                sub.add_argument(option, dest=dest, type=_instant, required=required, metavar="T", help=range_text)
         sub.add_argument("--json", action="store_true", help="print one JSON object")
         sub.add_argument("-v", "--verbose", action="store_true", help="log each step to standard error")
-        sub.set_defaults(module=module)
+        sub.set_defaults(module=name.replace("-", "_"))
         return sub
 
-    text = "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing."
-    add("plan", "plan", text)
-    text = "Plan, run, audit and publish a range."
-    backfill = add("backfill", "backfill", text, required=False)
+    add("plan", "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing.")
+    backfill = add("backfill", "Plan, run, audit and publish a range.", required=False)
     text = "repeat the run of a manifest, given as a file or as a run of this pipeline, instead of --from and --to"
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
     text = "what to do if blobs of the manifest were modified or deleted since (default: %(default)s)"
@@ -162,24 +154,23 @@ def _parser() -> _Parser:
     text = "publish to tables of another pipeline; from then on, they belong to this one"
     backfill.add_argument("--take-over", action="store_true", help=text)
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
-    reported = add("report", "report", text, required=False)
+    reported = add("report", text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Show the states of the published and blocked slices, and the unpublished ranges between them."
-    shown = add("status", "status", text, required=False)
+    shown = add("status", text, required=False)
     text = "only slices in this state, such as stale or outdated; may be given several times"
     shown.add_argument("--state", dest="states", action="append", default=[], metavar="STATE", help=text)
     text = "Compare the archive with what the published slices of a range read: those whose blobs changed are stale."
-    add("check", "check", text)
-    text = "Restore what the slices of a range held before their last publication."
-    back = add("rollback", "rollback", text)
+    add("check", text)
+    back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
     text = (
         "Print CREATE TABLE for each input. The types come from the query and from a sample of the input's archive "
         "(the range, or the newest hour)."
     )
-    inferred = add("infer", "infer", text, required=False)
+    inferred = add("infer", text, required=False)
     text = "write it in front of the query in the pipeline file"
     inferred.add_argument("--write", action="store_true", help=text)
     text = "Propose a suite."
@@ -188,18 +179,19 @@ def _parser() -> _Parser:
         "Propose a suite from the published slices of a range, or of the last 28 days, with the figures that led to "
         "each bound in its notes."
     )
-    init = add("init", "suite_init", text, required=False, group=suite)
+    init = add("init", text, required=False, group=suite)
+    init.set_defaults(module="suite_init")
     init.add_argument("--alias", metavar="ALIAS", help="the output, if the pipeline has several")
     text = "the suite file to write; it must not exist (default: print the suite)"
     init.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = (
         "Write Great Expectations' Data Docs of the audit of a run, published or stopped. The pages need the network."
     )
-    docs = add("data-docs", "data_docs", text, ranged=False)
+    docs = add("data-docs", text, ranged=False)
     docs.add_argument("run", metavar="RUN", help="the name of the run")
     docs.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write, new or empty")
     text = "Show how many events of a range would be late or out of order with other tolerances, and which suffice."
-    advised = add("advise", "advise", text)
+    advised = add("advise", text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)

@@ -44,6 +44,16 @@ SHOWN_ROWS = 12
 """Maximum number of rows that are printed of an output."""
 REASONS_SHOWN = 5
 """Maximum number of reasons for a quarantine that are printed; --json has more."""
+_METRICS = {
+    "rows": "OutputEvents",
+    "events": "InputEvents",
+    "late": "LateInputEvents",
+    "out of order": "DroppedOrAdjustedEvents",
+    "early": "EarlyInputEvents",
+    "no time": "InvalidInputTimeStamp",
+    "malformed": "DeserializationError",
+}
+"""Metrics of a slice that are printed, by the title of their column."""
 _SETTING = ("late", "out of order", "slice complete", "unchanged")
 """Columns of a setting of tolerances."""
 _NOT_POSSIBLE = "no setting does"
@@ -159,23 +169,9 @@ def print_staged_rows(out: Console, run: PlannedRun, computed: Computed, result:
 
 def print_run(out: Console, result: dict[str, Any]) -> None:
     """Print the summary of a run without its rows: the metrics, the audit, the quarantine, warnings and versions."""
-    counts = Table("slice", "rows", "events", "late", "out of order", "early", "no time", "malformed", title="metrics")
+    counts = Table("slice", *_METRICS, title="metrics")
     for slice_ in result["slices"]:
-        counts.add_row(
-            slice_["slice_start"],
-            *(
-                f"{slice_[name]:,}"
-                for name in (
-                    "OutputEvents",
-                    "InputEvents",
-                    "LateInputEvents",
-                    "DroppedOrAdjustedEvents",
-                    "EarlyInputEvents",
-                    "InvalidInputTimeStamp",
-                    "DeserializationError",
-                )
-            ),
-        )
+        counts.add_row(slice_["slice_start"], *(f"{slice_[name]:,}" for name in _METRICS.values()))
     out.print(counts)
     out.print(escape(result["quality"]["text"]))
     quarantine = result["quarantine"]

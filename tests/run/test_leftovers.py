@@ -137,11 +137,13 @@ def test_a_folder_that_cannot_be_removed_is_not_said_to_be(world: World, monkeyp
 
 def test_what_a_killed_run_left_of_its_workers_is_removed_by_the_next_one(python: Python) -> None:
     script = (
-        "import os, signal, sys; from recapture.execute.processes.workers import prepare, stop\n"
+        "import os, signal, sys\n"
+        "from recapture.execute.processes.workers import prepare\n"
+        "from recapture.process.startup import stop_fork_server\n"
         "prepare()\n"
         "print(*os.listdir(os.environ['TMPDIR']), flush=True)\n"
         "if sys.argv[1] == 'killed': os.kill(os.getpid(), signal.SIGKILL)\n"
-        "if sys.argv[1] == 'stopped': stop(); os._exit(0)\n"
+        "if sys.argv[1] == 'stopped': stop_fork_server(); os._exit(0)\n"
     )
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # its path is short enough for a socket
         left = python("-c", script, "killed", TMPDIR=folder).stdout.decode().split()

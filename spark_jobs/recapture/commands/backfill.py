@@ -1,7 +1,6 @@
 """Carry out the stages of a run, for a person at a terminal."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -10,7 +9,7 @@ from rich.markup import escape
 
 from recapture import printing
 from recapture.archive.manifest import Manifest
-from recapture.commands.arguments import PipelineArguments
+from recapture.commands.arguments import OptionalRangeArguments
 from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.manifest import repeated
 from recapture.commands.progress import ProgressBar
@@ -33,11 +32,9 @@ from recapture.tools.reports.write import with_report, write_run_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(PipelineArguments):
+class Arguments(OptionalRangeArguments):
     """Arguments of the command."""
 
-    start: datetime | None
-    end: datetime | None
     manifest: str | None
     """File of a manifest, or name of a run, instead of a range."""
     changed: Literal["fail", "replan"]

@@ -69,18 +69,15 @@ def _shown_tasks(spark: "SparkSession", bar: ProgressBar) -> Iterator[None]:
     done = threading.Event()
 
     def watch() -> None:
-        with contextlib.suppress(*JAVA_ERRORS):  # the thread that computes raises them
-            update()
-
-    def update() -> None:
-        tracker = spark.sparkContext.statusTracker()
         seen: set[int] = set()
-        while not done.wait(0.5):
-            seen.update(tracker.getActiveStageIds())
-            stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
-            total = sum(info.numTasks for info in stages_seen)
-            if total:
-                bar.update(sum(info.numCompletedTasks for info in stages_seen), total)
+        with contextlib.suppress(*JAVA_ERRORS):  # the thread that computes raises them
+            tracker = spark.sparkContext.statusTracker()
+            while not done.wait(0.5):
+                seen.update(tracker.getActiveStageIds())
+                stages_seen = [info for info in map(tracker.getStageInfo, seen) if info]
+                total = sum(info.numTasks for info in stages_seen)
+                if total:
+                    bar.update(sum(info.numCompletedTasks for info in stages_seen), total)
 
     watcher = threading.Thread(target=watch, daemon=True)
     if bar.is_visible:

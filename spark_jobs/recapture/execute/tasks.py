@@ -126,13 +126,11 @@ def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.
 
     def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
         for batch in batches:
-            encoded = batch["slice_start"].dictionary_encode()
+            encoded = pc.run_end_encode(batch["slice_start"].cast(pa.int64()))
             begins = 0
-            for code, group in itertools.groupby(encoded.indices.to_pylist()):
-                count = sum(1 for _ in group)
-                instant = encoded.dictionary[code].cast(pa.int64()).as_py()
-                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, count)
-                begins += count
+            for end, instant in zip(encoded.run_ends.to_pylist(), encoded.values.to_pylist(), strict=True):
+                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, end - begins)
+                begins = end
 
     for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
         yield start, [piece for _, piece in group]

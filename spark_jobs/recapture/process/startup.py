@@ -8,18 +8,12 @@ import signal
 import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 from typing import Any, NoReturn
-
-
-def spare_workers_the_command() -> None:
-    """Let processes that are started not import the module of the command first: 0.25 s of a backfill."""
-    command = sys.modules["__main__"]
-    command.__spec__ = command.__file__ = None
 
 
 def exit_at_once(code: int) -> NoReturn:
@@ -61,27 +55,25 @@ def leave_accumulators_running(context: Any) -> None:
     context._accumulatorServer = None
 
 
-@contextmanager
-def loaded_on_use(names: Collection[str]) -> Iterator[None]:
+def loaded_on_use(names: Collection[str]) -> AbstractContextManager[None]:
     """Execute modules that are first imported in this context only when one of their attributes is read.
 
     For `quality.loading`: 1 s of each audit with a suite.
     """
-    finder = _Finder(names)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+    return _asked_first(_Finder(names))
 
 
-@contextmanager
-def hidden(packages: Collection[str]) -> Iterator[None]:
+def hidden(packages: Collection[str]) -> AbstractContextManager[None]:
     """Let imports of these packages in this thread fail, unless they are already imported.
 
     For `quality.loading`: 1.2 s of each audit with a suite. For `formats`: 0.3 s of each command that reads blobs.
     """
-    finder = _Hider(packages, threading.get_ident())
+    return _asked_first(_Hider(packages, threading.get_ident()))
+
+
+@contextmanager
+def _asked_first(finder: MetaPathFinder) -> Iterator[None]:
+    """Let imports in this context ask a finder before all others."""
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from recapture.archive import pinning
@@ -10,11 +11,10 @@ from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedSlice
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import RunError
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes, read_changes, write_changes
-from recapture.run_files.planned import files_of
+from recapture.run_files.planned import files_of, readable_manifest
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
 from recapture.table.publications import NOTHING_SHOWN, shown_entries
@@ -34,31 +34,20 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     publications.require_writable()
     entries = shown_entries(publications)
     runs = {text: run for text in starts if (run := entries.get(text, NOTHING_SHOWN).run)}
-    manifests = _manifests(pipeline, sorted(set(runs.values())))
+    names = sorted(set(runs.values()))
+    readable = zip(names, in_parallel(partial(readable_manifest, pipeline), names), strict=True)
+    manifests = {run: manifest for run, manifest in readable if manifest is not None}
     differing: set[str] = set()
     for definition in run_definition(pipeline).inputs:
         read = dict(_read_by_slice(runs, manifests, definition.alias))
-        section = next(section for section in pipeline.inputs if section.alias == definition.alias)
-        differing.update(_differing(definition, open_container(section.container), read, now))
+        container = open_container(pipeline.section(definition.alias).container)
+        differing.update(_differing(definition, container, read, now))
     changed = {text: runs[text] for text in sorted(differing)}
     container = files_of(pipeline, "").container
     before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
     unknown = [text for text, run in runs.items() if run not in manifests]
     write_changes(container, Changes(before | changed, _text(now), _text(start), _text(end), unknown=tuple(unknown)))
     return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
-
-
-def _manifests(pipeline: Pipeline, runs: list[str]) -> dict[str, Manifest]:
-    """Return the manifests of runs; a run whose manifest is lost, or cannot be read by this version, is left out."""
-
-    def read(run: str) -> Manifest | None:
-        try:
-            return files_of(pipeline, run).manifest()
-        except RunError:
-            return None
-
-    manifests = zip(runs, in_parallel(read, runs), strict=True)
-    return {run: manifest for run, manifest in manifests if manifest is not None}
 
 
 def _read_by_slice(

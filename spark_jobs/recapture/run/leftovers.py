@@ -8,6 +8,7 @@ from recapture.run.slices import slices_of
 from recapture.run.tables import tables_of
 from recapture.run_files.files import FOLDER
 from recapture.storage import open_container, scratch
+from recapture.table.files import folder_of
 from recapture.time_model import ticks
 
 
@@ -22,7 +23,7 @@ def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
     ]
     places = {pipeline.outputs[0].table: [f"{FOLDER}/{_range_of(run_id)}-"]}
     bounds = (ticks.to_datetime(ticks.from_compact_text(text)) for text in _range_of(run_id).split("-"))
-    slices = [f"slice_start={ticks.to_compact_text(slice_.start)}/" for slice_ in slices_of(pipeline, *bounds)]
+    slices = [folder_of(slice_.start) for slice_ in slices_of(pipeline, *bounds)]
     tables = tables_of(pipeline)
     for table in (tables.publications, *tables.others.values()):
         places.setdefault(table.url, []).extend(slices)

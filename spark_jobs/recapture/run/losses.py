@@ -1,15 +1,15 @@
 """Find the slices of a run that would lose events against what is published for them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import blobs_for
-from recapture.errors import RunError
 from recapture.quality.archive_checks import Loss
 from recapture.quality.metrics import Totals
 from recapture.run.holes import inputs_read
 from recapture.run_files.computed import Computed
-from recapture.run_files.planned import PlannedRun, files_of
+from recapture.run_files.planned import PlannedRun, readable_manifest
 from recapture.table.publications import InputRead, Publication, Publications
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
@@ -19,11 +19,11 @@ def losses_of(run: PlannedRun, computed: Computed, publications: Publications) -
     """Return what a run would lose, by slice and input."""
     read = inputs_read(run.pipeline, computed.metrics)
     entries = publications.entries(list(run.slices))
-    manifests: dict[str, Manifest | None] = {}
+    manifest_of = cache(partial(readable_manifest, run.pipeline))
     losses: list[Loss] = []
     for start, entry in entries.items():
         if entry.current is not None:
-            losses += _of_slice(run, start, entry.current, read[start], computed.slices[start].totals, manifests)
+            losses += _of_slice(run, start, entry.current, read[start], computed.slices[start].totals, manifest_of)
     return losses
 
 
@@ -33,7 +33,7 @@ def _of_slice(
     published: Publication,
     read: Mapping[str, InputRead],
     totals: Totals,
-    manifests: dict[str, Manifest | None],
+    manifest_of: Callable[[str], Manifest | None],
 ) -> Iterator[Loss]:
     if published.inputs is None:
         arrived = totals.count("InputEvents")
@@ -53,24 +53,15 @@ def _of_slice(
                 sum(before.events[name] for name in lacking),
                 sum(now.events.get(name, 0) for name in lacking),
                 published.run,
-                _gone(run, start, alias, published.run, manifests),
+                _gone(run, start, alias, manifest_of(published.run)),
             )
 
 
-def _gone(
-    run: PlannedRun, start: str, alias: str, published: str, manifests: dict[str, Manifest | None]
-) -> tuple[str, ...] | None:
+def _gone(run: PlannedRun, start: str, alias: str, published: Manifest | None) -> tuple[str, ...] | None:
     """Return the names of the blobs that the published run read for a slice and that this run does not read."""
-    if published not in manifests:
-        try:
-            manifests[published] = files_of(run.pipeline, published).manifest()
-        except RunError:
-            manifests[published] = None
-    manifest = manifests[published]
-    if manifest is None:
+    if published is None:
         return None
-    before, now = _names(manifest, start, alias), _names(run.manifest, start, alias)
-    return tuple(sorted(before - now))
+    return tuple(sorted(_names(published, start, alias) - _names(run.manifest, start, alias)))
 
 
 def _names(manifest: Manifest, start: str, alias: str) -> set[str]:

@@ -43,8 +43,9 @@ def plan_summary(
         }
         for planned in manifest.inputs
     ]
-    read_by_slice = zip(*(_slices_of_input(planned) for planned in manifest.inputs), strict=True)
-    slices = [_slice_summary(read_in_slice, standing) for read_in_slice in read_by_slice]
+    starts = [ticks.to_text(run_slice.slice.start) for run_slice in manifest.slices]
+    read_by_slice = zip(starts, *map(_slices_of_input, manifest.inputs), strict=True)
+    slices = [_slice_summary(start, read_in_slice, standing) for start, *read_in_slice in read_by_slice]
     holes = holes_of_plan(pipeline, manifest)
     return {
         "run": manifest.run,
@@ -78,18 +79,15 @@ def plan_summary(
     }
 
 
-def _slices_of_input(planned: PlannedInput) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the start of each slice, and what it reads of an input."""
+def _slices_of_input(planned: PlannedInput) -> Iterator[dict[str, Any]]:
+    """Yield what each slice reads of an input."""
     for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
-        yield (
-            ticks.to_text(planned_slice.slice.start),
-            {
-                "alias": planned.alias,
-                "blobs": len(blobs),
-                "bytes": sum(pinned.blob.size for pinned in blobs),
-                "incomplete": list(planned_slice.incomplete_partitions),
-            },
-        )
+        yield {
+            "alias": planned.alias,
+            "blobs": len(blobs),
+            "bytes": sum(pinned.blob.size for pinned in blobs),
+            "incomplete": list(planned_slice.incomplete_partitions),
+        }
 
 
 def _hole_warnings(holes: Sequence[Hole], name_input: bool) -> Iterator[str]:
@@ -105,8 +103,7 @@ def _hole_warnings(holes: Sequence[Hole], name_input: bool) -> Iterator[str]:
         )
 
 
-def _slice_summary(read_in_slice: Sequence[tuple[str, dict[str, Any]]], standing: Standing) -> dict[str, Any]:
-    inputs, start = [input_summary for _, input_summary in read_in_slice], read_in_slice[0][0]
+def _slice_summary(start: str, inputs: list[dict[str, Any]], standing: Standing) -> dict[str, Any]:
     is_complete = not any(input_summary["incomplete"] for input_summary in inputs)
     return {
         "slice_start": start,

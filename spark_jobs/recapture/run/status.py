@@ -14,7 +14,7 @@ from recapture.run.slices import require_whole_slices, slice_length
 from recapture.run.tables import tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import HeldFile, OpenTable
-from recapture.table.publications import ShownEntry
+from recapture.table.publications import NOTHING_SHOWN
 from recapture.time_model import ticks
 
 
@@ -71,34 +71,23 @@ def _states(standing: Standing, start: datetime | None, end: datetime | None) ->
 
 def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str | None) -> dict[str, Any]:
     """Return the status of a slice from what an output's table holds, and from its entry in the publications."""
-    entry = standing.published.get(start)
+    entry = standing.published.get(start, NOTHING_SHOWN)
+    is_published = entry.run is not None
     return {
         "slice_start": start,
         "state": standing.state(start),
-        **(dict.fromkeys(_PUBLISHED) if entry is None else _published(held, fault, entry)),
-        "differing": list(standing.findings.outdated.get(start, ())),
-        "blocked_run": standing.findings.blocked.get(start),
-        "checkable": start not in standing.findings.changes.unknown,
-    }
-
-
-_PUBLISHED = (
-    *("rows", "quality", "late_share", "published", "run", "finished", "problem", "missing_events", "missing_blobs"),
-)
-"""What is said of a published slice, and null for one that is only blocked."""
-
-
-def _published(held: Sequence[HeldFile], fault: str | None, entry: ShownEntry) -> dict[str, Any]:
-    return {
-        "rows": held[0].rows if fault is None else None,
+        "rows": held[0].rows if is_published and fault is None else None,
         "quality": entry.quality,
         "late_share": entry.late_share,
         "published": entry.published,
         "run": entry.run,
-        "finished": fault is None,
-        "problem": fault,
+        "finished": fault is None if is_published else None,
+        "problem": fault if is_published else None,
         "missing_events": entry.missing_events,
         "missing_blobs": entry.missing_blobs,
+        "differing": list(standing.findings.outdated.get(start, ())),
+        "blocked_run": standing.findings.blocked.get(start),
+        "checkable": start not in standing.findings.changes.unknown,
     }
 
 

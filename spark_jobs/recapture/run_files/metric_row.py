@@ -49,13 +49,8 @@ def _row(metrics: PartitionMetrics) -> dict[str, Any]:
 
 
 def _key_row(keys: KeyMetrics) -> dict[str, Any]:
-    return {
-        "columns": keys.columns,
-        "keys": keys.keys,
-        "most": {name: list(map(_key_events_row, most)) for name, most in keys.most.items()},
-        "unreached": list(map(_key_events_row, keys.unreached)),
-        "unreached_count": keys.unreached_count,
-    }
+    most = {name: list(map(_key_events_row, most)) for name, most in keys.most.items()}
+    return vars(keys) | {"most": most, "unreached": list(map(_key_events_row, keys.unreached))}
 
 
 def _key_events_row(events: KeyEvents) -> dict[str, Any]:

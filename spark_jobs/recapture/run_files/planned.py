@@ -10,7 +10,7 @@ from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, RunError
 from recapture.formats.reference_data import Reference
 from recapture.formats.sections import Input
 from recapture.run_files.files import RunFiles
@@ -45,6 +45,14 @@ def load_run(pipeline: Pipeline, run_id: str) -> PlannedRun:
     manifest = files.manifest()
     require_same_definition(pipeline, manifest)
     return PlannedRun(pipeline, manifest, files)
+
+
+def readable_manifest(pipeline: Pipeline, run_id: str) -> Manifest | None:
+    """Return the manifest of a run; None if it is lost, or cannot be read by this version."""
+    try:
+        return files_of(pipeline, run_id).manifest()
+    except RunError:
+        return None
 
 
 def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:

@@ -7,7 +7,7 @@ other table of the pipeline follows it (see `publish`).
 import io
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,20 +26,6 @@ from recapture.time_model.partition_metrics import ArrivedNumbers
 
 MAX_EARLIER = 10
 """Maximum number of earlier publications of a slice, which rollback can restore."""
-_SHOWN = {
-    "run": pa.string(),
-    "quality": pa.string(),
-    "published": pa.string(),
-    "input_events": pa.int64(),
-    "late_events": pa.int64(),
-    "digest": pa.string(),
-    "taken_back": pa.string(),
-    "parts": pa.string(),
-    "missing_events": pa.int64(),
-    "missing_blobs": pa.int64(),
-}
-"""Columns that the table's snapshot shows, by name."""
-SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -165,6 +151,9 @@ class ShownEntry:
         return self.late_events / self.input_events if self.late_events is not None and self.input_events else None
 
 
+_SHOWN = {column.name: pa.int64() if column.type == int | None else pa.string() for column in fields(ShownEntry)}
+"""Types of the columns that the table's snapshot shows, by name."""
+SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 NOTHING_SHOWN = ShownEntry()
 """What is shown of a slice that was never published."""
 

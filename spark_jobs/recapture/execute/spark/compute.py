@@ -6,7 +6,7 @@ Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfil
 import contextlib
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,15 +25,13 @@ from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.session import MORE_MEMORY, pin_settings
 from recapture.execute.stage import InputTasks, stage_rows
-from recapture.execute.tasks import STAGED_SCHEMA, TASK, TaskContext, run_tasks, write_slices
+from recapture.execute.tasks import STAGED_SCHEMA, TASK, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
 from recapture.ordering.order import schema
-from recapture.ordering.task import Task
 from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
-from recapture.query.model import CompiledQuery
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.run_files.staged import StagedSlice
@@ -69,10 +67,15 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
-        frames = {
-            input_tasks.context.input.view: stack.enter_context(_frame(spark, input_tasks)) for input_tasks in inputs
-        }
-        _create_views(run.pipeline.query, frames, len(digests))
+        frames: dict[str, DataFrame] = {}
+        for input_tasks in inputs:
+            frame = _rows_of_tasks(spark, input_tasks)
+            stack.callback(frame.unpersist)
+            frames[input_tasks.context.input.view] = frame
+            if not input_tasks.context.input.aggregations:
+                frame.createOrReplaceTempView(quoted_name(input_tasks.context.input.view))
+        for groups in run.pipeline.query.groups:
+            merging.create_groups_view(groups, frames, len(digests))
         results = [
             merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
             for _, compiled in outputs
@@ -88,35 +91,14 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
         ]
 
 
-@contextlib.contextmanager
-def _frame(spark: SparkSession, input_tasks: InputTasks) -> Iterator[DataFrame]:
-    """Yield the frame of what the tasks of an input give: its events or its panes."""
-    frame = _rows_of_tasks(spark, input_tasks.context, input_tasks.tasks)
-    try:
-        yield frame
-    finally:
-        frame.unpersist()
-
-
-def _create_views(query: CompiledQuery, frames: Mapping[str, DataFrame], slices: int) -> None:
-    """Create the views of events and of groups that the SQL of a query reads.
-
-    `frames` are what the tasks of each input give, by the view of the input.
-    """
-    for compiled in query.inputs:
-        if not compiled.aggregations:
-            frames[compiled.view].createOrReplaceTempView(quoted_name(compiled.view))
-    for groups in query.groups:
-        merging.create_groups_view(groups, frames, slices)
-
-
 def _optimized_plan(result: DataFrame) -> str:
     return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
-def _rows_of_tasks(spark: SparkSession, context: TaskContext, tasks: list[Task]) -> DataFrame:
+def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:
     """Return the events of an input, or its panes, with one Spark partition per task."""
-    texts = [TASK.dump_json(task, by_alias=True).decode() for task in tasks]
+    context = input_tasks.context
+    texts = [TASK.dump_json(task, by_alias=True).decode() for task in input_tasks.tasks]
     chunks = [pa.array([text], pa.string()) for text in texts]
     frame = spark.createDataFrame(pa.table({"task": pa.chunked_array(chunks, pa.string())}))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
