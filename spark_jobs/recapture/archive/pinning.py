@@ -176,7 +176,7 @@ def _displaced(definition: InputDefinition, listing: Listing) -> Callable[[Slice
     )
     times = [time for time, _ in expected]
 
-    def of_slice(slice_: Slice) -> Iterator[DisplacedBlobs]:
+    def displaced_in(slice_: Slice) -> Iterator[DisplacedBlobs]:
         own = expected[bisect_right(times, slice_.start) : bisect_right(times, slice_.end)]
         elsewhere = [blob for _, blob in own if not slice_.start < blob.written <= slice_.end]
         for partition, group in itertools.groupby(
@@ -187,7 +187,7 @@ def _displaced(definition: InputDefinition, listing: Listing) -> Callable[[Slice
             end = max(names) + definition.interval
             yield DisplacedBlobs(partition, len(blobs), min(names), end, min(written), max(written))
 
-    return of_slice
+    return displaced_in
 
 
 def no_partitions(names: BlobNames, container: Container) -> RunError:

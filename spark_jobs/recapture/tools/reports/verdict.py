@@ -215,10 +215,10 @@ def _most(document: Mapping[str, Any], trouble: str) -> list[Mapping[str, Any]]:
     """Return the keys with the most events in a kind of trouble, and their counts."""
     rows = [
         row
-        for of_input in document["keys"]
-        for of_trouble in of_input["troubles"]
-        for row in of_trouble["keys"]
-        if of_trouble["name"] == trouble and row["key"] is not None
+        for input_keys in document["keys"]
+        for trouble_keys in input_keys["troubles"]
+        for row in trouble_keys["keys"]
+        if trouble_keys["name"] == trouble and row["key"] is not None
     ]
     return sorted(rows, key=lambda row: -row["count"])[:_NAMED_KEYS]
 
@@ -236,12 +236,12 @@ def _tolerances(document: Mapping[str, Any]) -> Iterator[str]:
 
     How many events other tolerances would keep on time, together, only the archive tells.
     """
-    for of_input in document["timing"]:
-        events, late, behind = of_input["judged"], of_input["late"], of_input["out_of_order"]
+    for timing in document["timing"]:
+        events, late, behind = timing["judged"], timing["late"], timing["out_of_order"]
         if not events or late is None or behind is None or max(late, behind) <= _FEW * events:
             continue
-        place = f" of {of_input['alias']}" if len(document["timing"]) > 1 else ""
-        latest = of_input["latest_seconds"]
+        place = f" of {timing['alias']}" if len(document["timing"]) > 1 else ""
+        latest = timing["latest_seconds"]
         by = f" (the latest by {duration(latest)})" if latest is not None else ""
         counts = ((late, f"late{by}"), (behind, "out of order"))
         were = " and ".join(f"{counted(count, 'was', 'were')} {what}" for count, what in counts if count)
