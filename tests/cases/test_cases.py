@@ -1,7 +1,6 @@
 """Every case of this folder publishes the rows that it expects, from an archive of its events to staged files."""
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from recapture.run.plan import plan_run
 from recapture.run_files.computed import read_computed
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.blobs import write_blob
 from tests.cases.case import Case, Row, is_time, parse, table
 from tests.paths import ROOT
 from tests.query.test_queries_run import in_spark
@@ -119,11 +119,7 @@ def write_blobs(capture: Path, alias: str, rows: list[Row], end: datetime) -> No
         blobs[partition, opened].append(event)
         blobs[partition, end + HOUR] = []
     for (partition, opened), events in blobs.items():
-        path = capture / blob_name(partition, opened, alias)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file(events))
-        modified = (opened + INTERVAL).timestamp()
-        os.utime(path, (modified, modified))
+        write_blob(capture / blob_name(partition, opened, alias), capture_file(events), opened + INTERVAL)
 
 
 def require_rows(run: PlannedRun, case: Case) -> None:

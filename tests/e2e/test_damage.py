@@ -1,6 +1,5 @@
 """Every kind of damage has a verdict or a one-line error; nothing is lost, and no slice is published in part."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import pytest
 from recapture.errors import RunError
 from recapture.execute.spark.compute import compute
 from recapture.run.plan import plan_run
+from tests.blobs import rewrite, touch
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
 
@@ -36,13 +36,6 @@ def blob_of(world: World, minutes: float) -> Path:
         if path.stat().st_mtime == at(minutes).timestamp()
     )
     return blob
-
-
-def rewrite(path: Path, content: bytes) -> None:
-    """Replace the content of a file, and keep its LastModified."""
-    modified = path.stat().st_mtime
-    path.write_bytes(content)
-    os.utime(path, (modified,) * 2)
 
 
 def half(content: bytes) -> bytes:
@@ -99,7 +92,7 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
         case "changed":
             rewrite(path, path.read_bytes() * 2)
         case "touched":
-            os.utime(path, (at(91).timestamp(),) * 2)
+            touch(path, at(91))
         case "deleted":
             path.unlink()
     with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as error:
@@ -149,10 +142,5 @@ def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchang
     quarantined = {row["sequence_number"]: row for row in quarantine(world.table, report["run"])}
     assert {number: row["body"] for number, row in quarantined.items()} == bad
     assert all(row["reason"] for row in quarantined.values())
-    assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [
-        6,
-        7,
-        8,
-        9,
-    ]
+    assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [6, 7, 8, 9]
     assert published(world.table) == published(world.home / "clean")

@@ -1,7 +1,5 @@
 """Reference data in a run: what is pinned, what a change does, and the published rows."""
 
-import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,8 @@ from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
 from recapture.run_files.computed import METRICS
 from recapture.run_files.staged import STAGED
+from tests.blobs import write_blob
+from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ STATIC = DEVICES | {"path": "devices.csv"}
 
 def put(world: World, name: str, *rows: str, written: datetime = TEN) -> Path:
     """Write a version of the reference data."""
-    path = world.home / "reference" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(["deviceId,site,offset", *rows]))
-    os.utime(path, (written.timestamp(),) * 2)
-    return path
+    return write_blob(world.home / "reference" / name, "\n".join(["deviceId,site,offset", *rows]).encode(), written)
 
 
 @pytest.fixture
@@ -148,14 +144,10 @@ def test_versions_before_a_slice_count_as_far_as_the_query_looks_back(world: Wor
 
 
 def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    from recapture import cli
 
     defined(world)
-    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
-    assert cli.main(["plan", str(world.file), *hour]) == 0
-    assert "reference data devices: 2 versions, 71 bytes" in capsys.readouterr().out
-    assert cli.main(["plan", str(world.file), *hour, "--json"]) == 0
-    [reference] = json.loads(capsys.readouterr().out)["references"]
+    assert "reference data devices: 2 versions, 71 bytes" in output_of(capsys, "plan", world.file, *FIRST_HOUR)
+    [reference] = json_of(capsys, "plan", world.file, *FIRST_HOUR)["references"]
     assert [version["valid_from"] for version in reference["versions"]] == [
         "2024-03-01T09:00:00Z",
         "2024-03-01T10:30:00Z",

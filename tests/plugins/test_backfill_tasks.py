@@ -1,6 +1,5 @@
 """What the tasks of a DAG share: which errors are final, and what their logs leave out."""
 
-import importlib
 import logging
 from types import ModuleType
 
@@ -8,15 +7,12 @@ import pytest
 
 from recapture import errors
 from recapture.errors import RecaptureError
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        environment.syspath_prepend(str(ROOT / "plugins"))
-        return importlib.import_module("backfill_tasks")
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("backfill_tasks")
 
 
 FINAL = [
@@ -42,7 +38,7 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     from airflow.exceptions import AirflowException
     from airflow.sdk.exceptions import AirflowFailException
 
-    spark_run = importlib.import_module("spark_run")
+    import spark_run
 
     def fail(*arguments: object) -> None:
         raise AirflowException(f"Cannot execute: spark-submit backfill.py. Error code is: {code}.")

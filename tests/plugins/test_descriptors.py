@@ -1,8 +1,6 @@
 """Processes of Airflow that run for months do not lose file descriptors."""
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +12,7 @@ from azure.storage.blob import ContainerClient
 from embedded.azurite import Azurite
 from recapture.definition.pipeline import Pipeline, load
 from recapture.tools.coverage.reading import CoverageReader
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
 
 LOOKS = 1000
 SLACK = 10
@@ -30,16 +28,8 @@ output: {{alias: aggregates, table: {url}/capture/table}}
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        spec = importlib.util.spec_from_file_location("capture_complete", ROOT / "plugins" / "capture_complete.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["capture_complete"] = module
-        spec.loader.exec_module(module)
-    return module
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("capture_complete")
 
 
 @pytest.fixture

@@ -1,22 +1,18 @@
 """How long a slice waits for Capture."""
 
-import importlib
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
 from tests.worlds import World
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        environment.syspath_prepend(str(ROOT / "plugins"))
-        return importlib.import_module("slice_schedule")
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("slice_schedule")
 
 
 @pytest.mark.parametrize("seconds", [0, 3600, 20 * 86_400])

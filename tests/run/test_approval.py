@@ -22,7 +22,7 @@ from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
 from recapture.tools.reports.write import write_range_report
 from tests.stages import approval_of, audit, publish, summary, write_run_report
-from tests.worlds import TEN, World, at, body, published, staged
+from tests.worlds import TEN, World, at, body, not_warmer_than, published, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +43,7 @@ def world(tmp_path: Path) -> World:
 
 def suite(world: World, largest: float) -> None:
     """Write a suite that requires mean temperatures of at most `largest`."""
-    kwargs = {"column": "avgTemperature", "max_value": largest}
-    expectation = {"type": "expect_column_values_to_be_between", "description": "no room is too warm", "kwargs": kwargs}
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [expectation]}))
+    world.write_suite(not_warmer_than(largest))
 
 
 def blocked(spark: "SparkSession", world: World) -> PlannedRun:

@@ -1,11 +1,10 @@
 """The audit between staging and publishing: what blocks, what only marks, and that nothing slips through."""
 
 import contextlib
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,8 +13,23 @@ from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
 from recapture.run.plan import plan_run, preview, require_auditable
 from recapture.run.status import status
+from tests.commands import FIRST_HOUR
 from tests.stages import audit, publish
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
+from tests.worlds import (
+    COUNTS,
+    TEN,
+    World,
+    at,
+    backfill,
+    body,
+    lenient,
+    not_warmer_than,
+    one_event,
+    published,
+    run_file,
+    staged,
+    version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,24 +39,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """An hour with one event; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
-    return world
+    return one_event(tmp_path)
 
 
 def judged(world: World, severity: str, largest: float) -> "Pipeline":
     """Return a pipeline whose suite requires mean temperatures of at most `largest`."""
-    expectation: dict[str, Any] = {
-        "type": "expect_column_values_to_be_between",
-        "severity": severity,
-        "description": "no room is too warm",
-        "kwargs": {"column": "avgTemperature", "max_value": largest},
-    }
-    suite = {"name": "rooms", "expectations": [expectation]}
-    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
-    return world.define(quality="rooms.json")
+    return world.define(quality=world.write_suite(not_warmer_than(largest, severity=severity)))
 
 
 def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "SparkSession", world: World) -> None:
@@ -65,8 +67,7 @@ def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSessio
 
 
 def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "SparkSession", world: World) -> None:
-    pipeline = judged(world, "critical", 19)
-    run = staged(spark, pipeline, TEN, at(60))
+    run = staged(spark, judged(world, "critical", 19), TEN, at(60))
     with pytest.raises(AuditError):
         audit(run)
     with pytest.raises(AuditError, match="nothing is published"):
@@ -75,8 +76,7 @@ def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "Sp
 
 
 def test_a_run_that_was_not_audited_cannot_be_published(spark: "SparkSession", world: World) -> None:
-    pipeline = world.define()
-    run = staged(spark, pipeline, TEN, at(60))
+    run = staged(spark, world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"audit\.json"):
         publish(run)
     assert version(world.table) is None
@@ -106,19 +106,17 @@ def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "S
 
 
 def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is_read(world: World) -> None:
-    suite = {"name": "rooms", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"colum": "x"}}]}
-    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
+    suite = world.write_suite({"type": "expect_column_to_exist", "kwargs": {"colum": "x"}})
     with pytest.raises(DefinitionError, match="colum"):
-        plan_run(world.define(quality="rooms.json"), TEN, at(60))
+        plan_run(world.define(quality=suite), TEN, at(60))
     assert not world.table.exists()
 
 
 @pytest.mark.usefixtures("great_expectations")
 def test_an_argument_that_great_expectations_rejects_is_refused_before_anything_is_read(world: World) -> None:
-    unbounded = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}}
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [unbounded]}))
+    suite = world.write_suite({"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}})
     with pytest.raises(DefinitionError, match="min_value and max_value cannot both be None"):
-        plan_run(world.define(quality="rooms.json"), TEN, at(60))
+        plan_run(world.define(quality=suite), TEN, at(60))
     assert not world.table.exists()
 
 
@@ -165,7 +163,7 @@ def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pyte
     monkeypatch.setattr("recapture.execute.spark.session.spark_session", lambda *_: contextlib.nullcontext(spark))
 
     def run(world: World) -> tuple[int, str]:
-        code = cli.main(["backfill", str(world.file), "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"])
+        code = cli.main(["backfill", str(world.file), *FIRST_HOUR])
         printed = capsys.readouterr()
         return code, printed.err if code else printed.out
 
@@ -240,9 +238,7 @@ def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(com
         "slice 2024-03-01T10:00:00Z has no rows, although the query read 100 events: check WHERE and HAVING" in output
     )
     expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
-    suite = {"name": "mine", "severities": {"query_returns_rows": "info"}, "expectations": [expectation]}
-    world.home.joinpath("mine.json").write_text(json.dumps(suite))
-    world.define(nothing, quality="mine.json")
+    world.define(nothing, quality=world.write_suite(expectation, severities={"query_returns_rows": "info"}))
     code, output = command(world)
     assert (code, "audit passed\n" in output) == (0, True)
 

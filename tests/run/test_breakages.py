@@ -6,7 +6,6 @@ The table in docs/quality.md has a row for each; it is compared with the audits 
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +23,7 @@ from recapture.errors import AuditError
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import Computed, read_computed, write_computed
 from recapture.run_files.files import RunFiles
-from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world
+from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world, write_world
 from tests.paths import ROOT
 from tests.stages import audit
 from tests.worlds import World, backfill, run_file, staged
@@ -166,11 +165,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """The sample's world, job and suite; one earlier day is enough to compare with."""
     home = World(tmp_path_factory.mktemp("breakages"))
     hours = 24 + len(HOURS) + 1
-    for blob in broken(world(FIRST_DAY, hours, partitions=3, devices=14)):
-        path = home.capture / blob.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(blob.content)
-        os.utime(path, (blob.last_modified.timestamp(),) * 2)
+    write_world(broken(world(FIRST_DAY, hours, partitions=3, devices=14)), home.capture)
     suite = json.loads((ROOT / "expectations" / "telemetry.json").read_text("utf-8"))
     for expectation in suite["expectations"]:
         if "_near_earlier_days" in expectation["type"]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from recapture import cli
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.execute.processes.compute import compute
@@ -24,6 +23,7 @@ from recapture.run_files.planned import PlannedRun
 from recapture.tools.reports.changes import changes
 from recapture.tools.reports.document import document
 from recapture.tools.reports.sources import of_range, of_run
+from tests.commands import output_of
 from tests.stages import audit, publish, staged_rows
 from tests.table import strangers
 from tests.worlds import TEN, World, at, body, published, steady
@@ -143,8 +143,7 @@ def test_status_sees_what_another_program_did_and_the_next_run_restores_what_is_
 
 def test_the_command_says_what_is_wrong_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     strangers.append(world.table)
-    assert cli.main(["status", str(world.file)]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = output_of(capsys, "status", world.file).splitlines()
     (row,) = (line for line in printed if SLICES[0] in line and "│" in line)
     assert [cell.strip() for cell in row.split("│")[1:4]] == [SLICES[0], "problem", "published"]
     assert [line for line in printed if line.startswith("problem:")] == [

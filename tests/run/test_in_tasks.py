@@ -1,6 +1,5 @@
 """The files of a run are the same bytes, whether its tasks aggregate events or Spark does, with Spark or without it."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recapture import cli
 from recapture.definition import pipeline
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
+from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, files, steady
 
@@ -161,12 +160,10 @@ def test_the_plan_says_who_computes_the_rows(
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     world.define(f"SELECT {select} INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)")
-    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
-    assert cli.main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
+    arguments = ("plan", world.file, *FIRST_HOUR)
+    lines = output_of(capsys, *arguments).splitlines()
     assert lines[lines.index(said[0]) :][: len(said)] == said
-    assert cli.main([*arguments, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = json_of(capsys, *arguments)
     (of_input,), (output,) = plan["inputs"], plan["outputs"]
     assert of_input["aggregated_in_tasks"] is aggregated
     assert of_input["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")

@@ -1,20 +1,20 @@
 """Several inputs in a run: each has an archive, a format, partitions and counts of its own."""
 
 import json
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recapture import cli
 from recapture.quality.metrics import combine
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
 from recapture.run_files.computed import METRICS
 from recapture.run_files.staged import STAGED
 from recapture.time_model.metrics import VERDICTS
+from tests.blobs import touch, write_blob
+from tests.commands import FIRST_HOUR, json_of, output_of, run_command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ def put_alarms(world: World, partition: str, arrival: datetime, *lines: bytes) -
     """Write a blob of JSON lines, last modified at `arrival`, in the folder of the hour before."""
     opened = arrival - timedelta(minutes=1)
     path = world.home / f"files/alarms/{opened:%Y/%m/%d/%H}/{partition}/{arrival:%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\n".join(lines))
-    os.utime(path, (arrival.timestamp(),) * 2)
-    return path
+    return write_blob(path, b"\n".join(lines), arrival)
 
 
 def alarm(device: str, time: datetime, level: float = 1.5) -> bytes:
@@ -160,9 +157,8 @@ def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
 
 def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     defined(world)
-    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
-    assert cli.main([*arguments, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    arguments = ["plan", str(world.file), *FIRST_HOUR]
+    plan = json_of(capsys, *arguments)
     assert [(of_input["alias"], of_input["partitions"]) for of_input in plan["inputs"]] == [
         ("alarms", ["0", "3"]),
         ("telemetry", ["0", "1"]),
@@ -171,8 +167,7 @@ def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[s
     assert plan["blobs"] == of_slice["blobs"] == sum(of_input["blobs"] for of_input in of_slice["inputs"])
     assert not plan.keys() & {"partitions", "capture", "silent_partitions", "far_blobs"}
     assert "incomplete" not in of_slice
-    assert cli.main(arguments) == 0
-    assert "partition 3 of input alarms: written up to " in capsys.readouterr().out
+    assert "partition 3 of input alarms: written up to " in output_of(capsys, *arguments)
 
 
 def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
@@ -187,7 +182,7 @@ def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
         "partition 3 of input alarms",
     ]
     for path in (world.home / "files").rglob("3/*.json"):
-        os.utime(path, (at(40).timestamp(),) * 2)
+        touch(path, at(40))
     (reason,) = completeness(pipeline, TEN, at(120), at(131)).waiting
     assert reason.startswith("partition 3 of input alarms: ")
 
@@ -200,5 +195,5 @@ def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsy
     assert str(change) == f"{changed.relative_to(world.home / 'files')} of input alarms was deleted"
     path = world.home / "manifest.json"
     path.write_bytes(manifest.to_json())
-    assert cli.main(["backfill", str(world.file), "--manifest", str(path)]) == 1
-    assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in capsys.readouterr().err
+    _, err = run_command(capsys, "backfill", world.file, "--manifest", path, code=1)
+    assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in err

@@ -2,23 +2,21 @@
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recapture import cli
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
+from tests.blobs import rewrite, touch
+from tests.commands import FIRST_HOUR, error_of, json_of, run_command
 from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @pytest.fixture
@@ -39,24 +37,10 @@ def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("recapture.execute.spark.session.spark_session", spark_session)
 
 
-def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:
-    """Return the exit code of `recapture backfill`, its JSON, and its standard error."""
-    code = cli.main(["backfill", str(world.file), *map(str, arguments), "--json"])
-    captured = capsys.readouterr()
-    return code, json.loads(captured.out) if captured.out else None, captured.err
-
-
 def blobs(world: World, partition: str) -> list[Path]:
     return sorted(
         (world.capture / "contoso/telemetry" / partition).rglob("*.avro"), key=lambda path: path.stat().st_mtime
     )
-
-
-def overwrite(path: Path, content: bytes) -> None:
-    """Write a file, and keep its LastModified."""
-    status = path.stat()
-    path.write_bytes(content)
-    os.utime(path, ns=(status.st_mtime_ns,) * 2)
 
 
 @pytest.mark.usefixtures("_one_session")
@@ -68,16 +52,15 @@ def test_a_rerun_from_a_stored_manifest_is_the_same_run(
     manifest = world.table / "_recapture" / first["run"] / "manifest.json"
     assert json.loads(manifest.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
     world.put("0", at(20), [body("new", at(18))], 9000, opened=at(16))
-    code, again, _ = called(capsys, world, "--manifest", first["run"])
-    assert (code, again["run"], again["changed"]) == (0, first["run"], False)
+    again = json_of(capsys, "backfill", world.file, "--manifest", first["run"])
+    assert (again["run"], again["changed"]) == (first["run"], False)
 
     elsewhere = world.home / "elsewhere.json"
     elsewhere.write_bytes(manifest.read_bytes())
     before, rows = files(world.table), published(world.table)
     for table in (world.table, world.home / "table_metrics"):
         table.rename(world.home / f"old_{table.name}")
-    code, rerun, _ = called(capsys, world, "--manifest", elsewhere)
-    assert (code, rerun["run"]) == (0, first["run"])
+    assert json_of(capsys, "backfill", world.file, "--manifest", elsewhere)["run"] == first["run"]
     assert files(world.table) == before
     assert published(world.table) == rows
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
@@ -89,16 +72,15 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     pinned = run_file(world.table, run, "manifest.json")["inputs"][0]["blobs"]
     in_range = {world.capture / entry["blob"]["name"] for entry in pinned}
     longer, later, deleted = sorted(in_range)[3:6]
-    overwrite(longer, longer.read_bytes() + b"x")
-    os.utime(later, (at(31).timestamp(),) * 2)
+    rewrite(longer, longer.read_bytes() + b"x")
+    touch(later, at(31))
     deleted.unlink()
     outside = next(path for path in blobs(world, "1") if path not in in_range)
     outside.write_bytes(b"x")
 
-    code, report, stderr = called(capsys, world, "--manifest", run)
-    assert (code, report) == (1, None)
-    assert version(world.table) is None
-    first, *lines, last = stderr.splitlines()
+    out, err = run_command(capsys, "backfill", world.file, "--manifest", run, "--json", code=1)
+    assert (out, version(world.table)) == ("", None)
+    first, *lines, last = err.splitlines()
     assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} have changed since it was planned:"
     size = longer.stat().st_size
     assert lines[0].startswith(
@@ -109,13 +91,13 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert lines[2] == f"  {deleted.relative_to(world.capture)} was deleted"
     assert last == "  restore them, or add --changed replan to plan the range again from the current blobs"
 
-    overwrite(longer, longer.read_bytes()[:-1])
-    code, report, stderr = called(capsys, world, "--manifest", run, "--changed", "replan")
-    assert code == 0, stderr
+    rewrite(longer, longer.read_bytes()[:-1])
+    out, err = run_command(capsys, "backfill", world.file, "--manifest", run, "--changed", "replan", "--json")
+    report = json.loads(out)
     assert report["run"] != run
     assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert f"planned again as run {report['run']}" in stderr
-    assert f"{deleted.relative_to(world.capture)} was deleted" in stderr
+    assert f"planned again as run {report['run']}" in err
+    assert f"{deleted.relative_to(world.capture)} was deleted" in err
     assert report["warnings"][-1].startswith("2 of the ")
 
 
@@ -219,9 +201,9 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     ("arguments", "code", "reason"),
     [
         ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
-        (RANGE[:2], 2, "give a range with --from and --to"),
-        (("--manifest", "x", *RANGE), 2, "--manifest has its own range"),
-        ((*RANGE, "--changed", "replan"), 2, "--changed needs --manifest"),
+        (FIRST_HOUR[:2], 2, "give a range with --from and --to"),
+        (("--manifest", "x", *FIRST_HOUR), 2, "--manifest has its own range"),
+        ((*FIRST_HOUR, "--changed", "replan"), 2, "--changed needs --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
         (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),
         (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
@@ -232,10 +214,6 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
 def test_a_mistake_in_the_choice_of_a_run_is_one_line(
     capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
-    exit_code, report, stderr = called(
-        capsys, world, *(argument.replace("{file}", str(world.file)) for argument in arguments)
-    )
-    assert (exit_code, report) == (code, None)
-    (line,) = stderr.splitlines()
-    assert reason in line
+    filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
+    assert reason in error_of(capsys, "backfill", world.file, *filled, "--json", code=code)
     assert version(world.table) is None

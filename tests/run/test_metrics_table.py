@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
 from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
-from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
+from tests.worlds import HOUR, TEN, World, at, backfill, body, files, one_event, published, steady, version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,9 +151,7 @@ def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
 def test_an_older_table_without_metrics_gets_them_from_a_run_that_changes_no_row(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
+    world = one_event(tmp_path)
     pipeline = world.define()
     backfill(spark, pipeline, TEN, at(60))
     world.table.with_name("table_metrics").rename(tmp_path / "gone")

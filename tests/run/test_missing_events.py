@@ -1,6 +1,5 @@
 """A run says what is missing from the archive, and does not replace what is published by less."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
 from recapture.run.plan import plan_run
 from recapture.run.status import status
+from tests.blobs import touch
 from tests.stages import audit, publish
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name, body, published, run_file
 
@@ -161,7 +161,7 @@ def test_a_hub_that_was_created_anew_is_named_as_such(world: World, publish_hour
 
 def test_an_archive_that_was_copied_does_not_publish_empty_hours(world: World, publish_hours: Publish) -> None:
     for path in world.capture.rglob("*.avro"):
-        os.utime(path, (at(60 * 24 * 30).timestamp(),) * 2)
+        touch(path, at(60 * 24 * 30))
     failed = publish_hours(0, 2)
     assert (
         "every blob from 2024-03-01T09:55:00Z to 2024-03-01T10:55:00Z was written in another slice"

@@ -1,6 +1,5 @@
 """Several SELECT … INTO: one reading of the events, a table for each output, published together or not at all."""
 
-import json
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,14 +8,27 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.azurite import Azurite
-from recapture import cli
 from recapture.errors import AuditError, InterruptedRunError
 from recapture.run.plan import plan_run
 from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
+from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.stages import audit, publish, summary
-from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
+from tests.worlds import (
+    HOUR,
+    TEN,
+    World,
+    at,
+    backfill,
+    body,
+    files,
+    not_warmer_than,
+    published,
+    staged,
+    steady,
+    version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,14 +115,9 @@ def test_an_unchanged_rerun_changes_no_table(spark: "SparkSession", world: World
 
 
 def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession", world: World) -> None:
-    cold = {
-        "type": "expect_column_values_to_be_between",
-        "description": "the peaks are low",
-        "kwargs": {"column": "hottest", "max_value": 19},
-    }
-    world.home.joinpath("peaks.json").write_text(json.dumps({"name": "cold", "expectations": [cold]}))
-    pipeline = both(world, peaks={"quality": {"suite": "peaks.json"}})
-    with pytest.raises(AuditError, match="nothing was published: cold: not met: the peaks are low"):
+    low = not_warmer_than(19, description="the peaks are low", kwargs={"column": "hottest", "max_value": 19})
+    pipeline = both(world, peaks={"quality": {"suite": world.write_suite(low)}})
+    with pytest.raises(AuditError, match="nothing was published: rooms: not met: the peaks are low"):
         backfill(spark, pipeline, TEN, at(120))
     assert set(versions(world).values()) == {None}
     run = plan_run(pipeline, TEN, at(120))
@@ -159,23 +166,19 @@ def test_rollback_and_status_cover_all_outputs(
     world.put("0", at(72), [body("a", at(70))], 2)
     backfill(spark, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
-    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
-    assert cli.main(["rollback", str(world.file), *hour, "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json_of(capsys, "rollback", world.file, *FIRST_HOUR)
     slices = ["2024-03-01T10:00:00Z"]
     assert [(output["alias"], output["slices"]) for output in printed["outputs"]] == [
         ("counts", slices),
         ("peaks", slices),
     ]
     assert {name: published(world.home / name) for name in NAMES} == before
-    assert cli.main(["status", str(world.file), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json_of(capsys, "status", world.file)
     assert [(output["alias"], [slice_["quality"] for slice_ in output["slices"]]) for output in printed["outputs"]] == [
         ("counts", ["passed", "passed"]),
         ("peaks", ["passed", "passed"]),
     ]
-    assert cli.main(["status", str(world.file)]) == 0
-    text = capsys.readouterr().out
+    text = output_of(capsys, "status", world.file)
     assert "counts: slices" in text
     assert "peaks: slices" in text
 

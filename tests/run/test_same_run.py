@@ -11,6 +11,7 @@ import pytest
 
 from recapture.definition.pipeline import load
 from recapture.run.plan import preview
+from tests.commands import FIRST_HOUR
 from tests.formats.samples import SAMPLES
 from tests.formats.test_published import archive, defined
 from tests.paths import ROOT
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 KINDS = [kind for kind in SAMPLES if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 COMMANDS = """
 import contextlib, io, json, sys
 from recapture import cli
@@ -62,10 +62,10 @@ def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothi
     spark: "SparkSession", homes: dict[str, Path]
 ) -> None:
     """The rerun is one of this process, which has a hash seed of its own."""
-    plans = [["plan", str(home / "telemetry.yaml"), *HOUR] for home in homes.values()]
+    plans = [["plan", str(home / "telemetry.yaml"), *FIRST_HOUR] for home in homes.values()]
     csv = homes["CSV"] / "telemetry.yaml"
     planned = commands(1, *plans)
-    *planned_again, first = commands(2, *plans, ["backfill", str(csv), *HOUR])
+    *planned_again, first = commands(2, *plans, ["backfill", str(csv), *FIRST_HOUR])
     again = backfill(spark, load(csv), TEN, at(60))
     assert [printed["run"] for printed in planned_again] == [printed["run"] for printed in planned]
     run = planned[KINDS.index("CSV")]["run"]

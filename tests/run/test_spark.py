@@ -1,6 +1,5 @@
 """Whole runs, from Capture blobs to published rows: against the oracle, hour by hour, and on real files."""
 
-import os
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -11,21 +10,11 @@ from hypothesis import given
 
 from recapture.run.status import status
 from tests import oracle
+from tests.blobs import write_blob
 from tests.draws import slow
 from tests.paths import CAPTURE_FILES
 from tests.run.made_worlds import Made, by_identity, expected_counts, expected_rows, made, put
-from tests.worlds import (
-    TEN,
-    World,
-    at,
-    backfill,
-    files,
-    lenient,
-    published,
-    quarantine,
-    run_file,
-    steady,
-)
+from tests.worlds import TEN, World, at, backfill, files, lenient, published, quarantine, run_file, steady
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,31 +117,22 @@ def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "Spar
 def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkSession", tmp_path: Path) -> None:
     if not CAPTURE_FILES.is_dir():
         pytest.skip("shared/capture-files is not next to this repository")
-    world = World(tmp_path)
+    world, instant = World(tmp_path), datetime.fromisoformat
     for name, source, arrival in (
         ("contoso/telemetry/0/2016/11/16/16/42/05", "2016-no-extension-05", "2016-11-16T16:47:05Z"),
         ("contoso/telemetry/9/2022/12/09/16/50/12.avro", "p9--2022-12-09--16-50-12.avro", "2022-12-09T16:55:14Z"),
         ("contoso/telemetry/9/2022/12/09/16/55/12.avro", "empty.avro", "2022-12-09T17:00:14Z"),
     ):
-        path = world.capture / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((CAPTURE_FILES / source).read_bytes())
-        os.utime(path, (datetime.fromisoformat(arrival).timestamp(),) * 2)
-    instant = datetime.fromisoformat
-
+        write_blob(world.capture / name, (CAPTURE_FILES / source).read_bytes(), instant(arrival))
     of_2016 = world.define(
         "SELECT System.Timestamp() AS windowEnd, field1, COUNT(*) AS events INTO aggregates FROM telemetry "
         "GROUP BY field1, TumblingWindow(minute, 5)",
         table="2016",
     )
     backfill(spark, of_2016, instant("2016-11-16T16:00:00Z"), instant("2016-11-16T17:00:00Z"))
+    slice_start = instant("2016-11-16T16:00:00Z")
     assert published(world.home / "2016") == [
-        {
-            "windowEnd": instant("2016-11-16T16:50:00Z"),
-            "field1": "value1",
-            "events": 1,
-            "slice_start": instant("2016-11-16T16:00:00Z"),
-        }
+        {"windowEnd": instant("2016-11-16T16:50:00Z"), "field1": "value1", "events": 1, "slice_start": slice_start}
     ]
     of_2022 = world.define(
         "SELECT System.Timestamp() AS windowEnd, value.meterName AS meter, SUM(value.quantity) AS quantity "
@@ -161,12 +141,6 @@ def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkS
         table="2022",
     )
     report = backfill(spark, of_2022, instant("2022-12-09T16:00:00Z"), instant("2022-12-09T17:00:00Z"))
-    assert published(world.home / "2022") == [
-        {
-            "windowEnd": instant("2022-12-09T16:52:00Z"),
-            "meter": "automation",
-            "quantity": 1.0,
-            "slice_start": instant("2022-12-09T16:00:00Z"),
-        }
-    ]
+    window = {"windowEnd": instant("2022-12-09T16:52:00Z"), "slice_start": instant("2022-12-09T16:00:00Z")}
+    assert published(world.home / "2022") == [window | {"meter": "automation", "quantity": 1.0}]
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 1

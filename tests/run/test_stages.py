@@ -1,6 +1,5 @@
 """The stages of a run are one list, which the command carries out and `recapture plan` explains."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,15 +21,14 @@ from recapture.run.stages import (
     explained,
     stages_of,
 )
+from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.worlds import World, contents, lenient, steady
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 def asking(world: World) -> Pipeline:
     """Return a pipeline whose runs wait three hours for approval if their audit fails."""
     world.define(quality=lenient(world))
-    world.file.write_text(json.dumps(json.loads(world.file.read_text()) | {"approval": {"wait_hours": 3}}))
+    world.amend(approval={"wait_hours": 3})
     return load(world.file)
 
 
@@ -73,10 +71,8 @@ def test_the_command_carries_out_the_stages_that_the_plan_explains(
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     pipeline = world.define()
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    explanation = json.loads(capsys.readouterr().out)["stages"]
-    assert cli.main(["plan", str(world.file), *HOUR]) == 0
-    assert capsys.readouterr().out.splitlines()[-6:] == [
+    explanation = json_of(capsys, "plan", world.file, *FIRST_HOUR)["stages"]
+    assert output_of(capsys, "plan", world.file, *FIRST_HOUR).splitlines()[-6:] == [
         "a backfill of this range:",
         "  plan: pin the blobs of telemetry",
         "  order and aggregate: compute the rows in processes of this machine",
@@ -91,6 +87,6 @@ def test_the_command_carries_out_the_stages_that_the_plan_explains(
         carried_out.append(stage)
 
     monkeypatch.setattr(Backfill, "carry_out", watched)
-    assert cli.main(["backfill", str(world.file), *HOUR, "--json"]) == 0
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR, "--json"]) == 0
     assert carried_out == stages_of(pipeline, Engine.PROCESSES)
     assert explained(carried_out) == explanation

@@ -1,19 +1,18 @@
 """What an audit gives to the suite of an output: the values of its parameters, and the slices published before."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recapture import cli
 from recapture.errors import AuditError, DefinitionError
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
 from recapture.run_files.planned import load_run
+from tests.commands import error_of, output_of, run_command
 from tests.stages import audit, publish
-from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
+from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, one_event, published, run_file, staged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,18 +20,12 @@ if TYPE_CHECKING:
     from recapture.definition.pipeline import Pipeline
 
 DAYS = 2
-WARMEST = {
-    "type": "expect_column_values_to_be_between",
-    "description": "no room is too warm",
-    "kwargs": {"column": "avgTemperature", "max_value": {"$PARAMETER": "warmest"}},
-}
+WARMEST = not_warmer_than({"$PARAMETER": "warmest"})
 
 
 def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> "Pipeline":
     """Write the suite and the pipeline file, and load it."""
-    world.home.mkdir(parents=True, exist_ok=True)
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": expectations}))
-    return world.define(quality="rooms.json", parameters=parameters)
+    return world.define(quality=world.write_suite(*expectations), parameters=parameters)
 
 
 # Parameters
@@ -40,11 +33,7 @@ def define(world: World, *expectations: dict[str, Any], **parameters: float | st
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """An hour with one event; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
-    return world
+    return one_event(tmp_path)
 
 
 def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
@@ -62,7 +51,7 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("argument", "message"),
     [
         ("warmes=21", r"unknown parameter warmes; did you mean warmest\?"),
         ("warmest=hot", "the parameter warmest must be a number, as in .*; 'hot' was given"),
@@ -72,11 +61,11 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
     ],
 )
 def test_a_mistake_in_a_given_parameter_is_refused_before_anything_is_read(
-    world: World, given: str, message: str
+    world: World, argument: str, message: str
 ) -> None:
     pipeline = define(world, WARMEST, warmest=19)
     with pytest.raises(DefinitionError, match=message):
-        plan_run(pipeline, TEN, at(60), parse_parameters([given]))
+        plan_run(pipeline, TEN, at(60), parse_parameters([argument]))
     assert not world.table.exists()
 
 
@@ -86,9 +75,8 @@ def test_a_parameter_given_twice_is_refused() -> None:
 
 
 def test_a_number_for_a_text_stays_a_text(world: World) -> None:
-    names = {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "deviceId"}}
-    names["kwargs"] = {"column": "deviceId", "regex": {"$PARAMETER": "device"}}
-    pipeline = define(world, names, device="a")
+    kwargs = {"column": "deviceId", "regex": {"$PARAMETER": "device"}}
+    pipeline = define(world, {"type": "expect_column_values_to_match_regex", "kwargs": kwargs}, device="a")
     assert load_suites(pipeline, {"device": "7"})["aggregates"].parameters == {"device": "7"}
 
 
@@ -145,21 +133,21 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
 def require_a_proposed_suite_to_pass(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Propose a suite from what is published, and audit the run that published it with this suite."""
     out = world.home / "proposed.json"
-    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 0
-    assert f"written to {out}, from 6 rows of 24 slices of aggregates" in capsys.readouterr().err.replace("\n", " ")
-    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 2
-    assert "already exists and is not overwritten" in capsys.readouterr().err
-    assert cli.main(["suite", "init", str(world.file), "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z"]) == 1
-    assert "nothing is published in this range" in capsys.readouterr().err
+    init = ("suite", "init", world.file)
+    _, err = run_command(capsys, *init, "--out", out)
+    assert f"written to {out}, from 6 rows of 24 slices of aggregates" in err.replace("\n", " ")
+    assert "already exists and is not overwritten" in error_of(capsys, *init, "--out", out)
+    error = error_of(capsys, *init, "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z", code=1)
+    assert "nothing is published in this range" in error
     assert audit(load_run(world.define(quality="proposed.json"), run)).verdict == "passed"
 
 
 def require_data_docs(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Write the Data Docs of a run that its audit stopped."""
-    folder = world.home / "docs"
-    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 0
-    assert capsys.readouterr().out == f"{(folder / 'index.html').as_uri()}\n"
+    folder, options = world.home / "docs", ("--out", world.home / "docs")
+    printed = output_of(capsys, "data-docs", world.file, run, *options)
+    assert printed == f"{(folder / 'index.html').as_uri()}\n"
     assert (folder / "index.html").is_file()
-    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 2
-    assert cli.main(["data-docs", str(world.file), "another", "--out", str(folder)]) == 1
-    assert "another is not a run with an audit" in capsys.readouterr().err
+    error_of(capsys, "data-docs", world.file, run, *options)
+    error = error_of(capsys, "data-docs", world.file, "another", *options, code=1)
+    assert "another is not a run with an audit" in error

@@ -1,6 +1,5 @@
 """The counts of the advice are those of real runs with each setting, and those of the oracle."""
 
-import os
 import tempfile
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +28,7 @@ from recapture.tools.advise.tolerances import Setting, Tolerances
 from recapture.tools.sample import SampleEvent, capture_file, write_world
 from recapture.tools.sample import world as sample_world
 from tests import oracle
+from tests.blobs import write_blob
 from tests.draws import examples
 from tests.ordering.test_slices_alone import events_of
 from tests.tools.advise.runs import BY_DEVICE, PLAIN, advised, counted_by_runs, event, input_section, with_setting
@@ -90,9 +90,8 @@ def write(folder: Path, blobs: list[tuple[str, str, int, list[tuple[str, str, in
         arrival += timedelta(minutes=minutes)
         enqueued = arrival - timedelta(minutes=3)
         opened = enqueued - timedelta(minutes=1) + timedelta(seconds=index)
-        content = [_sample(kind, device, ahead, enqueued) for kind, device, ahead in events]
-        first = numbers[partition]
-        records = [SampleEvent(first + n, "", enqueued, body) for n, body in enumerate(content)]
+        bodies = [_sample(kind, device, ahead, enqueued) for kind, device, ahead in events]
+        records = [SampleEvent(n, "", enqueued, body) for n, body in enumerate(bodies, numbers[partition])]
         if what == "copied" and sent.get(partition):
             records = sent[partition]
             opened = records[0].enqueued - timedelta(seconds=1)
@@ -100,14 +99,10 @@ def write(folder: Path, blobs: list[tuple[str, str, int, list[tuple[str, str, in
             numbers[partition] += len(records)
             if records:
                 sent[partition] = records
-        path = folder / blob_name(partition, opened)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file(records)[: -1 if what == "damaged" else None])
-        os.utime(path, (arrival.timestamp(),) * 2)
+        content = capture_file(records)[: -1 if what == "damaged" else None]
+        write_blob(folder / blob_name(partition, opened), content, arrival)
     for partition in "01":
-        path = folder / blob_name(partition, TEN + 30 * HOUR)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file([]))
+        write_blob(folder / blob_name(partition, TEN + 30 * HOUR), capture_file([]), TEN + 31 * HOUR)
 
 
 def _sample(kind: str, device: str, ahead: int, enqueued: Any) -> bytes:
@@ -239,10 +234,8 @@ def test_events_without_sequence_numbers_and_enqueued_times_are_counted_too(tmp_
         for hour, ahead in ((-1, -30), (0, -30), (0, 45), (1, -4000)):
             start = TEN + hour * HOUR + timedelta(minutes=5 if ahead < 0 else 20)
             path = world.capture / f"{partition}/{start:%Y/%m/%d/%H}/{start:%M}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
             events = [event(start + timedelta(seconds=ahead * n), "ab"[n % 2]) for n in range(7)]
-            path.write_bytes(b"\n".join([*events, b"oops"]))
-            os.utime(path, (start.timestamp(),) * 2)
+            write_blob(path, b"\n".join([*events, b"oops"]), start)
     for query, key in ((BY_DEVICE, None), (PLAIN, Key(()))):
         pipeline = world.define(query, inputs=[section])
         advice = advised(pipeline, TEN - HOUR, TEN + 2 * HOUR)

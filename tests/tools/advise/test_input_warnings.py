@@ -1,6 +1,5 @@
 """What the advice warns about, each in an archive that has it (`recapture.tools.advise.input_warnings`)."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from recapture.errors import DamagedBlobError, DefinitionError, RunError
 from recapture.tools.advise.advice import advise
 from recapture.tools.sample import capture_file
+from tests.blobs import rewrite
 from tests.tools.advise.runs import BY_DEVICE, PLAIN, advised, event, fleet, input_section, put
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name
 
@@ -147,9 +147,7 @@ def test_what_capture_has_not_written_yet_is_warned_about(tmp_path: Path) -> Non
 def test_a_damaged_blob_is_left_out_if_it_would_be_quarantined_or_else_stops_the_command(tmp_path: Path) -> None:
     world = World(tmp_path)
     blob = world.capture / fleet(world, RIGHT)[3]
-    modified = blob.stat().st_mtime
-    blob.write_bytes(blob.read_bytes()[:-1])
-    os.utime(blob, (modified,) * 2)
+    rewrite(blob, blob.read_bytes()[:-1])
     (text,) = warnings(world, on_damaged_blob="quarantine")
     name = str(blob.relative_to(world.capture))
     assert text == f"1 blob is damaged and was left out, for example {name}: their events are not counted"

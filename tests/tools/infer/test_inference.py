@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
 from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.tools.infer import sample
+from tests.blobs import rewrite, write_blob
+from tests.commands import FIRST_HOUR, error_of, json_of, output_of, run_command
 from tests.worlds import TELEMETRY, TEN, World, at, backfill, published
 
 if TYPE_CHECKING:
@@ -25,15 +25,12 @@ LEFT_OUT = (
     "CREATE TABLE telemetry leaves out site, tags, up: its comments say why; * does not include these fields, and a "
     "query that reads one of them does not compile with this CREATE TABLE"
 )
-TIMES = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 def define(world: World, query: str = STAR, **sections: Any) -> str:
     """Write a pipeline file whose query does not have to compile, and return its path."""
     world.define()
-    values = json.loads(world.file.read_text())
-    values["job"]["query"] = query
-    world.file.write_text(json.dumps(values | sections))
+    world.amend(job=world.sections()["job"] | {"query": query}, **sections)
     return str(world.file)
 
 
@@ -43,9 +40,8 @@ def put(world: World, *bodies: dict[str, Any], minute: int = 10) -> None:
 
 def infer(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
     """Return what the command prints on standard output, without its first line, and on standard error."""
-    assert cli.main(["infer", *arguments]) == code
-    captured = capsys.readouterr()
-    return captured.out.partition("\n")[2], captured.err
+    out, err = run_command(capsys, "infer", *arguments, code=code)
+    return out.partition("\n")[2], err
 
 
 def declared(out: str) -> list[str]:
@@ -71,22 +67,17 @@ def world(tmp_path: Path) -> World:
 
 def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.CaptureFixture[str], world: World) -> None:
     """A field of one input is not a field of another, and one command declares all of them."""
-    alarms = world.home / "files" / "alarms.json"
-    alarms.parent.mkdir()
-    alarms.write_text('{"raised": "2024-03-02T10:00:00Z", "level": 1.5, "sender": "a"}\nnot JSON\n')
-    os.utime(alarms, (at(24 * 60).timestamp(),) * 2)
+    alarms = b'{"raised": "2024-03-02T10:00:00Z", "level": 1.5, "sender": "a"}\nnot JSON\n'
+    write_blob(world.home / "files" / "alarms.json", alarms, at(24 * 60))
     query = (
         "SELECT t.id, a.level INTO aggregates FROM telemetry t TIMESTAMP BY eventTime "
         "JOIN alarms a TIMESTAMP BY raised ON t.id = a.sender AND DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
     )
-    file = define(world, query)
-    values = json.loads(world.file.read_text())
     section = {"alias": "alarms", "format": "Json", "container": "files"}
-    world.file.write_text(json.dumps(values | {"input": [values["input"], section]}))
+    file = define(world, query, input=[TELEMETRY, section])
     _, err = infer(capsys, file, "--json")
     assert "1 event of the sample of input alarms cannot be read" in err
-    assert cli.main(["infer", file, "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json_of(capsys, "infer", file)
     telemetry, inferred = result["inputs"]
     assert (telemetry["alias"], telemetry["to"]) == ("telemetry", "2024-03-01T10:10:00Z")
     assert (inferred["alias"], inferred["to"]) == ("alarms", "2024-03-02T10:00:00Z")
@@ -103,9 +94,8 @@ def test_each_input_gets_its_create_table_and_its_newest_hour(capsys: pytest.Cap
 def test_infer_prints_create_table_and_changes_no_file(capsys: pytest.CaptureFixture[str], world: World) -> None:
     file = define(world)
     before = world.file.read_text()
-    assert cli.main(["infer", file]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == (
+    out, err = run_command(capsys, "infer", file)
+    assert out == (
         "-- recapture infer, 2024-03-01T09:10:00Z to 2024-03-01T10:10:00Z: 2 events in 1 of 1 blob\n"
         "CREATE TABLE telemetry (\n"
         "    eventTime datetime,  -- in every event\n"
@@ -116,7 +106,7 @@ def test_infer_prints_create_table_and_changes_no_file(capsys: pytest.CaptureFix
         "    -- up is left out: in 50.0% of the events; CREATE TABLE would drop the others\n"
         ");\n"
     )
-    assert captured.err == f"warning: {LEFT_OUT}\n"
+    assert err == f"warning: {LEFT_OUT}\n"
     assert world.file.read_text() == before
 
 
@@ -124,11 +114,10 @@ def test_a_star_is_refused_with_the_command_that_makes_it_compile(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     file = define(world)
-    assert cli.main(["plan", file, *TIMES]) == 2
-    assert "run recapture infer PIPELINE --write" in capsys.readouterr().err
+    assert "run recapture infer PIPELINE --write" in error_of(capsys, "plan", file, *FIRST_HOUR)
     _, err = infer(capsys, file, "--write")
     assert err.endswith(f"\n{file}: CREATE TABLE telemetry is written\n")
-    assert cli.main(["plan", file, *TIMES]) == 0
+    output_of(capsys, "plan", file, *FIRST_HOUR)
     columns = [column.name for column in load(world.file).query.outputs[0].columns]
     assert columns == ["eventTime", "id", "v", "EventProcessedUtcTime", "PartitionId", "EventEnqueuedUtcTime"]
 
@@ -157,8 +146,7 @@ def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_
         "SELECT id, x * 2 AS twice, UPPER(at) AS at, y.z AS z INTO aggregates FROM s"
     )
     file = define(world, "SELECT t.site.* INTO aggregates FROM telemetry t")
-    assert cli.main(["plan", file, *TIMES]) == 2
-    assert "such as t.site.id, or run recapture infer PIPELINE --write" in capsys.readouterr().err
+    assert "such as t.site.id, or run recapture infer PIPELINE --write" in error_of(capsys, "plan", file, *FIRST_HOUR)
     file = define(world, query)
     out, _ = infer(capsys, file, "--write")
     assert {"site.x float", "site.at nvarchar(max)", "site.y record"} <= set(declared(out))
@@ -241,7 +229,7 @@ def test_the_range_is_that_of_the_arrivals_or_the_newest_hour(capsys: pytest.Cap
     put(world, {"last": 1}, minute=120)
     file = define(world)
     assert read_fields(infer(capsys, file)[0]) == ["later", "last", "eventTime"]
-    assert read_fields(infer(capsys, file, *TIMES)[0])[:2] == ["eventTime", "id"]
+    assert read_fields(infer(capsys, file, *FIRST_HOUR)[0])[:2] == ["eventTime", "id"]
     quarter = ("--from", "2024-03-01T11:10Z", "--to", "2024-03-01T11:20Z")
     assert read_fields(infer(capsys, file, *quarter)[0]) == ["later", "eventTime"]
 
@@ -279,8 +267,7 @@ def test_an_archive_without_blobs_or_without_fields_is_one_line(
 def test_what_cannot_be_read_is_left_out_with_a_warning(capsys: pytest.CaptureFixture[str], world: World) -> None:
     world.put("0", at(12), [b"no JSON", b"[1]"])
     damaged = world.put("1", at(13), [b"{}"])
-    damaged.write_bytes(damaged.read_bytes()[:-20])
-    os.utime(damaged, (at(13).timestamp(),) * 2)
+    rewrite(damaged, damaged.read_bytes()[:-20])
     out, err = infer(capsys, define(world))
     assert "in 50.0% of the events" in out
     assert "warning: 1 blob is damaged and was left out, for example contoso/telemetry/1/" in err
@@ -341,8 +328,7 @@ def test_events_are_counted_up_to_a_limit_of_values(tmp_path: Path, monkeypatch:
 
 
 def test_json_prints_one_object(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    assert cli.main(["infer", define(world), "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
+    result = json_of(capsys, "infer", define(world))
     assert result["statement"].splitlines()[1] == "CREATE TABLE telemetry ("
     assert (result["from"], result["to"]) == ("2024-03-01T09:10:00Z", "2024-03-01T10:10:00Z")
     assert (result["blobs"], result["events"], result["written"], result["warnings"]) == (1, 2, False, [LEFT_OUT])
@@ -362,13 +348,6 @@ def test_what_was_read_is_logged(
     with caplog.at_level("INFO", "recapture"):
         infer(capsys, define(world))
     assert "infer telemetry, input telemetry: read 1 blob (" in caplog.text
-
-
-def archive(world: World, name: str, lines: Iterable[str]) -> None:
-    path = world.capture / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
-    os.utime(path, (at(10).timestamp(),) * 2)
 
 
 IOT_HUB = [
@@ -411,7 +390,7 @@ def test_every_input_format_is_sampled(
     fields: list[str],
 ) -> None:
     world = World(tmp_path)
-    archive(world, name, lines)
+    write_blob(world.capture / name, "".join(f"{line}\n" for line in lines).encode(), at(10))
     file = define(
         world,
         "SELECT * INTO aggregates FROM telemetry",
@@ -426,9 +405,7 @@ def test_reference_data_gets_the_create_table_of_its_newest_version(
     capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     for day, rows in (("02", "id,site\na,roof"), ("03", "id,site,limit\na,roof,2.5\nb,yard,")):
-        path = world.home / f"reference/devices/2024-03-{day}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(rows)
+        write_blob(world.home / f"reference/devices/2024-03-{day}.csv", rows.encode(), at(0))
     devices = {"type": "Reference", "alias": "devices", "format": "Csv", "container": "reference"}
     devices |= {"path": "devices/{date}.csv", "date_format": "YYYY-MM-DD"}
     query = (
@@ -436,7 +413,7 @@ def test_reference_data_gets_the_create_table_of_its_newest_version(
         "JOIN devices d ON t.id = d.id"
     )
     file = define(world, query, input=[TELEMETRY, devices])
-    out, _ = infer(capsys, file, *TIMES, "--write")
+    out, _ = infer(capsys, file, *FIRST_HOUR, "--write")
     assert "-- recapture infer, newest version: 2 rows\nCREATE TABLE devices (" in out
     assert "    site nvarchar(max),  -- in every row\n" in out
     fields = declared(out[out.index("CREATE TABLE devices") :])

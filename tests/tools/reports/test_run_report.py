@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from recapture import cli
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.run.approval import approve
@@ -19,15 +18,15 @@ from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.write import write_range_report
+from tests.commands import FIRST_HOUR, error_of, json_of
 from tests.stages import audit, publish, with_report, write_run_report
-from tests.worlds import TEN, World, at, body, run_file, staged, version
+from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
     from pyspark.sql import SparkSession
 
 HOSTILE = "<img src=x onerror=alert(1)></td></script><script>alert(2)</script>"
-HOURS = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,7 @@ def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
         return world.define(eventsOutOfOrderMaxDelayInSeconds=60, quality=suite)
 
     first = judge("first", staged(spark, define(), TEN, at(60)))
-    strict: dict[str, Any] = {
-        "type": "expect_column_values_to_be_between",
-        "description": f"no room is too warm {HOSTILE}",
-        "kwargs": {"column": "avgTemperature", "max_value": 25},
-    }
-    world.home.joinpath("strict.json").write_text(json.dumps({"name": "strict", "expectations": [strict]}))
+    world.write_suite(not_warmer_than(25, description=f"no room is too warm {HOSTILE}"), name="strict")
     world.put("1", at(14), [body("b", at(8), 50)], 1)
     blocked = judge("blocked", staged(spark, define("strict.json"), TEN, at(60)))
     approve(blocked, Approval("Ada", at(600), HOSTILE))
@@ -300,8 +294,7 @@ def test_the_report_of_a_range_covers_what_is_published(
     reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "report.html"
-    assert cli.main(["report", str(reports.world.file), *HOURS, "--out", str(page), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json_of(capsys, "report", reports.world.file, *FIRST_HOUR, "--out", page)
     assert (printed["page"], printed["document"]) == (str(page), str(tmp_path / "report.json"))
     document = json.loads((tmp_path / "report.json").read_text("utf-8"))
     second = reports.documents["second"]
@@ -352,8 +345,7 @@ def test_a_file_that_cannot_be_written_is_named(reports: Reports, tmp_path: Path
 
 
 def test_half_a_range_is_a_usage_error(reports: Reports, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", str(reports.world.file), *HOURS[:2]]) == 2
-    assert "give both --from and --to" in capsys.readouterr().err
+    assert "give both --from and --to" in error_of(capsys, "report", reports.world.file, *FIRST_HOUR[:2])
 
 
 def test_writing_a_report_changes_no_table_and_no_other_run_file(reports: Reports) -> None:
