@@ -18,13 +18,13 @@ from recapture.run.status import status
 from tests.commands import FIRST_HOUR, error_of, json_of, output_of, run_command
 from tests.conftest import Python
 from tests.tools.asa_job.jobs import (
+    CAPTURED,
     PLAIN,
     PLAIN_QUERY,
     RATE,
     SECRET,
     WIDE,
     WIDE_QUERY,
-    capture_input,
     project,
     template,
     template_job,
@@ -313,7 +313,7 @@ def test_import_writes_a_pipeline_that_loads_and_exits_0(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
+    project(tmp_path / "job", CAPTURED)
     lines = output_of(capsys, "import", "job").splitlines()
     assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
     assert lines[1] == "not quite as in the job:"
@@ -324,8 +324,7 @@ def test_import_writes_the_scripts_of_functions_next_to_the_pipeline(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {**PLAIN, **RATE, "Inputs/telemetry.json": capture_input("telemetry")}
-    project(tmp_path / "job", files, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
+    project(tmp_path / "job", CAPTURED | RATE, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
     assert json_of(capsys, "import", "job")["scripts"] == ["contoso_telemetry_functions/rate.js"]
     script = str(RATE["Functions/rate.js"])
     expected = JavaScriptFunction("rate", script, AsaType.FLOAT, (AsaType.BIGINT,))
@@ -363,8 +362,7 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
 def test_import_of_a_star_names_the_command_that_declares_its_fields(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
-    folder, file = project(tmp_path / "job", files, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
+    folder, file = project(tmp_path / "job", CAPTURED, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
     assert "run recapture infer PIPELINE --write" in output_of(capsys, "import", folder, "--output", file, code=1)
 
 
@@ -385,8 +383,7 @@ def test_import_cuts_a_long_name_of_a_job_and_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
-    file = project(tmp_path / "job", files) / "asaproj.json"
+    file = project(tmp_path / "job", CAPTURED) / "asaproj.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"name": "long" * 75}))
     assert "the name of the job has 300 characters: the pipeline's has the first 63" in output_of(
         capsys, "import", "job"
@@ -414,7 +411,7 @@ def test_import_lists_a_setting_that_a_pipeline_does_not_accept(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     changed = {**PLAIN["JobConfig.json"], "EventsOutOfOrderMaxDelayInSeconds": 600}
-    files = {**PLAIN, "JobConfig.json": changed, "Inputs/telemetry.json": capture_input("telemetry")}
+    files = CAPTURED | {"JobConfig.json": changed}
     file = tmp_path / "telemetry.yaml"
     (finding,) = json_of(capsys, "import", project(tmp_path / "job", files), "--output", file, code=1)["missing"]
     assert finding["what"].startswith(f"{file}:")
@@ -493,7 +490,7 @@ def test_names_are_utf8_in_every_accepted_locale(
 
 
 def test_standard_output_escapes_what_its_encoding_cannot_represent(python: Python, tmp_path: Path) -> None:
-    folder = project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
+    folder = project(tmp_path / "job", CAPTURED)
     command = ("-m", "recapture.cli", "import", folder, "--output", tmp_path / "büro.yaml")
     completed = python(*command, PYTHONIOENCODING="ascii")
     assert (completed.returncode, completed.stderr) == (0, b"")

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from recapture.errors import DefinitionError
 from recapture.tools.asa_job import read_job
 from recapture.tools.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
-from tests.tools.asa_job.jobs import PLAIN, PLAIN_QUERY, RATE, WIDE, capture_input, event_hub_input, project, settings
-
-
-def refused(path: Path, name: str | None = None) -> str:
-    with pytest.raises(DefinitionError) as raised:
-        read_job(path, name)
-    message = str(raised.value)
-    assert "\n" not in message
-    return message
+from tests.tools.asa_job.jobs import (
+    PLAIN,
+    PLAIN_QUERY,
+    RATE,
+    WIDE,
+    capture_input,
+    event_hub_input,
+    project,
+    refused,
+    settings,
+)
 
 
 def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
@@ -31,10 +32,8 @@ def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) ->
         ("regions", "SQL Database", True),
     ]
     assert job.inputs[0].source == EventHub("contoso", "telemetry")
-    assert [(part.alias, part.kind) for part in job.outputs] == [
-        ("aggregates", "Blob storage"),
-        ("dashboard", "Power BI"),
-    ]
+    outputs = [(part.alias, part.kind) for part in job.outputs]
+    assert outputs == [("aggregates", "Blob storage"), ("dashboard", "Power BI")]
     assert job.outputs[0].target == BlobFolder("contosodata", "curated", ("rows",))
     script = "function main(x) {\n    return x > 30 ? 'hot' : 'cold';\n}\n"
     assert job.functions == (
@@ -77,11 +76,7 @@ def test_keys_are_read_in_any_letter_case(tmp_path: Path) -> None:
 def test_null_means_absent_and_older_spellings_of_settings_are_understood(tmp_path: Path) -> None:
     config = settings(EventsOutOfOrderPolicy=None, EventsLateArrivalMaxDelayInSeconds="5", CompatibilityLevel=1.1)
     parsed = read_job(project(tmp_path, {**PLAIN, "JobConfig.json": config})).settings
-    assert (parsed.out_of_order_policy, parsed.late_seconds, parsed.compatibility_level) == (
-        None,
-        5,
-        "1.1",
-    )
+    assert (parsed.out_of_order_policy, parsed.late_seconds, parsed.compatibility_level) == (None, 5, "1.1")
 
 
 VISUAL_STUDIO = """<Project ToolsVersion="4.0" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
@@ -107,13 +102,8 @@ def test_a_project_of_visual_studio_gives_the_same_job_as_one_of_visual_studio_c
     job = read_job(visual_studio(older))
     assert job == read_job(older / "telemetry.asaproj")
     expected = read_job(project(newer, PLAIN))
-    assert (job.name, job.query, job.settings, job.inputs, job.outputs) == (
-        expected.name,
-        expected.query,
-        expected.settings,
-        expected.inputs,
-        expected.outputs,
-    )
+    for field in ("name", "query", "settings", "inputs", "outputs"):
+        assert getattr(job, field) == getattr(expected, field)
 
 
 def test_mistakes_in_a_project_of_visual_studio_are_reported(tmp_path: Path) -> None:
@@ -159,11 +149,7 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
             '{"EventsLateArrivalMaxDelayInSeconds": "soon"}',
             "EventsLateArrivalMaxDelayInSeconds: should be an integer",
         ),
-        (
-            "JobConfig.json",
-            '{"DataLocale": "\\ud800"}',
-            "not valid Unicode: an escape is half of a surrogate pair",
-        ),
+        ("JobConfig.json", '{"DataLocale": "\\ud800"}', "not valid Unicode: an escape is half of a surrogate pair"),
         ("JobConfig.json", "9" * 5000, "JobConfig.json: a number has too many digits: correct it"),
         ("JobConfig.json", "[" * 200_000, "JobConfig.json: JSON is nested too deeply"),
     ],
@@ -231,19 +217,21 @@ def test_the_query_file_must_be_named_and_must_exist(tmp_path: Path) -> None:
     )
 
 
-OUTSIDE = "SELECT outside INTO output FROM input"
+def start_with(folder: Path, name: str) -> None:
+    """Name another query file in the project."""
+    file = folder / "asaproj.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
 
 
 @pytest.mark.parametrize(
     "name", ["/proc/self/environ", "../outside.txt", "..\\outside.txt", "link", "folder/outside.txt"]
 )
 def test_a_query_outside_the_project_s_folder_is_not_read(tmp_path: Path, name: str) -> None:
-    tmp_path.joinpath("outside.txt").write_text(OUTSIDE)
+    tmp_path.joinpath("outside.txt").write_text("SELECT outside INTO output FROM input")
     folder = project(tmp_path / "job", PLAIN)
     folder.joinpath("link").symlink_to("../outside.txt")
     folder.joinpath("folder").symlink_to(tmp_path, target_is_directory=True)
-    file = folder / "asaproj.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    start_with(folder, name)
     assert refused(folder) == (
         f"{name.replace(chr(92), '/')}: leads out of the job's folder, so it is not read: copy the file into the "
         "folder, and refer to the copy"
@@ -283,8 +271,7 @@ def test_a_pipe_in_a_project_is_reported(tmp_path: Path, name: str) -> None:
 )
 def test_a_query_file_of_an_impossible_name_is_reported(tmp_path: Path, name: str, message: str) -> None:
     folder = project(tmp_path, PLAIN)
-    file = folder / "asaproj.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    start_with(folder, name)
     assert refused(folder).removeprefix("asaproj.json: ") == message
 
 
