@@ -34,13 +34,17 @@ def plugin(load_plugin: LoadPlugin) -> ModuleType:
     return load_plugin("capture_complete")
 
 
-def test_a_run_without_params_takes_its_data_interval(plugin: ModuleType) -> None:
-    assert plugin.range_of_dag_run({"from": None, "to": None}, SIX, TWELVE) == (SIX, TWELVE)
-
-
-def test_params_win_over_the_data_interval(plugin: ModuleType) -> None:
-    params = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}
-    assert plugin.range_of_dag_run(params, TWELVE, TWELVE) == (SIX, TWELVE)
+@pytest.mark.parametrize(
+    ("params", "interval"),
+    [
+        ({"from": None, "to": None}, (SIX, TWELVE)),
+        ({"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}, (TWELVE, TWELVE)),
+    ],
+)
+def test_a_run_takes_its_params_or_else_its_data_interval(
+    plugin: ModuleType, params: dict[str, str], interval: tuple[datetime, datetime]
+) -> None:
+    assert plugin.range_of_dag_run(params, *interval) == (SIX, TWELVE)
 
 
 @pytest.mark.parametrize(

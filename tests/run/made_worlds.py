@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
-from tests import oracle
+from tests import oracle, oracle_windows
 from tests.worlds import HOUR, TEN, World, at
 
 ZERO = from_datetime(TEN)
@@ -78,15 +78,8 @@ _DEVICES = st.sampled_from(("a", "b", "a", "c", "", None))
 _WHAT = st.sampled_from(
     (
         *12 * ("sound",),
-        "not JSON",
-        "not UTF-8",
-        "not an object",
-        "no time",
-        "null time",
-        "not a time",
-        "text for a number",
-        "digits for a number",
-        "no number",
+        *("not JSON", "not UTF-8", "not an object", "no time", "null time", "not a time"),
+        *("text for a number", "digits for a number", "no number"),
     )
 )
 _GAPS = st.sampled_from((0, 0, 1, 60, 300, 300, 300, 900, 2400))
@@ -196,29 +189,23 @@ def put(home: Path, made: Made) -> World:
 def expected_rows(made: Made) -> list[dict[str, Any]]:
     outcomes = oracle.process(made.events, made.policy, made.timestamp_by)
     end = ZERO + made.hours * from_seconds(3600)
-    rows = oracle.windows(
-        outcomes,
-        from_seconds(made.size),
-        from_seconds(made.hop),
-        keys=("deviceId",),
-        values=("temperature", "number"),
-        start=ZERO,
-        end=end,
-    )
-    return [
-        {
-            "windowEnd": to_datetime(window_end),
-            "deviceId": device,
-            "events": row["count"],
-            "measured": row["count_of"]["temperature"],
-            "mean": row["avg"]["temperature"],
-            "total": row["sum"]["number"],
-            "least": row["min"]["number"],
-            "warmest": row["max"]["temperature"],
-            "slice_start": TEN + (to_datetime(window_end - 1) - TEN) // HOUR * HOUR,
-        }
-        for (window_end, device), row in rows.items()
-    ]
+    window = oracle_windows.Hopping(from_seconds(made.size), from_seconds(made.hop))
+    return list(map(_row, oracle.windows(outcomes, window, ("deviceId",), ZERO, end)))
+
+
+def _row(window: oracle_windows.Content) -> dict[str, Any]:
+    temperatures, numbers = ([event.payload[name] for event in window.members] for name in ("temperature", "number"))
+    return {
+        "windowEnd": to_datetime(window.end),
+        "deviceId": window.group[0],
+        "events": len(window.members),
+        "measured": oracle_windows.count(temperatures),
+        "mean": oracle_windows.average(temperatures),
+        "total": oracle_windows.total(numbers),
+        "least": oracle_windows.least(numbers),
+        "warmest": oracle_windows.greatest(temperatures),
+        "slice_start": TEN + (to_datetime(window.end - 1) - TEN) // HOUR * HOUR,
+    }
 
 
 def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
@@ -237,11 +224,7 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
         for partition in partitions:
             arrived = [events for p, arrival, _, events in made.blobs if p == partition and start < arrival <= end]
             counts[f"{to_datetime(start):%Y-%m-%dT%H:%M:%SZ}", partition] = {
-                **dict.fromkeys(
-                    ("InputEvents", "DeserializationError", "InvalidInputTimeStamp", "EarlyInputEvents"), 0
-                ),
-                **dict.fromkeys(("LateInputEvents", "DroppedOrAdjustedEvents", *oracle.VERDICTS), 0),
-                **metrics.get(partition, {}),
+                **metrics.get(partition, dict.fromkeys(oracle.METRICS, 0)),
                 "OutputWatermarkDelaySeconds": expected_delay(made, outcomes, partition, start, end),
                 "InputEventsSourcesTotal": len(arrived),
                 "InputEventBytes": sum(len(sent.body) for events in arrived for sent in events),
