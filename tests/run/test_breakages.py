@@ -59,15 +59,6 @@ def renamed(body: Body) -> Iterator[Body]:
     yield {"temp" if name == "temperature" else name: value for name, value in body.items()}
 
 
-def stuck(place: int, body: Body) -> Iterator[Body]:
-    yield {**body, "temperature": 23.5} if body["deviceId"] == "device-010" else body
-
-
-def silent(place: int, body: Body) -> Iterator[Body]:
-    if body["deviceId"] != "device-002":
-        yield body
-
-
 CHANGES: dict[str, Change] = {
     "every clock is set back by an hour": most_of_the_hour(set_back),
     "every event is sent twice": most_of_the_hour(lambda body: [body, body]),
@@ -75,22 +66,16 @@ CHANGES: dict[str, Change] = {
         lambda body: [{**body, "temperature": body["temperature"] * 1.8 + 32}]
     ),
     "temperatures are NULL": most_of_the_hour(lambda body: [{**body, "temperature": None}]),
-    "the sensor of a device is stuck": stuck,
+    "the sensor of a device is stuck": lambda _, body: [
+        {**body, "temperature": 23.5} if body["deviceId"] == "device-010" else body
+    ],
     "the field temperature is renamed to temp": most_of_the_hour(renamed),
     "the field temperature becomes a record": most_of_the_hour(
         lambda body: [{**body, "temperature": {"value": body["temperature"], "unit": "C"}}]
     ),
-    "a device is silent": silent,
+    "a device is silent": lambda _, body: [] if body["deviceId"] == "device-002" else [body],
 }
 """Breakages of events."""
-
-
-def missing_half(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [] if 2 <= place <= 7 else [blob]
-
-
-def without_partition(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [] if place < 11 and "/telemetry/1/" in blob.name else [blob]
 
 
 def copied(place: int, blob: SampleBlob) -> list[SampleBlob]:
@@ -100,15 +85,13 @@ def copied(place: int, blob: SampleBlob) -> list[SampleBlob]:
     return [blob, replace(blob, name=blob.name.replace("/00.avro", "/30.avro"), last_modified=later)]
 
 
-def truncated(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [replace(blob, content=blob.content[: len(blob.content) // 2])] if place == 3 else [blob]
-
-
 BLOBS: dict[str, Callable[[int, SampleBlob], list[SampleBlob]]] = {
-    "half of the time is missing": missing_half,
+    "half of the time is missing": lambda place, blob: [] if 2 <= place <= 7 else [blob],
     "a blob is copied": copied,
-    "a partition is gone": without_partition,
-    "a blob is truncated": truncated,
+    "a partition is gone": lambda place, blob: [] if place < 11 and "/telemetry/1/" in blob.name else [blob],
+    "a blob is truncated": lambda place, blob: [
+        replace(blob, content=blob.content[: len(blob.content) // 2]) if place == 3 else blob
+    ],
 }
 """Breakages of blobs."""
 

@@ -120,16 +120,6 @@ def stored_manifest(world: World) -> tuple[Path, dict[str, Any]]:
     return path, json.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("field", ["etag", "size", "last_modified", "name"])
-def test_an_edited_manifest_is_refused(world: World, field: str) -> None:
-    path, content = stored_manifest(world)
-    values = {"etag": "other", "size": 1, "last_modified": "2024-03-01T10:00:07Z", "name": "x"}
-    content["inputs"][0]["blobs"][5]["blob"][field] = values[field]
-    path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="does not match its digests"):
-        load_manifest(world.define(), str(path))
-
-
 def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
     path, content = stored_manifest(world)
     del content["inputs"][0]["blobs"][5]
@@ -141,6 +131,10 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
+        (("inputs", 0, "blobs", 5, "blob", "etag"), "other"),
+        (("inputs", 0, "blobs", 5, "blob", "size"), 1),
+        (("inputs", 0, "blobs", 5, "blob", "last_modified"), "2024-03-01T10:00:07Z"),
+        (("inputs", 0, "blobs", 5, "blob", "name"), "x"),
         (("slices", 0, "slice", "end"), 0),
         (("inputs", 0, "alias"), "other"),
         (("inputs", 0, "partitions"), ["0"]),
