@@ -4,11 +4,11 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from recapture import printing
 from recapture.definition.pipeline import load
@@ -30,9 +30,6 @@ from tests.tools.asa_job.jobs import (
     template_job,
 )
 from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, contents, published, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -207,7 +204,7 @@ def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(
 
 
 def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     pipeline = world.define()
     backfill(spark, pipeline, at(-60), TEN)
@@ -227,7 +224,7 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
 
 
 def test_check_finds_stale_slices_and_status_and_report_know_of_them(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     both = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
@@ -247,7 +244,7 @@ def test_check_finds_stale_slices_and_status_and_report_know_of_them(
 
 
 def test_a_changed_query_is_seen_in_every_place_that_shows_a_state(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     changed = world.define(query=COUNTS.replace("GROUP BY", "WHERE temperature > 0 GROUP BY"))
@@ -270,7 +267,7 @@ def test_status_takes_only_states_that_there_are(capsys: pytest.CaptureFixture[s
 
 
 def test_rollback_gives_a_slice_back_what_it_held(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     first = backfill(spark, world.define(), TEN, at(60))
     before = published(world.table)
@@ -449,7 +446,7 @@ def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: W
 
 
 def test_pyspark_does_not_print_the_errors_that_the_command_reports(
-    spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log.silence_spark_errors()
     with pytest.raises(PySparkException):
@@ -457,7 +454,7 @@ def test_pyspark_does_not_print_the_errors_that_the_command_reports(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSession", world: World) -> None:
+def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: SparkSession, world: World) -> None:
     backfill(spark, world.define(COUNTS), TEN, at(60))
     assert published(world.table) == [
         {"windowEnd": at(10), "deviceId": "a", "events": 1, "avgTemperature": 20.0, "slice_start": TEN}

@@ -3,23 +3,20 @@
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from benchmarks import run
 from benchmarks.world import World
 from recapture.execute.processes.workers import workers
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 EVENTS = 3001
 """Number of events: not a multiple of the number of blobs."""
 ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 
-def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
     world = World(EVENTS, hours=1)
     with workers(2) as processes:

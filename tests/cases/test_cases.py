@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.execute.processes import compute as local
@@ -28,9 +29,6 @@ from tests.paths import ROOT
 from tests.query.test_queries_run import in_spark
 from tests.settings import interpreting
 from tests.worlds import HOUR, TELEMETRY, World, blob_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 ARRIVAL, PARTITION = "EventEnqueuedUtcTime", "PartitionId"
 INTERVAL = timedelta(minutes=5)
@@ -67,7 +65,7 @@ def processes() -> Iterator[Workers]:
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
-def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
+def test_a_case_that_needs_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     with interpreting(spark):
         stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
 from recapture.execute.spark.compute import compute
@@ -12,9 +12,6 @@ from recapture.run.plan import plan_run
 from tests.blobs import rewrite, touch
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -52,7 +49,7 @@ def nothing(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [half, flipped_in_a_marker, nothing])
 def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchanged(
-    spark: "SparkSession", world: World, damage: Callable[[bytes], bytes]
+    spark: SparkSession, world: World, damage: Callable[[bytes], bytes]
 ) -> None:
     pipeline = world.define()
     path = blob_of(world, 90)
@@ -65,7 +62,7 @@ def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchang
 
 
 def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publishes(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     pipeline = world.define()
     backfill(spark, pipeline, TEN, at(60))
@@ -83,7 +80,7 @@ def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publ
 
 @pytest.mark.parametrize("change", ["changed", "touched", "deleted"])
 def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
-    spark: "SparkSession", world: World, change: str
+    spark: SparkSession, world: World, change: str
 ) -> None:
     pipeline = world.define()
     run = plan_run(pipeline, TEN, at(120))
@@ -105,7 +102,7 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
         assert report["metrics"]["InputEvents"] == 2 * 24 - (change == "deleted")
 
 
-def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: "SparkSession", world: World) -> None:
+def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: SparkSession, world: World) -> None:
     path = blob_of(world, 90)
     content = path.read_bytes()
     place = content.rindex(b'{"deviceId"')
@@ -118,7 +115,7 @@ def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: "SparkSession"
 
 
 def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchanged(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     clean = backfill(spark, world.define(table="clean"), TEN, at(120))
     good = body("device-0", at(32), 6.0)

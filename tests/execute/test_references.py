@@ -2,9 +2,10 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
@@ -15,9 +16,6 @@ from recapture.run_files.staged import STAGED
 from tests.blobs import write_blob
 from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERY = (
     "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
@@ -61,9 +59,7 @@ def rows(folder: Path) -> list[tuple[datetime, float, str]]:
     return sorted((row["time"], row["value"], row["site"]) for row in published(folder))
 
 
-def test_the_rows_are_those_of_the_version_in_force_hour_by_hour_and_at_once(
-    spark: "SparkSession", world: World
-) -> None:
+def test_the_rows_are_those_of_the_version_in_force_hour_by_hour_and_at_once(spark: SparkSession, world: World) -> None:
     for start in (TEN + HOUR, TEN):
         backfill(spark, defined(world), start, start + HOUR)
     assert rows(world.table) == [
@@ -127,7 +123,7 @@ def test_a_path_without_a_blob_is_refused(world: World) -> None:
         preview(defined(world, STATIC), TEN, TEN + HOUR)
 
 
-def test_a_path_without_a_date_has_one_version_for_all_time(spark: "SparkSession", world: World) -> None:
+def test_a_path_without_a_date_has_one_version_for_all_time(spark: SparkSession, world: World) -> None:
     put(world, "devices.csv", "a,always,0")
     put(world, "devices.csv.old", "a,never,0")
     backfill(spark, defined(world, STATIC), TEN, TEN + HOUR)
@@ -156,7 +152,7 @@ def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: 
 
 @pytest.mark.parametrize("row", ["", ",roof,1"])
 def test_every_event_is_counted_if_no_row_of_the_reference_data_has_a_key(
-    spark: "SparkSession", world: World, row: str
+    spark: SparkSession, world: World, row: str
 ) -> None:
     """The second query has more columns than Spark compiles to one function; it then takes another path."""
     put(world, "devices.csv", row)

@@ -1,5 +1,6 @@
 """What the tasks of a DAG share: which errors are final, and what their logs leave out."""
 
+import importlib
 import logging
 from types import ModuleType
 
@@ -38,7 +39,7 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     from airflow.exceptions import AirflowException
     from airflow.sdk.exceptions import AirflowFailException
 
-    import spark_run
+    spark_run = importlib.import_module("spark_run")
 
     def fail(*arguments: object) -> None:
         raise AirflowException(f"Cannot execute: spark-submit backfill.py. Error code is: {code}.")

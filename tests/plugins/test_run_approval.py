@@ -4,9 +4,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
 from recapture.errors import AuditError
@@ -14,9 +15,6 @@ from recapture.run_files.planned import PlannedRun
 from tests.plugins.conftest import LoadPlugin
 from tests.stages import approval_of
 from tests.worlds import TEN, World, at, not_warmer_than, one_event, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 WHEN = datetime(2024, 3, 2, 8, tzinfo=UTC)
 
@@ -35,7 +33,7 @@ def define(world: World, largest: float, **keys: Any) -> None:
 
 
 @pytest.fixture
-def run(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
+def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
     """A run that a strict suite stops. Its temperature is 20."""
     world = one_event(tmp_path)
     define(world, 19, approval={"wait_hours": 2})

@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture import cli
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
 from recapture.run.plan import plan_run, preview, require_auditable
@@ -31,23 +32,18 @@ from tests.worlds import (
     version,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
-
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return one_event(tmp_path)
 
 
-def judged(world: World, severity: str, largest: float) -> "Pipeline":
+def judged(world: World, severity: str, largest: float) -> Pipeline:
     """Return a pipeline whose suite requires mean temperatures of at most `largest`."""
     return world.define(quality=world.write_suite(not_warmer_than(largest, severity=severity)))
 
 
-def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "SparkSession", world: World) -> None:
+def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: SparkSession, world: World) -> None:
     with pytest.raises(AuditError, match="nothing was published: rooms: not met: no room is too warm") as raised:
         backfill(spark, judged(world, "critical", 19), TEN, at(60))
     assert "\n" not in str(raised.value)
@@ -57,7 +53,7 @@ def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "Spa
     assert [row["avgTemperature"] for row in published(world.table)] == [20]
 
 
-def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSession", world: World) -> None:
+def test_what_is_published_stays_when_a_later_run_is_blocked(spark: SparkSession, world: World) -> None:
     backfill(spark, judged(world, "critical", 21), TEN, at(60))
     before = version(world.table), published(world.table)
     world.put("0", at(13), [body("a", at(11), 40)], 1)
@@ -66,7 +62,7 @@ def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSessio
     assert (version(world.table), published(world.table)) == before
 
 
-def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "SparkSession", world: World) -> None:
+def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: SparkSession, world: World) -> None:
     run = staged(spark, judged(world, "critical", 19), TEN, at(60))
     with pytest.raises(AuditError):
         audit(run)
@@ -75,14 +71,14 @@ def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "Sp
     assert version(world.table) is None
 
 
-def test_a_run_that_was_not_audited_cannot_be_published(spark: "SparkSession", world: World) -> None:
+def test_a_run_that_was_not_audited_cannot_be_published(spark: SparkSession, world: World) -> None:
     run = staged(spark, world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"audit\.json"):
         publish(run)
     assert version(world.table) is None
 
 
-def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> None:
+def test_a_warning_publishes_and_marks(spark: SparkSession, world: World) -> None:
     pipeline = judged(world, "warning", 19)
     report = backfill(spark, pipeline, TEN, at(60))
     assert report["quality"]["verdict"] == "passed with warnings"
@@ -91,13 +87,13 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
     assert [slice_["quality"] for slice_ in status(pipeline)["slices"]] == ["passed with warnings"]
 
 
-def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
+def test_an_info_only_notes(spark: SparkSession, world: World) -> None:
     report = backfill(spark, judged(world, "info", 19), TEN, at(60))
     assert report["quality"]["verdict"] == "passed"
     assert "INFO     rooms" in report["quality"]["text"]
 
 
-def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "SparkSession", world: World) -> None:
+def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: SparkSession, world: World) -> None:
     backfill(spark, judged(world, "warning", 19), TEN, at(60))
     again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
@@ -134,7 +130,7 @@ def test_without_great_expectations_a_range_can_be_previewed_but_no_run_is_plann
     assert not world.table.exists()
 
 
-def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
+def test_slices_that_capture_has_not_finished_are_not_published(spark: SparkSession, tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     start = ended - timedelta(hours=1)
     world = World(tmp_path)
@@ -145,7 +141,7 @@ def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSes
     assert version(world.table) is None
 
 
-def test_the_audits_result_is_stored_with_the_run(spark: "SparkSession", world: World) -> None:
+def test_the_audits_result_is_stored_with_the_run(spark: SparkSession, world: World) -> None:
     report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
     document = run_file(world.table, report["run"], "audit.json")
     assert document["verdict"] == "passed with warnings"
@@ -158,7 +154,7 @@ Command = Callable[[World], tuple[int, str]]
 
 
 @pytest.fixture
-def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `recapture backfill` for the hour from ten, and return its exit code and its output."""
     monkeypatch.setattr("recapture.execute.spark.session.spark_session", lambda *_: contextlib.nullcontext(spark))
 

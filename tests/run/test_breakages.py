@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
@@ -27,9 +28,6 @@ from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world,
 from tests.paths import ROOT
 from tests.stages import audit
 from tests.worlds import World, backfill, run_file, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -177,7 +175,7 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
 
 
 def test_the_page_says_which_expectation_catches_each_of_twelve_breakages(
-    spark: "SparkSession", pipeline: Pipeline
+    spark: SparkSession, pipeline: Pipeline
 ) -> None:
     backfill(spark, pipeline, FIRST_DAY, FIRST_DAY + HOUR * len(HOURS))
     table = pipeline.file.parent / "table"

@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.run.plan import preview
 from recapture.run.progress import completeness
 from recapture.tools.sample import world, write_world
 from tests.worlds import HOUR, TEN, backfill, published
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERY = """\
 SELECT System.Timestamp() AS windowEnd, PartitionId AS partition,
@@ -72,9 +70,7 @@ def events_of(home: Path) -> Iterator[dict[str, Any]]:
             }
 
 
-def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(
-    home: Path, spark: "SparkSession"
-) -> None:
+def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(home: Path, spark: SparkSession) -> None:
     pipeline = define(home, "enqueued", "EventEnqueuedUtcTime")
     report = backfill(spark, pipeline, TEN, TEN + HOUR)
     counts: Counter[tuple[datetime, int, str | None]] = Counter()

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition import pipeline
 from recapture.definition.pipeline import Pipeline
@@ -16,9 +17,6 @@ from recapture.run.plan import plan_run
 from tests.commands import FIRST_HOUR, json_of, output_of
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, files, steady
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Files = list[dict[str, Any]]
 """The published files of each output."""
@@ -65,7 +63,7 @@ SELECT deviceId, mean INTO direct FROM means WHERE events > 1
 """Two outputs for which Spark reads groups of panes, and one for which it does not."""
 
 
-def staged_by_spark(spark: "SparkSession", world: World, folder: str, query: str, outputs: Sequence[str]) -> Files:
+def staged_by_spark(spark: SparkSession, world: World, folder: str, query: str, outputs: Sequence[str]) -> Files:
     """Backfill two hours with Spark, and return the published files of each output."""
     backfill(spark, define(world, folder, query, outputs), TEN, at(120))
     return [files(world.home / folder / alias) for alias in outputs]
@@ -75,9 +73,7 @@ def define(world: World, folder: str, query: str, outputs: Sequence[str]) -> Pip
     return world.define(query, outputs=[{"alias": alias, "table": f"{folder}/{alias}"} for alias in outputs])
 
 
-def test_all_ways_publish_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_ways_publish_the_same_bytes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = steady(tmp_path, hours=2)
     in_tasks = staged_by_spark(spark, world, "tasks", QUERY, OUTPUTS)
     query = pipeline.load(world.file).query
@@ -96,7 +92,7 @@ def test_all_ways_publish_the_same_bytes(
 
 
 def test_groups_that_spark_reads_publish_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, outputs = steady(tmp_path, hours=2), ("computed", "peaks", "direct")
     in_tasks = staged_by_spark(spark, world, "tasks", READ_IN_SPARK, outputs)

@@ -3,10 +3,12 @@
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import combine
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
@@ -16,11 +18,6 @@ from recapture.time_model.metrics import VERDICTS
 from tests.blobs import touch, write_blob
 from tests.commands import FIRST_HOUR, json_of, output_of, run_command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
 
 ALARMS = {"alias": "alarms", "format": "Json", "container": "files", "path": "alarms/{date}/{time}/{partition}"}
 UNION = """\
@@ -49,7 +46,7 @@ def alarm(device: str, time: datetime, level: float = 1.5) -> bytes:
     return json.dumps({"deviceId": device, "raised": f"{time:%FT%TZ}", "level": level}).encode()
 
 
-def defined(world: World, query: str = UNION, reverse: bool = False, **settings: Any) -> "Pipeline":
+def defined(world: World, query: str = UNION, reverse: bool = False, **settings: Any) -> Pipeline:
     inputs = [TELEMETRY, ALARMS]
     return world.define(query, inputs=inputs[::-1] if reverse else inputs, **settings)
 
@@ -65,14 +62,14 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_the_rows_of_all_inputs_are_published(spark: "SparkSession", world: World) -> None:
+def test_the_rows_of_all_inputs_are_published(spark: SparkSession, world: World) -> None:
     backfill(spark, defined(world), TEN, at(120))
     rows = published(world.table)
     assert sum(row["x"] == 1.5 for row in rows) == 12 + 2, "the late alarm is adjusted"
     assert sum(row["x"] != 1.5 for row in rows) == 2 * 24 * 6
 
 
-def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", world: World) -> None:
+def test_every_event_is_counted_once_under_its_input(spark: SparkSession, world: World) -> None:
     report = backfill(spark, defined(world), TEN, at(120))
     telemetry, alarms = sorted(report["inputs"], key=lambda of_input: str(of_input["alias"]), reverse=True)
     assert (telemetry["alias"], list(telemetry["partitions"])) == ("telemetry", ["0", "1"])
@@ -97,7 +94,7 @@ def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", worl
     assert [(row["input"], row["partition"]) for row in published(world.home / "table_quarantine")] == [("alarms", "3")]
 
 
-def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: "SparkSession", tmp_path: Path) -> None:
+def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: SparkSession, tmp_path: Path) -> None:
     """A query reads late events at their own times under one alias, and at their arrival under another."""
     world = steady(tmp_path)
     query = """
@@ -112,7 +109,7 @@ def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: "Spar
     assert len({row["at"] for row in arrived}) == 24, "the events of a blob arrive at once"
 
 
-def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSession", world: World) -> None:
+def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: SparkSession, world: World) -> None:
     """Nor does it matter whether the hours are computed at once or one by one."""
     report = backfill(spark, defined(world), TEN, at(120))
     before = [files(world.home / name) for name in ("table", "table_metrics")]
@@ -123,7 +120,7 @@ def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSessio
     assert [files(world.home / name) for name in ("apart", "apart_metrics")] == before
 
 
-def test_an_input_that_is_not_read_twice_is_not_cached(spark: "SparkSession", world: World, plans: list[str]) -> None:
+def test_an_input_that_is_not_read_twice_is_not_cached(spark: SparkSession, world: World, plans: list[str]) -> None:
     outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("readings", "alarms")]
     staged(spark, defined(world, COUNTS, outputs=outputs), TEN, at(60))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [0, 0]
@@ -138,7 +135,7 @@ def test_an_input_that_is_not_read_twice_is_not_cached(spark: "SparkSession", wo
 
 @pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
-    spark: "SparkSession", world: World, adaptive: str
+    spark: SparkSession, world: World, adaptive: str
 ) -> None:
     """Spark must not skip an input because it knows that the JOIN is empty."""
     for path in (world.home / "files").rglob("*.json"):

@@ -1,9 +1,10 @@
 """Ctrl-C: the command says how far it got, and that is true."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.commands import backfill as command
 from recapture.commands.backfill import Backfill
@@ -16,16 +17,13 @@ from recapture.table.delta import OpenTable
 from tests.commands import FIRST_HOUR, error_of, run_command
 from tests.worlds import TEN, World, at, backfill, body, one_event, version
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 def interrupt(*arguments: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.fixture
-def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
     world = one_event(tmp_path)
     backfill(spark, world.define(), TEN, at(60))

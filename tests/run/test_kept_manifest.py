@@ -4,9 +4,10 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
@@ -14,9 +15,6 @@ from recapture.run.plan import changed_since, load_manifest, plan_run, preview
 from tests.blobs import rewrite, touch
 from tests.commands import FIRST_HOUR, error_of, json_of, run_command
 from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -27,11 +25,11 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture
-def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the command in the session of these tests."""
 
     @contextlib.contextmanager
-    def spark_session(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
+    def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
         yield spark
 
     monkeypatch.setattr("recapture.execute.spark.session.spark_session", spark_session)
@@ -45,7 +43,7 @@ def blobs(world: World, partition: str) -> list[Path]:
 
 @pytest.mark.usefixtures("_one_session")
 def test_a_rerun_from_a_stored_manifest_is_the_same_run(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
     first = backfill(spark, world.define(), TEN, at(60))

@@ -4,9 +4,10 @@ import itertools
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import read_framing
@@ -18,9 +19,6 @@ from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
 from tests.paths import CAPTURE_FILES
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 RIGHT = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, MAX(TRY_CAST(temperature AS float)) AS warmest
@@ -51,7 +49,7 @@ def lawful(report: dict[str, Any]) -> bool:
 
 
 def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     report = backfill(spark, world.define(WRONG), TEN, at(120))
     quarantine = world.home / "table_quarantine"
@@ -80,7 +78,7 @@ def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
 
 
 def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_clean_run(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     backfill(spark, world.define(WRONG), TEN, at(120))
     assert [row["sequence_number"] for row in quarantined(world)] == [6, 16]
@@ -96,7 +94,7 @@ def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_cl
 
 
 def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     wrong, right = WRONG, RIGHT
     first = backfill(spark, world.define(wrong), TEN, at(120))
@@ -157,7 +155,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_definition_says_so(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     """Each kind has a blob. The law holds, and all other events are where they would be."""
     expected = {}
@@ -194,7 +192,7 @@ def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_
         assert rows[name]["sequence_number"] is None
 
 
-def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSession", world: World) -> None:
+def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: SparkSession, world: World) -> None:
     path = world.capture / blob_name("0", at(15))
     sound = path.read_bytes()
     rewrite(path, sound[:-1])
@@ -221,7 +219,7 @@ def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
 # Files with a header and no blocks
 
 
-def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
+def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: SparkSession, world: World) -> None:
     paths = [world.put("0", at(41 + place), opened=at(36 + place)) for place in range(2)]
     for path in paths:
         rewrite(path, path.read_bytes()[:-18])
@@ -235,7 +233,7 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
 # Copies
 
 
-def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world: World) -> None:
+def test_copied_blobs_change_no_row_and_are_counted(spark: SparkSession, world: World) -> None:
     pipeline = world.define(RIGHT)
     backfill(spark, pipeline, TEN, at(120))
     before = published(world.table)

@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
 from recapture.run.plan import preview
@@ -16,9 +17,6 @@ from tests.formats.samples import SAMPLES
 from tests.formats.test_published import archive, defined
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, at, backfill, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KINDS = [kind for kind in SAMPLES if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
@@ -59,7 +57,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothing_new(
-    spark: "SparkSession", homes: dict[str, Path]
+    spark: SparkSession, homes: dict[str, Path]
 ) -> None:
     """The rerun is one of this process, which has a hash seed of its own."""
     plans = [["plan", str(home / "telemetry.yaml"), *FIRST_HOUR] for home in homes.values()]

@@ -3,10 +3,10 @@
 import shutil
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
+from pyspark.sql import SparkSession
 
 from recapture.run.status import status
 from tests import oracle
@@ -16,14 +16,11 @@ from tests.paths import CAPTURE_FILES
 from tests.run.made_worlds import Made, by_identity, expected_counts, expected_rows, made, put
 from tests.worlds import TEN, World, at, backfill, files, lenient, published, quarantine, run_file, steady
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 @slow(5)
 @given(made=made().filter(lambda made: bool(made.events)))
 def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: Made
 ) -> None:
     home = tmp_path_factory.mktemp("made")
     world = put(home, made)
@@ -54,7 +51,7 @@ HOPPING = (
 
 
 @pytest.fixture(scope="module")
-def whole(spark: "SparkSession", hours: World) -> Path:
+def whole(spark: SparkSession, hours: World) -> Path:
     """The table of the three hours as one range."""
     backfill(spark, hours.define(HOPPING, table="whole"), TEN, at(180))
     return hours.home / "whole"
@@ -66,7 +63,7 @@ def whole(spark: "SparkSession", hours: World) -> Path:
     ids=["one by one, out of order", "twice, and overlapping"],
 )
 def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
-    spark: "SparkSession", hours: World, whole: Path, ranges: tuple[tuple[int, int], ...]
+    spark: SparkSession, hours: World, whole: Path, ranges: tuple[tuple[int, int], ...]
 ) -> None:
     name = f"parts{len(ranges)}"
     parts = hours.define(HOPPING, table=name)
@@ -78,7 +75,7 @@ def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
     assert files(hours.home / name) == files(whole)
 
 
-def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: "SparkSession", hours: World) -> None:
+def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: SparkSession, hours: World) -> None:
     pipeline = hours.define(table="rerun")
     first = backfill(spark, pipeline, TEN, at(60))
     again = backfill(spark, pipeline, TEN, at(60))
@@ -86,7 +83,7 @@ def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: "SparkSes
     assert (first["changed"], again["changed"]) == (True, False)
 
 
-def test_another_query_for_the_same_slices_replaces_their_rows(spark: "SparkSession", hours: World) -> None:
+def test_another_query_for_the_same_slices_replaces_their_rows(spark: SparkSession, hours: World) -> None:
     query = "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry GROUP BY "
     backfill(spark, hours.define(query + "TumblingWindow(minute, 30)", table="two queries"), TEN, at(60))
     assert len(published(hours.home / "two queries")) == 2
@@ -94,7 +91,7 @@ def test_another_query_for_the_same_slices_replaces_their_rows(spark: "SparkSess
     assert len(published(hours.home / "two queries")) == 6
 
 
-def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: "SparkSession", hours: World) -> None:
+def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: SparkSession, hours: World) -> None:
     query = (
         "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry TIMESTAMP BY "
         "eventTime WHERE 1 = 0 GROUP BY TumblingWindow(minute, 30)"
@@ -105,7 +102,7 @@ def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: "S
     assert report["metrics"]["OutputEvents"] == 0
 
 
-def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("0", at(-300))
     report = backfill(spark, world.define(), TEN, at(60))
@@ -114,7 +111,7 @@ def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "Spar
     assert [slice_["slice_start"] for slice_ in status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
 
 
-def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkSession", tmp_path: Path) -> None:
+def test_real_files_under_their_real_names_give_the_expected_rows(spark: SparkSession, tmp_path: Path) -> None:
     if not CAPTURE_FILES.is_dir():
         pytest.skip("shared/capture-files is not next to this repository")
     world, instant = World(tmp_path), datetime.fromisoformat

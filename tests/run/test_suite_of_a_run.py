@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
@@ -14,16 +16,11 @@ from tests.commands import error_of, output_of, run_command
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, one_event, published, run_file, staged
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
-
 DAYS = 2
 WARMEST = not_warmer_than({"$PARAMETER": "warmest"})
 
 
-def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> "Pipeline":
+def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> Pipeline:
     """Write the suite and the pipeline file, and load it."""
     return world.define(quality=world.write_suite(*expectations), parameters=parameters)
 
@@ -37,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     pipeline = define(world, WARMEST, warmest=19)
     run = staged(spark, pipeline, TEN, at(60))
@@ -97,7 +94,7 @@ FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs
 
 
 def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From ten to eleven, six devices send on the first days, and one on the last."""
     world, hours = World(tmp_path), 24 * (DAYS - 1)

@@ -48,17 +48,21 @@ def delete(table: Path, row: int = 0, path: str | None = None) -> None:
     strangers.delete_with_vector(table, (row,), path or ours(table)["path"])
 
 
-STRANGERS: dict[str, Callable[[Path], object]] = {
-    "added file": add_file,
-    "added file with deletions": lambda table: delete(table, path=add_file(table)),
-    "added file next to deletions": lambda table: (delete(table), add_file(table)),
-    "deletions": delete,
-    "deletions twice": lambda table: (delete(table), delete(table, 1, add_file(table))),
-    "wrong size": lambda table: strangers.commit(table, {"add": {**ours(table), "size": 7}}),
-    "wrong count": lambda table: strangers.commit(
-        table, {"add": {**ours(table), "stats": json.dumps({"numRecords": 2})}}
-    ),
+STRANGERS: dict[str, list[Callable[[Path], object]]] = {
+    "added file": [add_file],
+    "added file with deletions": [lambda table: delete(table, path=add_file(table))],
+    "added file next to deletions": [delete, add_file],
+    "deletions": [delete],
+    "deletions twice": [delete, lambda table: delete(table, 1, add_file(table))],
+    "wrong size": [lambda table: strangers.commit(table, {"add": {**ours(table), "size": 7}})],
+    "wrong count": [lambda table: strangers.commit(table, {"add": {**ours(table), "stats": '{"numRecords": 2}'}})],
 }
+"""What other programs did to a table, step by step."""
+
+
+def let(stranger: str, table: Path) -> None:
+    for step in STRANGERS[stranger]:
+        step(table)
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
@@ -66,7 +70,7 @@ def test_the_same_publication_restores_a_slice_without_adding_and_removing_a_fil
     folder: Place, stranger: str
 ) -> None:
     table, before = folder.folder(), OpenTable(folder.tables.others[ROWS]).held()
-    STRANGERS[stranger](table)
+    let(stranger, table)
     assert OpenTable(folder.tables.others[ROWS]).held() != before
     outcome = folder.publish("run", NINE, TEN)
     assert outcome.changed[ROWS] == outcome.repaired == [NINE]
@@ -77,7 +81,7 @@ def test_the_same_publication_restores_a_slice_without_adding_and_removing_a_fil
 
 @pytest.mark.parametrize("stranger", ["added file", "added file with deletions", "deletions"])
 def test_another_publication_and_a_rollback_replace_whatever_a_slice_holds(folder: Place, stranger: str) -> None:
-    STRANGERS[stranger](folder.folder())
+    let(stranger, folder.folder())
     folder.publish("second")
     assert folder.shown(ROWS) == {NINE: "second", TEN: "run"}
     folder.rollback()

@@ -4,10 +4,11 @@ import base64
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
@@ -16,9 +17,6 @@ from recapture.tools.infer import sample
 from tests.blobs import rewrite, write_blob
 from tests.commands import FIRST_HOUR, json_of, output_of, run_command
 from tests.worlds import TELEMETRY, TEN, World, at, backfill, published
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 STAR = "SELECT * INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 LEFT_OUT = (
@@ -124,7 +122,7 @@ def test_a_star_is_refused_with_the_command_that_makes_it_compile(
 
 
 def test_a_star_is_published_with_the_inferred_types(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     infer(capsys, define(world), "--write")
     world.put("0", at(150))
@@ -135,7 +133,7 @@ def test_a_star_is_published_with_the_inferred_types(
 
 
 def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_them(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
 ) -> None:
     put(
         world,

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
+from playwright.sync_api import Page
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
@@ -21,10 +23,6 @@ from recapture.tools.reports.write import write_range_report
 from tests.commands import FIRST_HOUR, error_of, json_of
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-    from pyspark.sql import SparkSession
 
 HOSTILE = "<img src=x onerror=alert(1)></td></script><script>alert(2)</script>"
 
@@ -41,7 +39,7 @@ class Reports:
 
 
 @pytest.fixture(scope="module")
-def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Reports:
+def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Reports:
     """An hour with many verdicts; then a blob that arrives later, and a suite that is too strict for it at first."""
     world = World(tmp_path_factory.mktemp("reports"))
     events = [
@@ -228,7 +226,7 @@ def test_markup_in_names_bodies_and_descriptions_does_nothing(reports: Reports, 
     assert HOSTILE in elements.text
 
 
-def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: "Page") -> None:
+def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: Page) -> None:
     dialogs: list[str] = []
     requests: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
@@ -245,7 +243,7 @@ def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: "Page") 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
-    reports: Reports, page: "Page", scheme: Literal["light", "dark"]
+    reports: Reports, page: Page, scheme: Literal["light", "dark"]
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 400, "height": 800})
@@ -256,7 +254,7 @@ def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
 
 
 def test_no_picture_is_taller_than_twice_its_width_and_a_browser_shows_every_text_inside(
-    reports: Reports, page: "Page"
+    reports: Reports, page: Page
 ) -> None:
     page.goto((reports.world.table / "_recapture" / reports.runs["first"].id / "report.html").as_uri())
     measured = page.evaluate(
