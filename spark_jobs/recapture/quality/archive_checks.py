@@ -73,14 +73,7 @@ def holes_result(
         title = f"nothing is {known}missing from the archive{besides}"
         said = f"{title} ({notes}{others})" if notes else title
     observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
-    return _result(
-        "archive_has_no_holes",
-        severity,
-        not failed,
-        observed,
-        said,
-        proved=bool(failed) or can_be_judged,
-    )
+    return _result("archive_has_no_holes", severity, not failed, observed, said, proved=bool(failed) or can_be_judged)
 
 
 def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted: bool, name_input: bool) -> Result:

@@ -173,9 +173,7 @@ def _totals(rows: list[PartitionMetrics]) -> Totals:
         whole=all(row.whole for row in rows),
         values=combine(row.values for row in rows),
         furthest_ahead=max(
-            (row.furthest_ahead for row in rows if row.furthest_ahead),
-            key=lambda ahead: ahead.seconds,
-            default=None,
+            (row.furthest_ahead for row in rows if row.furthest_ahead), key=lambda ahead: ahead.seconds, default=None
         ),
         missing=sum(row.gaps.missing for row in rows),
         gaps=tuple(itertools.islice(gaps, MAX_GAPS)),

@@ -62,11 +62,7 @@ def propose(name: str, published: PublishedSlices) -> Declared:
         f"Proposed from {counted(len(published.rows), 'row')} of {counted(len(published.slices), 'slice')}, "
         f"{_text(published.slices[0])} to {_text(published.slices[-1] + published.length)}. Review every bound."
     )
-    return {
-        "name": name,
-        "notes": origin,
-        "expectations": [*_of_rows(published), *_of_metrics(published.metrics)],
-    }
+    return {"name": name, "notes": origin, "expectations": [*_of_rows(published), *_of_metrics(published.metrics)]}
 
 
 def _of_rows(published: PublishedSlices) -> Iterator[Declared]:
@@ -267,11 +263,7 @@ def _of_windows(published: PublishedSlices, end: str, key: list[str]) -> Iterato
 
 
 def _of_metrics(metrics: pd.DataFrame) -> Iterator[Declared]:
-    for kind, counts in (
-        ("late", ["LateInputEvents"]),
-        ("adjusted", list(ADJUSTED)),
-        ("malformed", ["malformed"]),
-    ):
+    for kind, counts in (("late", ["LateInputEvents"]), ("adjusted", list(ADJUSTED)), ("malformed", ["malformed"])):
         shares = share_of_events(metrics, counts).dropna()
         if len(shares):
             largest = float(shares.max())

@@ -43,11 +43,7 @@ class SliceState:
 
 
 def slice_states(
-    standing: Standing,
-    last_end: int,
-    length: int,
-    incomplete_from: int | None,
-    activity: Activity = NO_ACTIVITY,
+    standing: Standing, last_end: int, length: int, incomplete_from: int | None, activity: Activity = NO_ACTIVITY
 ) -> list[SliceState]:
     """Return the state of every slice from the first of which something is known to the last that has ended.
 

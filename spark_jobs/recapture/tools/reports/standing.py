@@ -52,10 +52,7 @@ def holes(source: Source) -> dict[str, Any]:
     else:
         currents = (source.entries[start].current for start in source.starts)
         found = [hole for current in currents if current is not None for hole in current.holes]
-    return {
-        "count": len(found),
-        "holes": [_hole(hole, name_input) for hole in found[:MAX_HOLES]],
-    }
+    return {"count": len(found), "holes": [_hole(hole, name_input) for hole in found[:MAX_HOLES]]}
 
 
 def _hole(hole: Hole, name_input: bool) -> dict[str, Any]:
