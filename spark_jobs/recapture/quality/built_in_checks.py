@@ -51,8 +51,8 @@ class Check:
         found = failed_items(finding.failed, finding.judged, ITEMS["metrics"], examples)
         sentence = f"{self.title} ({found})" if success else f"{finding.failure}: {found}"
         evidence = replace(self.evidence, judged=finding.judged, rows=tuple(finding.examples))
-        place = (BUILT_IN, "metrics", self.expectation, self.severity)
         shown = None if success else evidence
+        place = (BUILT_IN, "metrics", self.expectation, self.severity)
         return Result(*place, success, examples, finding.failed, sentence, self.title, evidence=shown)
 
 
@@ -152,8 +152,10 @@ def _number_result(
     sentence = f"{title} (observed {observed})"
     if not success:
         sentence = f"{failure} ({evidence.expected} expected): observed {observed}"
-    place = (BUILT_IN, "metrics", expectation, "critical")
-    return Result(*place, success, observed, None, sentence, title, evidence=None if success else evidence)
+    shown = None if success else evidence
+    return Result(
+        BUILT_IN, "metrics", expectation, "critical", success, observed, None, sentence, title, evidence=shown
+    )
 
 
 def _unjudged(expectation: str, severity: Severity, title: str) -> Result:
