@@ -1,7 +1,9 @@
 """Carry out the stages of a run, for a person at a terminal."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
@@ -9,7 +11,7 @@ from rich.markup import escape
 
 from recapture import printing
 from recapture.archive.manifest import Manifest
-from recapture.commands.arguments import OptionalRangeArguments
+from recapture.commands.arguments import load_pipeline
 from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.manifest import repeated
 from recapture.commands.progress import ProgressBar
@@ -21,7 +23,7 @@ from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
 from recapture.run.plan import begin_run, preview, require_auditable, require_packages
 from recapture.run.publish import publish
-from recapture.run.stages import Audit, OrderAndAggregate, Plan, Publish, Report, Stage, stages_of
+from recapture.run.stages import Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
 from recapture.run.summary import summary
 from recapture.run_files.computed import Computed
@@ -32,9 +34,13 @@ from recapture.tools.reports.write import with_report, write_run_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(OptionalRangeArguments):
-    """Arguments of the command."""
+class Arguments:
+    """Arguments of the command, apart from the pipeline file."""
 
+    start: datetime | None
+    """Start of the range, exclusive."""
+    end: datetime | None
+    """End of the range, inclusive."""
     manifest: str | None
     """File of a manifest, or name of a run, instead of a range."""
     changed: Literal["fail", "replan"]
@@ -45,16 +51,17 @@ class Arguments(OptionalRangeArguments):
     """Parameters of the suites, each as NAME=VALUE."""
     accept_loss: bool
     take_over: bool
+    json: bool
 
 
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
+def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
-    pipeline = arguments.load_pipeline(stderr)
+    arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_range_or_manifest(arguments)
     require_packages()
-    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, arguments.master))
+    stages = stages_of(pipeline)
     stage = stages[0]
-    with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
+    with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar:
         backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
         try:
             for stage in stages:
@@ -87,20 +94,14 @@ class Backfill:
 
     def carry_out(self, stage: Stage) -> None:
         """Carry out the next stage."""
-        self.bar.begin(stage.name.replace("_", " "))
-        match stage:
-            case Plan():
-                self.plan()
-            case OrderAndAggregate(engine):
-                self.order_and_aggregate(engine)
-            case Audit():
-                self.audit()
-            case Publish():
-                self.publish()
-            case Report():
-                self.report()
-            case _:
-                raise AssertionError(f"the command has no stage {stage.name}")
+        self.bar.begin(stage.replace("_", " "))
+        {
+            Stage.PLAN: self.plan,
+            Stage.ORDER_AND_AGGREGATE: self.order_and_aggregate,
+            Stage.AUDIT: self.audit,
+            Stage.PUBLISH: self.publish,
+            Stage.REPORT: self.report,
+        }[stage]()
 
     def plan(self) -> None:
         """Write the manifest, and remove what an interrupted run of these slices left."""
@@ -111,10 +112,11 @@ class Backfill:
         for leftover in remove_leftovers(self.pipeline, self.run.id):
             self.stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
 
-    def order_and_aggregate(self, engine: Engine) -> None:
+    def order_and_aggregate(self) -> None:
         """Stage the rows."""
         self.drawing.load()  # before there are workers, whose `kill` would end it
-        if engine is Engine.SPARK and not self.arguments.verbose:
+        engine = engine_of(self.pipeline.engine, self.pipeline.query.needs_spark, self.arguments.master)
+        if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
         compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
         check = partial(require_auditable, self.pipeline, self.parameters)
@@ -150,7 +152,7 @@ class Backfill:
 
     def interrupted(self, stage: Stage) -> str:
         """Return what Ctrl-C during a stage means for the tables."""
-        if isinstance(stage, Publish | Report):
+        if stage in (Stage.PUBLISH, Stage.REPORT):
             progress = f"while run {self.run.id} was being published or reported"
             return f"interrupted {progress}: recapture status shows what is published"
         return "interrupted; nothing was published: run the same command again"
