@@ -136,8 +136,8 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     Notify if the run passed its audit and some of its slices were blocked until now.
     """
     from recapture.run.approval import APPROVED, approval_of
-    from recapture.run.blocks import blocked_slices_of
     from recapture.run.publish import publish
+    from recapture.run.slice_state import blocked_slices_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.contents import AUDIT, OUTCOME
     from recapture.run_files.planned import load_run

@@ -65,6 +65,22 @@ def is_free(port: int) -> bool:
         return True
 
 
+def run_once(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Run a command whose files only this user can read. Raise RuntimeError, with its last lines, if it fails."""
+    done = subprocess.run(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        umask=0o077,
+        check=False,
+    )
+    if done.returncode:
+        output = done.stdout.decode(errors="replace").splitlines()
+        raise RuntimeError("\n".join([f"{name} ended with exit code {done.returncode}:", *output[-40:]]))
+
+
 class Server:
     """Session of processes, and the log file for their output. Only this user can read the files that they create."""
 

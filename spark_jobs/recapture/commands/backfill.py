@@ -10,18 +10,26 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapture import printing
+from recapture.archive import changes
 from recapture.archive.manifest import Manifest
 from recapture.commands.arguments import load_pipeline
 from recapture.commands.compute import compute_in_processes, compute_with_spark
-from recapture.commands.manifest import repeated
 from recapture.commands.progress import ProgressBar
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.execute.engine import Engine, engine_of
 from recapture.process import log
 from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
-from recapture.run.plan import begin_run, preview, require_auditable, require_packages
+from recapture.run.plan import (
+    begin_run,
+    changed_since,
+    load_manifest,
+    preview,
+    require_auditable,
+    require_packages,
+    require_publishable,
+)
 from recapture.run.publish import publish
 from recapture.run.stages import Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
@@ -29,6 +37,7 @@ from recapture.run.summary import summary
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
+from recapture.time_model import ticks
 from recapture.tools.reports.drawing import Drawing, drawing_process
 from recapture.tools.reports.write import with_report, write_run_report
 
@@ -162,10 +171,32 @@ class Backfill:
         start, end, name = self.arguments.start, self.arguments.end, self.arguments.manifest
         take_over = self.arguments.take_over
         if name is not None:
-            return repeated(self.pipeline, name, replan=self.arguments.changed == "replan", take_over=take_over)
+            return _repeated(self.pipeline, name, replan=self.arguments.changed == "replan", take_over=take_over)
         assert start is not None
         assert end is not None
         return preview(self.pipeline, start, end, take_over=take_over), []
+
+
+def _repeated(pipeline: Pipeline, name: str, *, replan: bool, take_over: bool) -> tuple[Manifest, list[str]]:
+    """Return the manifest in a file or of a run, and warnings; write nothing.
+
+    If its blobs have changed, return a new manifest of the same range if `replan`, and otherwise raise RunError.
+    """
+    manifest = load_manifest(pipeline, name)
+    changed = changed_since(pipeline, manifest)
+    if not changed:
+        require_publishable(pipeline, take_over=take_over)
+        return manifest, []
+    count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
+    difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
+    if not replan:
+        raise RunError(
+            f"{difference}\nrestore them, or add --changed replan to plan the range again from the current blobs"
+        )
+    bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
+    start, end = map(ticks.to_datetime, bounds)
+    manifest = preview(pipeline, start, end, take_over=take_over)
+    return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 
 def _require_range_or_manifest(arguments: Arguments) -> None:

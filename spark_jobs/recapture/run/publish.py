@@ -18,7 +18,7 @@ from recapture.run.approval import APPROVED
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.contents import (
     OUTCOME,
     Audited,
@@ -29,7 +29,6 @@ from recapture.run_files.contents import (
 )
 from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File

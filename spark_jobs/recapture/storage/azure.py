@@ -29,8 +29,8 @@ from recapture.errors import RunError
 from recapture.storage.address import AzureAddress
 from recapture.storage.container import Blob, changed, content_md5, deleted, verified
 from recapture.storage.credentials import Access
-from recapture.storage.pages import EndlessListingError, ForeignAnswerError, date_of, pages, require_service
-from recapture.storage.refusals import CONTAINER_MISSING, endless, foreign, garbled, refusal
+from recapture.storage.pages import AnswerError, date_of, pages, require_service
+from recapture.storage.refusals import CONTAINER_MISSING, GARBLED, refusal
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
@@ -176,11 +176,9 @@ class AzureContainer:
         try:
             yield
         except (DecodeError, ValueError):
-            raise garbled(request) from None
-        except ForeignAnswerError:
-            raise foreign(request) from None
-        except EndlessListingError:
-            raise endless(request) from None
+            raise RunError(f"cannot {request}: {GARBLED}") from None
+        except AnswerError as error:
+            raise RunError(f"cannot {request}: {error}") from None
         except AzureError as error:
             status = error.status_code if isinstance(error, HttpResponseError) else None
             if isinstance(error, ClientAuthenticationError):

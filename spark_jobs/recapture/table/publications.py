@@ -20,7 +20,7 @@ from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
-from recapture.table.files import read_slice_file, write_slice_file
+from recapture.table.files import require_slice_file, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
 
@@ -228,12 +228,11 @@ class Publications:
 
     def _read_entry(self, slice_path: tuple[str, str]) -> Entry:
         (start, path), url = slice_path, self.table.table.url
-        content = read_slice_file(open_container(url), path)
-        if content is None:
-            raise PermanentError(
-                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
-                "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
-            )
+        problem = (
+            f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
+            "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
+        )
+        content = require_slice_file(open_container(url), path, problem)
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)

@@ -32,9 +32,8 @@ from recapture.ordering.order import schema
 from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.planned import PlannedRun, load_run
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.time_model import ticks
 
