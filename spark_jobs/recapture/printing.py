@@ -306,7 +306,7 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
 
 def print_advice(out: Console, advice: Advice) -> None:
     """Print what became of the events of a range with other tolerances, and which settings suffice."""
-    bounds = " to ".join(ticks.to_text(ticks.from_datetime(bound)) for bound in (advice.start, advice.end))
+    bounds = f"{ticks.text_of(advice.start)} to {ticks.text_of(advice.end)}"
     out.print(f"{advice.pipeline.name}: what arrived from {bounds}")
     for input_advice in advice.inputs:
         _print_input_advice(out, input_advice, advice.pipeline.job.policy == "Adjust")

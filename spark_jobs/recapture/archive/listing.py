@@ -176,7 +176,7 @@ class Listing:
             return None
         arrived = [blob for blob in self.displaced if self.search.has_arrival(blob)]
         read = sum(map(self.search.within_reach, arrived))
-        furthest = max(self.displaced, key=_distance)
+        furthest = max(self.displaced, key=lambda blob: (abs(blob.written - blob.name_time), blob.blob.name))
         return FarBlobs(
             read,
             len(self.displaced) - len(arrived),
@@ -185,10 +185,6 @@ class Listing:
             tuple(sorted({blob.name_time // _HOUR * _HOUR for blob in self.displaced})),
             furthest.written - furthest.name_time,
         )
-
-
-def _distance(blob: ListedBlob) -> tuple[int, str]:
-    return abs(blob.written - blob.name_time), blob.blob.name
 
 
 def partition_folders(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
@@ -209,16 +205,8 @@ def partition_folders(names: BlobNames, container: Container) -> tuple[set[str],
             f"{container.url}/{base} has {len(partitions):,} partition folders, but an input has at most "
             f"{names.most_partitions:,}: move out the folders that do not belong to this input, or correct input.path"
         )
-    too_large = [
-        folder
-        for folder, partition in partition_by_folder.items()
-        if partition is None and _is_number(folder, base or "")
-    ]
-    return partitions, too_large
-
-
-def _is_number(folder: str, base: str) -> bool:
-    return folder.removeprefix(base).rstrip("/").isdecimal()
+    unknown = [folder for folder, partition in partition_by_folder.items() if partition is None]
+    return partitions, [folder for folder in unknown if folder.removeprefix(base or "").rstrip("/").isdecimal()]
 
 
 def list_blobs(

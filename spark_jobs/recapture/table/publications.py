@@ -6,9 +6,9 @@ other table of the pipeline follows it (see `publish`).
 
 import io
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ class Approval:
 
     def to_dict(self) -> dict[str, str]:
         """Return the approval in JSON types."""
-        return {"by": self.by, "at": _seconds(self.at), "reason": self.reason}
+        return {"by": self.by, "at": ticks.whole_seconds(self.at), "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 class Publications:
     """Table of publications, as it was when it was last read."""
 
-    def __init__(self, table: Table, open_table: Callable[[Table], OpenTable] = OpenTable) -> None:
-        self.table = open_table(table)
+    def __init__(self, table: Table) -> None:
+        self.table = OpenTable(table)
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 
@@ -245,7 +245,7 @@ def _shown(entry: Entry) -> ShownEntry:
     return ShownEntry(
         run=current.run,
         quality=current.quality,
-        published=_seconds(current.published),
+        published=ticks.whole_seconds(current.published),
         input_events=current.input_events,
         late_events=current.late_events,
         digest=current.digest,
@@ -254,7 +254,3 @@ def _shown(entry: Entry) -> ShownEntry:
         missing_events=current.missing_events,
         missing_blobs=current.missing_blobs,
     )
-
-
-def _seconds(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

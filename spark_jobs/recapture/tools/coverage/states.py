@@ -55,8 +55,8 @@ def slice_states(
     the schedule computes. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
     `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
-    entries, findings = standing.entries, standing.findings
-    first = _first(entries, findings.blocked, activity, last_end - MOST_UNPUBLISHED * length)
+    entries = standing.entries
+    first = _first(entries, standing.blocked, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
     newest = newest_runs(activity.runs, first, last_end, length)
@@ -65,16 +65,16 @@ def slice_states(
         slice_start = ticks.to_text(start)
         entry, dag_run = entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
-        held = _held(findings.state(slice_start, entry), entry, dag_run, is_complete)
+        held = _held(standing.state(slice_start), entry, dag_run, is_complete)
         states.append(
             SliceState(
                 start,
                 start + length,
                 _state(held, start, dag_run, activity),
                 entry,
-                findings.blocked.get(slice_start),
+                standing.blocked.get(slice_start),
                 dag_run,
-                findings.outdated.get(slice_start, ()),
+                standing.outdated.get(slice_start, ()),
             )
         )
     return states

@@ -26,11 +26,13 @@ def standing(source: Source) -> dict[str, Any] | None:
     """Return how the slices of a range stand now; None for the report of a run."""
     if source.standing is None:
         return None
-    findings, state_of = source.standing.findings, states(source)
+    state_of = states(source)
     counts = Counter(state for state in state_of.values() if state is not None)
-    differing = {start: findings.outdated.get(start, ()) for start, state in state_of.items() if state is not None}
+    differing = {
+        start: source.standing.outdated.get(start, ()) for start, state in state_of.items() if state is not None
+    }
     parts = Counter(name for names in differing.values() if is_outdated(names) for name in names)
-    changes = findings.changes
+    changes = source.standing.changes
     return {
         "states": {state: counts[state] for state in State if counts[state]},
         "differing": dict(parts),
