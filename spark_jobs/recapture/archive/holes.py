@@ -69,7 +69,6 @@ class SliceNumbers:
 
     @classmethod
     def of(cls, slice_: Slice, arrived: ArrivedNumbers) -> "SliceNumbers":
-        """Return the numbers that arrived in a slice."""
         return cls(
             slice_,
             tuple(
@@ -85,7 +84,6 @@ class Hole:
 
     kind: Kind
     input: str
-    """Alias of the input."""
     partition: str
     slice_start: int
     """Start of the slice that has the next arrival after the hole, in ticks."""
@@ -96,7 +94,6 @@ class Hole:
     first: int | None = None
     """First missing number; or first number of a hub or of a partition that begins. None if it is not known."""
     last: int | None = None
-    """Last missing number."""
     start: int | None = None
     """Time after which something is missing, in ticks; None if it is not known."""
     end: int | None = None
@@ -132,9 +129,7 @@ class _Placed:
 
     numbers: Numbers
     slice: Slice
-    """Slice of the first number."""
     last_slice: Slice
-    """Slice of the last number."""
 
 
 @dataclass(frozen=True)
@@ -352,7 +347,6 @@ class _Finder:
 
     @property
     def _own(self) -> Slice:
-        """The slices of the run as one."""
         return Slice(self.partition.slices[0].slice.start, self.partition.slices[-1].slice.end)
 
     def _parts(self) -> Iterator[Pause]:

@@ -131,9 +131,7 @@ class UnmatchedNames:
     """
 
     count: int
-    """Number of these names."""
     example: str
-    """First of these names."""
 
 
 @dataclass
@@ -144,7 +142,6 @@ class Listing:
     blobs: list[ListedBlob] = field(default_factory=list)
     """Blobs that the search may need, in any order."""
     newest: dict[str, NewestBlob] = field(default_factory=dict)
-    """Newest blob of each partition."""
     name_times: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
     """Times in the names of each partition's listed blobs, whether they are read or not, in any order; ticks."""
     displaced: list[ListedBlob] = field(default_factory=list)

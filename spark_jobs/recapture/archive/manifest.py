@@ -183,7 +183,6 @@ def _run_slices(
     inputs: Sequence[PlannedInput],
     references: Sequence[PlannedReference],
 ) -> tuple[RunSlice, ...]:
-    """Return the slices of a run, each with its digest."""
     return tuple(
         RunSlice(
             slice_,

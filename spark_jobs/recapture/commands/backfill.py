@@ -55,7 +55,6 @@ class Arguments:
     changed: Literal["fail", "replan"]
     """What to do if blobs of the manifest have changed."""
     master: str
-    """The Spark master."""
     parameters: list[str]
     """Parameters of the suites, each as NAME=VALUE."""
     accept_loss: bool
@@ -90,11 +89,8 @@ class Backfill:
     drawing: Drawing
     bar: ProgressBar
     run: PlannedRun = field(init=False)
-    """The planned run."""
     parameters: Parameters = field(init=False)
-    """Parameters of the suites."""
     warnings: list[str] = field(init=False)
-    """Warnings about the plan."""
     computed: Computed = field(init=False)
     audited: Audited = field(init=False)
     outcome: Outcome = field(init=False)

@@ -38,7 +38,6 @@ class InputTasks:
 
 
 WriteRows = Callable[[list[InputTasks]], Iterable[StagedSlice]]
-"""Runs the tasks, and writes and returns the files of the slices that have rows."""
 
 
 def stage_rows(run: PlannedRun, cores: int, write_rows: WriteRows) -> Computed:

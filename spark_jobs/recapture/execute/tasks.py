@@ -47,7 +47,6 @@ class TaskContext:
 
     input: CompiledInput
     container_url: str
-    """Address of the container of the input."""
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
@@ -56,7 +55,6 @@ class TaskContext:
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
-    """Whether the tasks log."""
 
 
 def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -80,7 +80,6 @@ def plan_summary(
 
 
 def _slices_of_input(planned: PlannedInput) -> Iterator[dict[str, Any]]:
-    """Yield what each slice reads of an input."""
     for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
         yield {
             "alias": planned.alias,

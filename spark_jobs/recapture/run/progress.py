@@ -25,7 +25,6 @@ class Completeness:
     """How far the archives reach, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
-    """Progress of each partition of the inputs."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
     not_before: datetime

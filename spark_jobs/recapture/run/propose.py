@@ -25,9 +25,7 @@ class Proposal:
     """A proposed suite, and what it comes from."""
 
     output: str
-    """Alias of the output."""
     suite: dict[str, Any]
-    """Content of the suite file."""
     slices: int
     rows: int
 

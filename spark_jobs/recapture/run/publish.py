@@ -158,7 +158,6 @@ def _published_output(output: Output, changes: table_publish.Outcome) -> Publish
 def _stage_metrics(
     run: PlannedRun, output: Output, slices: Mapping[str, SliceTotals], staged: Iterable[StagedSlice]
 ) -> dict[str, File]:
-    """Write the rows of each slice for the output's metrics table."""
     folder, outputs = open_container(output.metrics_table), output_metrics(staged)
 
     def write(start: str) -> File:

@@ -15,7 +15,6 @@ class StagedSlice:
     """The rows of one slice of one output, in a Parquet file that no commit names yet."""
 
     output: str
-    """Alias of the output."""
     slice_start: str
     path: str
     """Path relative to the output's table."""

@@ -37,7 +37,6 @@ class Approved:
     at: Annotated[datetime, PlainSerializer(whole_seconds)]
     reason: str
     audit: str
-    """Digest of the audit that was approved."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class PublishedOutput:
     table: str
     version: int | None
     changed: bool
-    """Whether the run changed the table."""
     metrics_table: str
     metrics_version: int | None
 

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 AT_ONCE = 16
-"""Number of threads."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

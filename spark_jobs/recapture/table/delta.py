@@ -348,7 +348,6 @@ def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
 
 
 def _schema(table: Table) -> Schema:
-    """Return the schema of the Delta table, with slice_start."""
     return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
 
 

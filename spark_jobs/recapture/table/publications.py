@@ -33,7 +33,6 @@ class Approval:
     """A person's decision to publish a run that its audit stopped."""
 
     by: str
-    """Name of the person."""
     at: datetime
     """Time of the decision, in UTC."""
     reason: str
@@ -137,9 +136,7 @@ class ShownEntry:
     input_events: int | None = None
     late_events: int | None = None
     digest: str | None = None
-    """Digest of the slice's input."""
     taken_back: str | None = None
-    """Run that the last rollback removed."""
     parts: str | None = None
     """Parts of the definition and of the suite, as JSON."""
     missing_events: int | None = None
@@ -168,8 +165,6 @@ def shown_entries(publications: OpenTable) -> dict[str, ShownEntry]:
 
 @dataclass(frozen=True)
 class _Stored:
-    """Entry in its stored form."""
-
     format: int
     entry: Any
 

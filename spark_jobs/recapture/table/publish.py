@@ -173,7 +173,6 @@ def _bring_in_line(table: OpenTable, name: str, publications: Publications, star
 
 
 def _file(entry: Entry, name: str) -> File | None:
-    """Return the file of a table that the entry names; None if it names none."""
     return None if entry.current is None else entry.current.files.get(name)
 
 

@@ -29,11 +29,9 @@ class PanesBatch:
     place: int
     """Number of batches before it in the file."""
     view: str
-    """View of the input."""
     slice_start: int
     """Start of the slice, in ticks."""
     number: int
-    """Number of the aggregation."""
 
 
 def write_panes(context: TaskContext, task: Task, path: Path) -> list[PanesBatch]:

@@ -57,7 +57,6 @@ def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
-    """Write the rows of every output; return the files."""
     pin_settings(spark)
     most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
