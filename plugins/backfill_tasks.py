@@ -27,11 +27,7 @@ WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 RETRY_POLICY = ExceptionRetryPolicy(
     [
         RetryRule(
-            [
-                "recapture.errors.AuditError",
-                "recapture.errors.DefinitionError",
-                "recapture.errors.PermanentError",
-            ],
+            ["recapture.errors.AuditError", "recapture.errors.DefinitionError", "recapture.errors.PermanentError"],
             RetryAction.FAIL,
             reason="a retry would fail in the same way",
         )
@@ -214,11 +210,7 @@ def _add_to_events(
 
 def dag_ids_of(pipeline: Pipeline) -> dict[str, str]:
     """Return the id of each of the pipeline's DAGs, by what it does. No pipeline has a name with a full stop."""
-    return {
-        "backfill": pipeline.name,
-        "rollback": f"{pipeline.name}.rollback",
-        "check": f"{pipeline.name}.check",
-    }
+    return {"backfill": pipeline.name, "rollback": f"{pipeline.name}.rollback", "check": f"{pipeline.name}.check"}
 
 
 def assets_of(pipeline: Pipeline) -> dict[str, Asset]:

@@ -49,12 +49,7 @@ class Airflow:
     """
 
     def __init__(
-        self,
-        env: Mapping[str, str],
-        *,
-        schedule: bool,
-        homes: Path = CACHE / "airflow",
-        databases: Path | None = None,
+        self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow", databases: Path | None = None
     ) -> None:
         self.port = 0
         """Port of the web interface; 0 before the start."""

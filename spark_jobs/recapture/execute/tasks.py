@@ -71,12 +71,7 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     container = open_container(context.container_url)
     process = order_and_aggregate if context.input.aggregations else order
     batches, counters_by_slice = process(
-        task,
-        container,
-        context.input,
-        context.policies,
-        context.reader,
-        quarantine_damaged=context.quarantine_damaged,
+        task, container, context.input, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches

@@ -18,10 +18,7 @@ from recapture.time_model import ticks
 
 
 def plan_summary(
-    pipeline: Pipeline,
-    manifest: Manifest,
-    progress: Mapping[str, Iterable[PartitionProgress]],
-    standing: Standing,
+    pipeline: Pipeline, manifest: Manifest, progress: Mapping[str, Iterable[PartitionProgress]], standing: Standing
 ) -> dict[str, Any]:
     """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
 

@@ -42,12 +42,7 @@ MAX_REASONS = 20
 
 
 def publish(
-    run: PlannedRun,
-    computed: Computed,
-    audited: Audited,
-    approval: Approval | None = None,
-    *,
-    take_over: bool = False,
+    run: PlannedRun, computed: Computed, audited: Audited, approval: Approval | None = None, *, take_over: bool = False
 ) -> Outcome:
     """Publish the run's slices in every table, and return what was published.
 

@@ -19,10 +19,7 @@ from recapture.time_model import ticks
 
 
 def status(
-    pipeline: Pipeline,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    states: Collection[State] = (),
+    pipeline: Pipeline, start: datetime | None = None, end: datetime | None = None, states: Collection[State] = ()
 ) -> dict[str, Any]:
     """Return the state of every slice that is published or blocked, and the unpublished ranges between published ones.
 

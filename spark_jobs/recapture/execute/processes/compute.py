@@ -17,10 +17,7 @@ T = TypeVar("T")
 
 
 def compute(
-    workers: Workers,
-    run: PlannedRun,
-    scratch: Path,
-    watch: Callable[[int, int], None] = lambda done, of: None,
+    workers: Workers, run: PlannedRun, scratch: Path, watch: Callable[[int, int], None] = lambda done, of: None
 ) -> Computed:
     """Stage the rows of a planned run in these processes; see `stage_rows`.
 
