@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from recapture.archive.progress import PartitionProgress
-    from recapture.run.propose import Proposal
     from recapture.run_files.computed import Computed
     from recapture.run_files.planned import PlannedRun
     from recapture.tools.advise.advice import Advice
@@ -276,13 +275,13 @@ def _problem(problem: Mapping[str, Any]) -> str:
     return f"{problem['table']} {problem['problem']}: {named_slices(problem['slices'])}; {problem['remedy']}"
 
 
-def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:
+def print_proposal(stderr: Console, text: str, result: Mapping[str, Any]) -> None:
     """Print a proposed suite, or the file that holds it."""
-    if file is None:
-        print(printable(proposal.text), end="")
-    expectations = counted(len(proposal.suite["expectations"]), "expectation")
-    origin = f"from {counted(proposal.rows, 'row')} of {counted(proposal.slices, 'slice')} of {proposal.output}"
-    written = "proposed" if file is None else f"written to {file}"
+    if result["written"] is None:
+        print(printable(text), end="")
+    expectations = counted(len(result["suite"]["expectations"]), "expectation")
+    origin = f"from {counted(result['rows'], 'row')} of {counted(result['slices'], 'slice')} of {result['output']}"
+    written = "proposed" if result["written"] is None else f"written to {result['written']}"
     stderr.print(_line(f"{expectations} {written}, {origin}: review every bound"))
 
 

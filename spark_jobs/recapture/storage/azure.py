@@ -144,7 +144,9 @@ class AzureContainer:
         settings = ContentSettings(content_md5=bytearray(base64.b64decode(md5)))
         client = self._client.get_blob_client(self._base + name)
         properties = client.upload_blob(content, overwrite=overwrite, content_settings=settings)
-        return Blob(name, _unquoted(properties["etag"]), len(content), _whole_seconds(properties["last_modified"]), md5)
+        return Blob(
+            name, _unquoted(properties["etag"]), len(content), properties["last_modified"].replace(microsecond=0), md5
+        )
 
     def _changed(self, blob: Blob) -> RunError:
         """Return the error for a blob that no longer has its etag."""
@@ -222,7 +224,3 @@ def _code(error: AzureError) -> str:
 
 def _unquoted(etag: str) -> str:
     return etag.strip('"')
-
-
-def _whole_seconds(instant: datetime) -> datetime:
-    return instant.replace(microsecond=0)

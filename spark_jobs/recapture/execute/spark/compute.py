@@ -50,18 +50,14 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
     return stage_rows(run, spark.sparkContext.defaultParallelism, staged)
 
 
-def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
-    for compiled in run.pipeline.query.references:
-        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
-        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
-
-
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
     pin_settings(spark)
     most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
     register(spark, run.pipeline.query)
-    _create_reference_views(spark, run)
+    for compiled in run.pipeline.query.references:
+        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
+        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
@@ -78,7 +74,7 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
             merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
             for _, compiled in outputs
         ]
-        plans = "".join(map(_optimized_plan, results))
+        plans = "".join(str(result._jdf.queryExecution().optimizedPlan().toString()) for result in results)
         for view, frame in frames.items():
             if plans.count(f"MapInArrow {view}(") > 1:
                 frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -87,10 +83,6 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
             for (output, compiled), result in zip(outputs, results, strict=True)
             for row in slice_writer(result, output.table, compiled.columns, digests).collect()
         ]
-
-
-def _optimized_plan(result: DataFrame) -> str:
-    return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
 def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:
