@@ -53,7 +53,7 @@ def description(stage: Stage, pipeline: Pipeline, engine: Engine) -> str:
         case Stage.AUDIT:
             qualities = map(pipeline.quality_of, pipeline.outputs)
             suites = dict.fromkeys(quality.suite for quality in qualities if quality and quality.suite is not None)
-            return f"judge the rows with {', '.join(['the built-in suite', *suites])}"
+            return f"judge the rows with {', '.join(['the built-in checks', *suites])}"
         case Stage.APPROVAL:
             assert pipeline.approval is not None
             hours = counted(pipeline.approval.wait_hours, "hour")

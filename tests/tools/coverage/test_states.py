@@ -31,9 +31,9 @@ def states(
     entries: dict[str, ShownEntry], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
 ) -> list[str]:
     """Return the hour and the state of each slice."""
-    blocked, changes = kinds.get("blocked", {}), Changes(kinds.get("changed", {}))
+    changes = Changes(kinds.get("changed", {}))
     found = slice_states(
-        Standing(entries, blocked, changes, kinds.get("outdated", {})),
+        Standing(entries, kinds.get("blocked", {}), changes, kinds.get("outdated", {})),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),
