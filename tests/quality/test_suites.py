@@ -60,7 +60,7 @@ def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal: Refusa
         ('{"name": "mine"}', "expectations must be a list with at least one"),
         ("[]", "a suite must be an object"),
         (json.dumps({"expectations": [NOT_NULL]}), "give the suite a name"),
-        (suite(NOT_NULL, name="run_metrics"), 'the name "run_metrics" belongs to the built-in suite'),
+        (suite(NOT_NULL, name="run_metrics"), 'the name "run_metrics" belongs to the built-in checks'),
         ('{\n  "name": "mine",\n  "expectations": [}\n', ":3:20: not valid JSON"),
         ('{"name": "mine", "name": "yours", "expectations": []}', 'the key "name" is given twice'),
         ('{"name": NaN}', "NaN is not a JSON number"),

@@ -18,7 +18,7 @@ NONE_GIVEN: Parameters = MappingProxyType({})
 
 
 def load_suites(pipeline: Pipeline, given: Parameters = NONE_GIVEN) -> dict[str, suites.Suite]:
-    """Return the outputs' own suites, by alias; the built-in suite always runs as well.
+    """Return the outputs' own suites, by alias; the built-in checks always run as well.
 
     `given` are the values that the run gives; the pipeline file has the others. Raise DefinitionError for a name that
     it does not have, and for a value of another kind.
@@ -61,16 +61,13 @@ def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[s
     return values
 
 
-def _number(text: str) -> ParameterValue | None:
+def _number(text: str) -> float | None:
+    """Return the number in a text; None for an infinity, and for what is not a number."""
     try:
-        return int(text) if text.lstrip("+-").isdecimal() else _finite(float(text))
+        number = int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
         return None
-
-
-def _finite(value: float) -> float | None:
-    """Return a number, or None for an infinity and for what is not a number."""
-    return value if math.isfinite(value) else None
+    return number if math.isfinite(number) else None
 
 
 def _require_declared(pipeline: Pipeline, given: Parameters) -> None:
