@@ -15,7 +15,7 @@ from recapture.definition.pipeline import load
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.process import log
 from recapture.run.status import status
-from tests.commands import FIRST_HOUR, error_of, json_of, output_of, run_command
+from tests.commands import FIRST_HOUR, Command
 from tests.conftest import Python
 from tests.tools.asa_job.jobs import (
     CAPTURED,
@@ -79,10 +79,10 @@ def world(tmp_path: Path) -> World:
     ],
 )
 def test_a_mistake_in_the_arguments_is_one_line_and_exit_2(
-    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], reason: str
+    command: Command, world: World, arguments: tuple[str, ...], reason: str
 ) -> None:
     filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
-    assert reason in error_of(capsys, *filled)
+    assert reason in command.error(*filled)
     assert not world.table.exists()
 
 
@@ -112,11 +112,9 @@ def test_without_the_packages_of_audits_and_reports_a_command_does_nothing_and_n
     assert not world.table.exists()
 
 
-def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(command: Command, world: World) -> None:
     world.file.write_text(world.file.read_text().replace('"job"', '"jobs"'))
-    assert "telemetry.yaml:1: " in error_of(capsys, "backfill", world.file, *FIRST_HOUR)
+    assert "telemetry.yaml:1: " in command.error("backfill", world.file, *FIRST_HOUR)
 
 
 def test_help_and_mistakes_in_arguments_load_no_library_for_data(python: Python) -> None:
@@ -131,17 +129,17 @@ print(*sorted({"numpy", "pyarrow", "sqlglot", "pydantic", "deltalake", "pandas"}
     assert (completed.returncode, completed.stdout) == (0, b"\n"), completed.stderr.decode()
 
 
-def test_times_without_a_zone_are_utc(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_times_without_a_zone_are_utc(command: Command, world: World) -> None:
     def planned(*arguments: str) -> str:
-        return str(json_of(capsys, "plan", world.file, *arguments)["run"])
+        return str(command.json("plan", world.file, *arguments)["run"])
 
     assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*FIRST_HOUR)
 
 
-def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_plan_shows_what_would_be_read_and_writes_nothing(command: Command, world: World) -> None:
     before = contents(world.home)
-    plan = json_of(capsys, "plan", world.file, *FIRST_HOUR)
-    assert "2024-03-01T10:00:00Z" in output_of(capsys, "plan", world.file, *FIRST_HOUR)
+    plan = command.json("plan", world.file, *FIRST_HOUR)
+    assert "2024-03-01T10:00:00Z" in command.text("plan", world.file, *FIRST_HOUR)
     assert contents(world.home) == before
     assert (plan["partitions"], plan["blobs"], plan["complete"]) == (["0"], 1, True)
     blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
@@ -151,14 +149,12 @@ def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.Capture
     assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **state, **of_slice, "inputs": inputs}]
 
 
-def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(command: Command, world: World) -> None:
     """It names every partition, also a silent one, and a blob that was written far from the time in its name."""
     world.define(inputs=[TELEMETRY | {"empty_blobs": True}])
     world.put("1", at(-120))
     late = world.put("0", at(40), opened=at(-600)).relative_to(world.capture)
-    plan = json_of(capsys, "plan", world.file, *FIRST_HOUR)
+    plan = command.json("plan", world.file, *FIRST_HOUR)
     reached = [(partition["partition"], partition["reached"], partition["path_time"]) for partition in plan["capture"]]
     assert reached == [
         ("0", "2024-03-01T12:30:00Z", "2024-03-01T12:25:00Z"),
@@ -166,50 +162,46 @@ def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
     ]
     assert plan["silent_partitions"] == ["1"]
     assert (plan["far_blobs"]["read"], plan["far_blobs"]["example"]) == (1, str(late))
-    out, err = run_command(capsys, "plan", world.file, *FIRST_HOUR)
+    out, err = command.run("plan", world.file, *FIRST_HOUR)
     assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in out
     assert "warning: partition 1: 16 blobs are missing from 2024-03-01T09:45:00Z" in err
     assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in err
 
 
 def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
+    command: Command, world: World
 ) -> None:
     os.rename(world.capture, world.home / "elsewhere")
-    assert "does not exist" in error_of(capsys, "backfill", world.file, *FIRST_HOUR, code=1)
+    assert "does not exist" in command.error("backfill", world.file, *FIRST_HOUR, code=1)
     world.capture.mkdir()
-    assert "no blob of this input under" in error_of(capsys, "plan", world.file, *FIRST_HOUR, code=1)
+    assert "no blob of this input under" in command.error("plan", world.file, *FIRST_HOUR, code=1)
 
 
-def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(command: Command, world: World) -> None:
     world.table.write_text("in the way")
-    assert str(world.table) in error_of(capsys, "backfill", world.file, *FIRST_HOUR, code=1)
-    assert str(world.table) in error_of(capsys, "status", world.file, code=1)
+    assert str(world.table) in command.error("backfill", world.file, *FIRST_HOUR, code=1)
+    assert str(world.table) in command.error("status", world.file, code=1)
 
 
-def test_status_without_a_table_is_empty_and_creates_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    output = json_of(capsys, "status", world.file)
+def test_status_without_a_table_is_empty_and_creates_none(command: Command, world: World) -> None:
+    output = command.json("status", world.file)
     assert (output["slices"], output["unpublished"]) == ([], [])
     assert not world.table.exists()
 
 
-def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
-    line = error_of(capsys, "rollback", world.file, *FIRST_HOUR, code=1)
+def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(command: Command, world: World) -> None:
+    line = command.error("rollback", world.file, *FIRST_HOUR, code=1)
     assert "nothing is published for slice 2024-03-01T10:00:00Z" in line
     assert not world.table.exists()
 
 
 def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, command: Command, world: World
 ) -> None:
     pipeline = world.define()
     backfill(spark, pipeline, at(-60), TEN)
     backfill(spark, pipeline, at(60), at(120))
-    output = json_of(capsys, "status", world.file)
+    output = command.json("status", world.file)
     shown = [
         (slice_["slice_start"], slice_["rows"], slice_["late_share"], slice_["quality"]) for slice_ in output["slices"]
     ]
@@ -218,63 +210,61 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
         ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
     ]
     assert output["unpublished"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
-    text = output_of(capsys, "status", world.file)
+    text = command.text("status", world.file)
     assert "100.0%" in text
     assert "nothing of aggregates is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
 
 
 def test_check_finds_stale_slices_and_status_and_report_know_of_them(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, command: Command, world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     both = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
-    text = output_of(capsys, "status", world.file)
+    text = command.text("status", world.file)
     assert "the archive has not been compared with what the published slices read: run recapture check" in text
     world.put("0", at(85), [body("b", at(84))], 2)
-    assert output_of(capsys, "check", world.file, *both).splitlines() == [
+    assert command.text("check", world.file, *both).splitlines() == [
         "stale: 2024-03-01T11:00:00Z: blobs were added, modified or deleted since they were read",
         "2 published slices from 2024-03-01T10:00:00Z to 2024-03-01T12:00:00Z checked: 1 stale",
     ]
-    shown = json_of(capsys, "status", world.file, "--state", "stale", *both)
+    shown = command.json("status", world.file, "--state", "stale", *both)
     assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T11:00:00Z"]
     assert shown["states"]["stale"] == 1
-    verdict = json_of(capsys, "report", world.file, "--out", tmp_path / "range.html")["verdict"]
+    verdict = command.json("report", world.file, "--out", tmp_path / "range.html")["verdict"]
     assert verdict["level"] == "bad"
     assert "1 slice is stale, as blobs were added, modified or deleted since they were read" in verdict["sentence"]
 
 
 def test_a_changed_query_is_seen_in_every_place_that_shows_a_state(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, command: Command, world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     changed = world.define(query=COUNTS.replace("GROUP BY", "WHERE temperature > 0 GROUP BY"))
     backfill(spark, changed, at(60), at(120))
-    shown = json_of(capsys, "status", world.file)
+    shown = command.json("status", world.file)
     assert [(slice_["state"], slice_["differing"]) for slice_ in shown["slices"]] == [
         ("outdated", ["query"]),
         ("published with warnings", []),
     ]
-    (planned,) = json_of(capsys, "plan", world.file, *FIRST_HOUR)["slices"]
+    (planned,) = command.json("plan", world.file, *FIRST_HOUR)["slices"]
     assert (planned["state"], planned["differing"]) == ("outdated", ["query"])
-    verdict = json_of(capsys, "report", world.file, "--out", tmp_path / "range.html")["verdict"]
+    verdict = command.json("report", world.file, "--out", tmp_path / "range.html")["verdict"]
     assert verdict["level"] == "warning"
     assert "1 slice was computed or judged with another query than the pipeline has now" in verdict["sentence"]
 
 
-def test_status_takes_only_states_that_there_are(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    assert "--state fresh: the states are " in error_of(capsys, "status", world.file, "--state", "fresh")
-    assert "give both --from and --to" in error_of(capsys, "status", world.file, *FIRST_HOUR[:2])
+def test_status_takes_only_states_that_there_are(command: Command, world: World) -> None:
+    assert "--state fresh: the states are " in command.error("status", world.file, "--state", "fresh")
+    assert "give both --from and --to" in command.error("status", world.file, *FIRST_HOUR[:2])
 
 
-def test_rollback_gives_a_slice_back_what_it_held(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_rollback_gives_a_slice_back_what_it_held(spark: SparkSession, command: Command, world: World) -> None:
     first = backfill(spark, world.define(), TEN, at(60))
     before = published(world.table)
     world.put("0", at(20), [body("a", at(18))], 5)
     second = backfill(spark, world.define(), TEN, at(60))
     assert published(world.table) != before
-    report = json_of(capsys, "rollback", world.file, *FIRST_HOUR)
+    report = command.json("rollback", world.file, *FIRST_HOUR)
     change = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
     output = {"alias": "aggregates", "table": world.table.as_uri(), **change}
     rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", "taken_back": second["run"], "run": first["run"]}]
@@ -287,58 +277,54 @@ def test_rollback_gives_a_slice_back_what_it_held(
     }
     assert published(world.table) == before
     assert status(world.define())["slices"][0]["run"] == first["run"]
-    text = output_of(capsys, "rollback", world.file, *FIRST_HOUR)
+    text = command.text("rollback", world.file, *FIRST_HOUR)
     assert f"aggregates: nothing to do, version {change['version']} was rolled back already" in text
     assert "to go back further, name the run that the slices hold now with --run" in text
-    text = output_of(capsys, "rollback", world.file, *FIRST_HOUR, "--run", first["run"])
+    text = command.text("rollback", world.file, *FIRST_HOUR, "--run", first["run"])
     assert f"run {first['run']} taken back, holds nothing" in text
     assert published(world.table) == []
     assert status(world.define())["slices"] == []
 
 
-def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(command: Command, world: World) -> None:
     world.define(eventsLateArrivalMaxDelayInSeconds=5)
-    out, err = run_command(capsys, "plan", world.file, *FIRST_HOUR, "--json")
+    out, err = command.run("plan", world.file, *FIRST_HOUR, "--json")
     json.loads(out)
     assert "warning: " in err
     assert "eventsLateArrivalMaxDelayInSeconds is 5" in err
 
 
 def test_import_writes_a_pipeline_that_loads_and_exits_0(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     project(tmp_path / "job", CAPTURED)
-    lines = output_of(capsys, "import", "job").splitlines()
+    lines = command.text("import", "job").splitlines()
     assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
     assert lines[1] == "not quite as in the job:"
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
 
 
 def test_import_writes_the_scripts_of_functions_next_to_the_pipeline(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     project(tmp_path / "job", CAPTURED | RATE, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
-    assert json_of(capsys, "import", "job")["scripts"] == ["contoso_telemetry_functions/rate.js"]
+    assert command.json("import", "job")["scripts"] == ["contoso_telemetry_functions/rate.js"]
     script = str(RATE["Functions/rate.js"])
     expected = JavaScriptFunction("rate", script, AsaType.FLOAT, (AsaType.BIGINT,))
     assert load(Path("contoso_telemetry.yaml")).query.functions == (expected,)
 
 
-def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_writes_what_it_can_lists_the_rest_and_exits_1(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", WIDE, WIDE_QUERY), tmp_path / "telemetry.yaml"
-    listed, _ = run_command(capsys, "import", folder, "--output", file, code=1)
+    listed, _ = command.run("import", folder, "--output", file, code=1)
     text = file.read_text()
     file.unlink()
-    assert "classify.js already exists and is not overwritten" in error_of(capsys, "import", folder, "--output", file)
+    assert "classify.js already exists and is not overwritten" in command.error("import", folder, "--output", file)
     assert not file.exists()
     shutil.rmtree(tmp_path / "contoso_telemetry_functions")
-    report = json_of(capsys, "import", folder, "--output", file, code=1)
+    report = command.json("import", folder, "--output", file, code=1)
     assert file.read_text() == text
     assert (report["job"], report["pipeline"], report["ready"]) == ("contoso-telemetry", str(file), False)
     assert [entry["where"] for entry in report["missing"]] == [
@@ -356,61 +342,51 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     assert SECRET not in listed + text + json.dumps(report)
 
 
-def test_import_of_a_star_names_the_command_that_declares_its_fields(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_of_a_star_names_the_command_that_declares_its_fields(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", CAPTURED, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
-    assert "run recapture infer PIPELINE --write" in output_of(capsys, "import", folder, "--output", file, code=1)
+    assert "run recapture infer PIPELINE --write" in command.text("import", folder, "--output", file, code=1)
 
 
-def test_import_never_overwrites_and_needs_a_place_to_write_to(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_never_overwrites_and_needs_a_place_to_write_to(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", PLAIN), tmp_path / "telemetry.yaml"
     file.write_text("mine")
-    assert f"{file} already exists and is not overwritten" in error_of(capsys, "import", folder, "--output", file)
+    assert f"{file} already exists and is not overwritten" in command.error("import", folder, "--output", file)
     assert file.read_text() == "mine"
     nowhere = tmp_path / "absent" / "telemetry.yaml"
-    assert f"{nowhere} cannot be written (No such file or directory)" in error_of(
-        capsys, "import", folder, "--output", nowhere
+    assert f"{nowhere} cannot be written (No such file or directory)" in command.error(
+        "import", folder, "--output", nowhere
     )
 
 
 def test_import_cuts_a_long_name_of_a_job_and_says_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     file = project(tmp_path / "job", CAPTURED) / "asaproj.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"name": "long" * 75}))
-    assert "the name of the job has 300 characters: the pipeline's has the first 63" in output_of(
-        capsys, "import", "job"
-    )
+    assert "the name of the job has 300 characters: the pipeline's has the first 63" in command.text("import", "job")
     assert load(tmp_path / f"{('long' * 75)[:63]}.yaml").name == ("long" * 75)[:63]
 
 
-def test_import_says_that_the_name_of_a_file_is_too_long(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_import_says_that_the_name_of_a_file_is_too_long(command: Command, tmp_path: Path) -> None:
     file = tmp_path / f"{'x' * 300}.yaml"
     folder = project(tmp_path / "job", PLAIN)
-    assert f"{file} cannot be written (File name too long)" in error_of(capsys, "import", folder, "--output", file)
+    assert f"{file} cannot be written (File name too long)" in command.error("import", folder, "--output", file)
 
 
-def test_import_says_what_is_not_a_job_and_asks_which_of_several(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert "there is no such file or folder" in error_of(capsys, "import", tmp_path / "absent")
+def test_import_says_what_is_not_a_job_and_asks_which_of_several(command: Command, tmp_path: Path) -> None:
+    assert "there is no such file or folder" in command.error("import", tmp_path / "absent")
     file = template(tmp_path / "t.json", template_job(), template_job() | {"name": "second"})
-    assert "has several jobs, contoso-telemetry, second" in error_of(capsys, "import", file)
-    run_command(capsys, "import", file, "--job", "second", "--output", tmp_path / "second.yaml", code=1)
+    assert "has several jobs, contoso-telemetry, second" in command.error("import", file)
+    command.run("import", file, "--job", "second", "--output", tmp_path / "second.yaml", code=1)
     assert "name: second\n" in (tmp_path / "second.yaml").read_text()
 
 
-def test_import_lists_a_setting_that_a_pipeline_does_not_accept(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_lists_a_setting_that_a_pipeline_does_not_accept(command: Command, tmp_path: Path) -> None:
     changed = {**PLAIN["JobConfig.json"], "EventsOutOfOrderMaxDelayInSeconds": 600}
     files = CAPTURED | {"JobConfig.json": changed}
     file = tmp_path / "telemetry.yaml"
-    (finding,) = json_of(capsys, "import", project(tmp_path / "job", files), "--output", file, code=1)["missing"]
+    (finding,) = command.json("import", project(tmp_path / "job", files), "--output", file, code=1)["missing"]
     assert finding["what"].startswith(f"{file}:")
     assert "eventsOutOfOrderMaxDelayInSeconds" in finding["what"]
 
@@ -422,8 +398,8 @@ def test_a_value_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.Capture
     assert "[bold]x" in shown
 
 
-def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    line = error_of(capsys, "plan", world.file, "--from", "0001-01-01T00:00+05:00", "--to", "2024-03-01T11:00:00Z")
+def test_a_time_beyond_the_calendar_is_refused(command: Command, world: World) -> None:
+    line = command.error("plan", world.file, "--from", "0001-01-01T00:00+05:00", "--to", "2024-03-01T11:00:00Z")
     assert "'0001-01-01T00:00+05:00' is not an ISO 8601 time" in line
 
 

@@ -16,7 +16,7 @@ from recapture.printable import message, one_line, printable
 from recapture.process import log
 from recapture.run.plan import plan_run
 from recapture.tools.infer.inference import infer
-from tests.commands import FIRST_HOUR, printable_output
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit
 from tests.tools.advise.runs import fleet
 from tests.worlds import World, at, lenient
@@ -87,7 +87,7 @@ def world(tmp_path: Path) -> World:
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
     """Return what a command prints, which is printable."""
-    printed = printable_output(capfd, *arguments, code=code)
+    printed = Command(capfd).printable(*arguments, code=code)
     assert [line for line in printed.splitlines() if line.startswith("forged")] == []
     return printed
 

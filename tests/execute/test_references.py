@@ -13,7 +13,7 @@ from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
 from recapture.run_files.computed import METRICS, STAGED
 from tests.blobs import write_blob
-from tests.commands import FIRST_HOUR, json_of, output_of
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
 
 QUERY = (
@@ -138,11 +138,11 @@ def test_versions_before_a_slice_count_as_far_as_the_query_looks_back(world: Wor
     assert names(manifest) == ["09-00", "10-30", "12-00"]
 
 
-def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_the_plan_shows_the_versions(command: Command, world: World) -> None:
 
     defined(world)
-    assert "reference data devices: 2 versions, 71 bytes" in output_of(capsys, "plan", world.file, *FIRST_HOUR)
-    [reference] = json_of(capsys, "plan", world.file, *FIRST_HOUR)["references"]
+    assert "reference data devices: 2 versions, 71 bytes" in command.text("plan", world.file, *FIRST_HOUR)
+    [reference] = command.json("plan", world.file, *FIRST_HOUR)["references"]
     assert [version["valid_from"] for version in reference["versions"]] == [
         "2024-03-01T09:00:00Z",
         "2024-03-01T10:30:00Z",

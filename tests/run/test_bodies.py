@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recapture.quality.slice_checks import Example, explanation
-from tests.commands import FIRST_HOUR, printable_output, unprintable
+from tests.commands import FIRST_HOUR, Command, unprintable
 from tests.worlds import World, at, body, lenient, published
 
 BODIES = {
@@ -79,7 +79,7 @@ def test_the_audit_says_what_to_do_about_an_event_without_a_body(kind: str, advi
 
 
 def test_null_bodies_stop_a_run_with_one_line(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = printable_output(capfd, "backfill", world.file, *FIRST_HOUR, "--master", "local[1]", code=1)
+    printed = Command(capfd).printable("backfill", world.file, *FIRST_HOUR, "--master", "local[1]", code=1)
     assert printed.splitlines()[-1].startswith("recapture: run 20240301T100000Z-")
     assert "29 malformed of 30 events (96.7 %): no body; the event has no body" in printed
 
@@ -88,15 +88,15 @@ def test_bodies_of_every_kind_are_quarantined_byte_for_byte_and_shown_as_printab
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world.define(TYPED, quality=lenient(world))
-    printed = printable_output(capfd, "backfill", world.file, *FIRST_HOUR, "--master", "local[1]", "--json")
+    printed = Command(capfd).printable("backfill", world.file, *FIRST_HOUR, "--master", "local[1]", "--json")
     metrics = json.loads(printed)["metrics"]
     assert metrics["malformed"] + metrics["invalid_timestamp"] == len(BODIES)
     quarantined = published(world.home / "table_quarantine", "sequence_number")
     assert [row["body"] for row in quarantined] == list(BODIES.values())
-    printable_output(capfd, "status", world.file)
-    printable_output(capfd, "report", world.file, *FIRST_HOUR, "--out", world.home / "range.html")
+    Command(capfd).printable("status", world.file)
+    Command(capfd).printable("report", world.file, *FIRST_HOUR, "--out", world.home / "range.html")
     for command in ("infer", "advise", "backfill"):
-        printable_output(capfd, command, world.file, *FIRST_HOUR)
+        Command(capfd).printable(command, world.file, *FIRST_HOUR)
     for page in world.home.rglob("*.html"):
         assert unprintable(page.read_text()) == ""
     json.loads(world.home.joinpath("range.json").read_bytes())

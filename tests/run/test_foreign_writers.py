@@ -23,7 +23,7 @@ from recapture.run_files.planned import PlannedRun
 from recapture.tools.reports.changes import changes
 from recapture.tools.reports.document import document
 from recapture.tools.reports.sources import of_range, of_run
-from tests.commands import output_of
+from tests.commands import Command
 from tests.stages import audit, publish, staged_rows
 from tests.table import strangers
 from tests.worlds import TEN, World, at, body, published, steady
@@ -141,9 +141,9 @@ def test_status_sees_what_another_program_did_and_the_next_run_restores_what_is_
     strangers.require_protocol(world.table)
 
 
-def test_the_command_says_what_is_wrong_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_is_wrong_and_what_to_do(world: World, command: Command) -> None:
     strangers.append(world.table)
-    printed = output_of(capsys, "status", world.file).splitlines()
+    printed = command.text("status", world.file).splitlines()
     (row,) = (line for line in printed if SLICES[0] in line and "│" in line)
     assert [cell.strip() for cell in row.split("│")[1:4]] == [SLICES[0], "problem", "published"]
     assert [line for line in printed if line.startswith("problem:")] == [

@@ -14,7 +14,7 @@ from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
-from tests.commands import FIRST_HOUR, json_of, output_of
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, files, steady
 
@@ -148,7 +148,7 @@ def test_groups_that_spark_reads_publish_the_same_bytes(
 )
 def test_the_plan_says_who_computes_the_rows(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    command: Command,
     select: str,
     said: list[str],
     aggregated: bool,
@@ -157,9 +157,9 @@ def test_the_plan_says_who_computes_the_rows(
     world = steady(tmp_path, hours=1, partitions=1)
     world.define(f"SELECT {select} INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)")
     arguments = ("plan", world.file, *FIRST_HOUR)
-    lines = output_of(capsys, *arguments).splitlines()
+    lines = command.text(*arguments).splitlines()
     assert lines[lines.index(said[0]) :][: len(said)] == said
-    plan = json_of(capsys, *arguments)
+    plan = command.json(*arguments)
     (of_input,), (output,) = plan["inputs"], plan["outputs"]
     assert of_input["aggregated_in_tasks"] is aggregated
     assert of_input["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")

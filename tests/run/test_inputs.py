@@ -15,7 +15,7 @@ from recapture.run.progress import completeness
 from recapture.run_files.computed import METRICS, STAGED
 from recapture.time_model.metrics import VERDICTS
 from tests.blobs import touch, write_blob
-from tests.commands import FIRST_HOUR, json_of, output_of, run_command
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
 
 ALARMS = {"alias": "alarms", "format": "Json", "container": "files", "path": "alarms/{date}/{time}/{partition}"}
@@ -151,10 +151,10 @@ def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
     assert sum(file.rows for file in run.files.read(STAGED)) == 0
 
 
-def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_shows_each_input(world: World, command: Command) -> None:
     defined(world)
     arguments = ["plan", str(world.file), *FIRST_HOUR]
-    plan = json_of(capsys, *arguments)
+    plan = command.json(*arguments)
     assert [(of_input["alias"], of_input["partitions"]) for of_input in plan["inputs"]] == [
         ("alarms", ["0", "3"]),
         ("telemetry", ["0", "1"]),
@@ -163,7 +163,7 @@ def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[s
     assert plan["blobs"] == of_slice["blobs"] == sum(of_input["blobs"] for of_input in of_slice["inputs"])
     assert not plan.keys() & {"partitions", "capture", "silent_partitions", "far_blobs"}
     assert "incomplete" not in of_slice
-    assert "partition 3 of input alarms: written up to " in output_of(capsys, *arguments)
+    assert "partition 3 of input alarms: written up to " in command.text(*arguments)
 
 
 def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
@@ -183,7 +183,7 @@ def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
     assert reason.startswith("partition 3 of input alarms: ")
 
 
-def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, command: Command) -> None:
     manifest = preview(defined(world), TEN, at(60))
     changed = next((world.home / "files").rglob("alarms/2024/03/01/10/3/*.json"))
     changed.unlink()
@@ -191,5 +191,5 @@ def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsy
     assert str(change) == f"{changed.relative_to(world.home / 'files')} of input alarms was deleted"
     path = world.home / "manifest.json"
     path.write_bytes(manifest.to_json())
-    _, err = run_command(capsys, "backfill", world.file, "--manifest", path, code=1)
+    _, err = command.run("backfill", world.file, "--manifest", path, code=1)
     assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in err

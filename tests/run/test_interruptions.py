@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from recapture.commands import backfill as command
+from recapture.commands import backfill as stages
 from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
 from recapture.run.status import status
 from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
 from recapture.table.delta import OpenTable
-from tests.commands import FIRST_HOUR, error_of, run_command
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TEN, World, at, backfill, body, one_event, version
 
 
@@ -37,21 +37,21 @@ def world(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return world
 
 
-def stopped(capsys: pytest.CaptureFixture[str], world: World, code: int) -> str:
+def stopped(command: Command, world: World, code: int) -> str:
     """Return the error of a backfill that exits with this code."""
-    return error_of(capsys, "backfill", world.file, *FIRST_HOUR, code=code).removeprefix("recapture: ")
+    return command.error("backfill", world.file, *FIRST_HOUR, code=code).removeprefix("recapture: ")
 
 
 def test_an_interruption_before_anything_is_published_says_so(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "audit", interrupt)
-    assert stopped(capsys, world, 130) == "interrupted; nothing was published: run the same command again"
+    monkeypatch.setattr(stages, "audit", interrupt)
+    assert stopped(command, world, 130) == "interrupted; nothing was published: run the same command again"
     assert version(world.table) == 1
 
 
 def test_an_interruption_between_two_commits_names_the_unfinished_publication(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = OpenTable.commit
 
@@ -61,21 +61,21 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
         return commit(table, *arguments)
 
     monkeypatch.setattr(OpenTable, "commit", before_the_metrics)
-    line = stopped(capsys, world, 130)
+    line = stopped(command, world, 130)
     run = status(world.define())["slices"][0]["run"]
     metrics = f"{world.table.as_uri()}_metrics"
     again = "run the same command again to finish it"
     assert line == f"interrupted; the publication of run {run} is unfinished: {metrics} not updated yet; {again}"
     assert (version(world.table), version(world.home / "table_metrics")) == (2, 1)
-    run_command(capsys, "rollback", world.file, *FIRST_HOUR)
+    command.run("rollback", world.file, *FIRST_HOUR)
     assert (version(world.table), version(world.home / "table_metrics")) == (3, 1), "both hold the first run"
 
 
 def test_an_interruption_while_the_report_is_made_refers_to_status(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "summary", interrupt)
-    line = stopped(capsys, world, 130)
+    monkeypatch.setattr(stages, "summary", interrupt)
+    line = stopped(command, world, 130)
     run = status(world.define())["slices"][0]["run"]
     progress = "was being published or reported: recapture status shows what is published"
     assert line == f"interrupted while run {run} {progress}"
@@ -84,19 +84,19 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
 
 @pytest.mark.parametrize(("stage", "code"), [("audit", 1), ("summary", 3)])
 def test_a_storage_that_fails_says_whether_the_run_is_published(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch, stage: str, code: int
 ) -> None:
     def fail(*arguments: Any, **options: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr(command, stage, fail)
-    line = stopped(capsys, world, code)
+    monkeypatch.setattr(stages, stage, fail)
+    line = stopped(command, world, code)
     assert version(world.table) == (1 if code == 1 else 2)
     assert ("is published, but its report failed: the storage is away" in line) == (code == 3)
 
 
 def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recapture.run_files.files import RunFiles
 
@@ -108,7 +108,7 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
         return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
-    assert stopped(capsys, world, 3).endswith(
+    assert stopped(command, world, 3).endswith(
         "is published, but its outcome could not be recorded: cannot write outcome.json: No space left on device; "
         "run the same command again for its report"
     )

@@ -13,7 +13,7 @@ from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
 from tests.blobs import rewrite, touch
-from tests.commands import FIRST_HOUR, error_of, json_of, run_command
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
 
 
@@ -42,15 +42,13 @@ def blobs(world: World, partition: str) -> list[Path]:
 
 
 @pytest.mark.usefixtures("_one_session")
-def test_a_rerun_from_a_stored_manifest_is_the_same_run(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_rerun_from_a_stored_manifest_is_the_same_run(spark: SparkSession, command: Command, world: World) -> None:
     """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
     first = backfill(spark, world.define(), TEN, at(60))
     manifest = world.table / "_recapture" / first["run"] / "manifest.json"
     assert json.loads(manifest.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
     world.put("0", at(20), [body("new", at(18))], 9000, opened=at(16))
-    again = json_of(capsys, "backfill", world.file, "--manifest", first["run"])
+    again = command.json("backfill", world.file, "--manifest", first["run"])
     assert (again["run"], again["changed"]) == (first["run"], False)
 
     elsewhere = world.home / "elsewhere.json"
@@ -58,14 +56,14 @@ def test_a_rerun_from_a_stored_manifest_is_the_same_run(
     before, rows = files(world.table), published(world.table)
     for table in (world.table, world.home / "table_metrics"):
         table.rename(world.home / f"old_{table.name}")
-    assert json_of(capsys, "backfill", world.file, "--manifest", elsewhere)["run"] == first["run"]
+    assert command.json("backfill", world.file, "--manifest", elsewhere)["run"] == first["run"]
     assert files(world.table) == before
     assert published(world.table) == rows
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
 
 
 @pytest.mark.usefixtures("_one_session")
-def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_every_changed_blob_is_named_and_the_user_chooses(command: Command, world: World) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
     pinned = run_file(world.table, run, "manifest.json")["inputs"][0]["blobs"]
     in_range = {world.capture / entry["blob"]["name"] for entry in pinned}
@@ -76,7 +74,7 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     outside = next(path for path in blobs(world, "1") if path not in in_range)
     outside.write_bytes(b"x")
 
-    out, err = run_command(capsys, "backfill", world.file, "--manifest", run, "--json", code=1)
+    out, err = command.run("backfill", world.file, "--manifest", run, "--json", code=1)
     assert (out, version(world.table)) == ("", None)
     first, *lines, last = err.splitlines()
     assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} have changed since it was planned:"
@@ -90,7 +88,7 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert last == "  restore them, or add --changed replan to plan the range again from the current blobs"
 
     rewrite(longer, longer.read_bytes()[:-1])
-    out, err = run_command(capsys, "backfill", world.file, "--manifest", run, "--changed", "replan", "--json")
+    out, err = command.run("backfill", world.file, "--manifest", run, "--changed", "replan", "--json")
     report = json.loads(out)
     assert report["run"] != run
     assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
@@ -204,8 +202,8 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     ],
 )
 def test_a_mistake_in_the_choice_of_a_run_is_one_line(
-    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], code: int, reason: str
+    command: Command, world: World, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
     filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
-    assert reason in error_of(capsys, "backfill", world.file, *filled, "--json", code=code)
+    assert reason in command.error("backfill", world.file, *filled, "--json", code=code)
     assert version(world.table) is None

@@ -15,7 +15,7 @@ from recapture.run.plan import plan_run
 from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
-from tests.commands import FIRST_HOUR, json_of, output_of
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, summary
 from tests.worlds import (
     HOUR,
@@ -154,28 +154,26 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     )
 
 
-def test_rollback_and_status_cover_all_outputs(
-    spark: SparkSession, world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rollback_and_status_cover_all_outputs(spark: SparkSession, world: World, command: Command) -> None:
     backfill(spark, both(world), TEN, at(120))
     before = {name: published(world.home / name) for name in NAMES}
     world.put("0", at(20), [body("b", at(18), 30)], 1)
     world.put("0", at(72), [body("a", at(70))], 2)
     backfill(spark, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
-    printed = json_of(capsys, "rollback", world.file, *FIRST_HOUR)
+    printed = command.json("rollback", world.file, *FIRST_HOUR)
     slices = ["2024-03-01T10:00:00Z"]
     assert [(output["alias"], output["slices"]) for output in printed["outputs"]] == [
         ("counts", slices),
         ("peaks", slices),
     ]
     assert {name: published(world.home / name) for name in NAMES} == before
-    printed = json_of(capsys, "status", world.file)
+    printed = command.json("status", world.file)
     assert [(output["alias"], [slice_["quality"] for slice_ in output["slices"]]) for output in printed["outputs"]] == [
         ("counts", ["passed", "passed"]),
         ("peaks", ["passed", "passed"]),
     ]
-    text = output_of(capsys, "status", world.file)
+    text = command.text("status", world.file)
     assert "counts: slices" in text
     assert "peaks: slices" in text
 

@@ -9,7 +9,7 @@ from recapture.commands.backfill import Backfill
 from recapture.definition.pipeline import Pipeline, load
 from recapture.execute.engine import Engine
 from recapture.run.stages import Stage, description, stages_of
-from tests.commands import FIRST_HOUR, json_of, output_of
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import World, contents, lenient, steady
 
 
@@ -48,12 +48,12 @@ def test_every_stage_is_explained(tmp_path: Path) -> None:
 
 
 def test_the_command_carries_out_the_stages_that_the_plan_explains(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     pipeline = world.define()
-    explanation = json_of(capsys, "plan", world.file, *FIRST_HOUR)["stages"]
-    assert output_of(capsys, "plan", world.file, *FIRST_HOUR).splitlines()[-6:] == [
+    explanation = command.json("plan", world.file, *FIRST_HOUR)["stages"]
+    assert command.text("plan", world.file, *FIRST_HOUR).splitlines()[-6:] == [
         "a backfill of this range:",
         "  plan: pin the blobs of telemetry",
         "  order and aggregate: compute the rows in processes of this machine",

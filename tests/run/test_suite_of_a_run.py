@@ -12,7 +12,7 @@ from recapture.errors import AuditError, DefinitionError
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
 from recapture.run_files.planned import load_run
-from tests.commands import error_of, output_of, run_command
+from tests.commands import Command
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, one_event, published, run_file, staged
 
@@ -94,7 +94,7 @@ FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs
 
 
 def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, command: Command
 ) -> None:
     """From ten to eleven, six devices send on the first days, and one on the last."""
     world, hours = World(tmp_path), 24 * (DAYS - 1)
@@ -123,28 +123,28 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     assert len(audited["history"]["metrics"]) == hours
     (fall,) = (result for result in audited["results"] if result["expectation"] == "expect_watermark_to_never_fall")
     assert (fall["success"], fall["proved"], fall["unexpected_count"]) == (True, True, 0)
-    require_a_proposed_suite_to_pass(world, report["run"], capsys)
-    require_data_docs(world, run.id, capsys)
+    require_a_proposed_suite_to_pass(world, report["run"], command)
+    require_data_docs(world, run.id, command)
 
 
-def require_a_proposed_suite_to_pass(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def require_a_proposed_suite_to_pass(world: World, run: str, command: Command) -> None:
     """Propose a suite from what is published, and audit the run that published it with this suite."""
     out = world.home / "proposed.json"
     init = ("suite", "init", world.file)
-    _, err = run_command(capsys, *init, "--out", out)
+    _, err = command.run(*init, "--out", out)
     assert f"written to {out}, from 6 rows of 24 slices of aggregates" in err.replace("\n", " ")
-    assert "already exists and is not overwritten" in error_of(capsys, *init, "--out", out)
-    error = error_of(capsys, *init, "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z", code=1)
+    assert "already exists and is not overwritten" in command.error(*init, "--out", out)
+    error = command.error(*init, "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z", code=1)
     assert "nothing is published in this range" in error
     assert audit(load_run(world.define(quality="proposed.json"), run)).verdict == "passed"
 
 
-def require_data_docs(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def require_data_docs(world: World, run: str, command: Command) -> None:
     """Write the Data Docs of a run that its audit stopped."""
     folder, options = world.home / "docs", ("--out", world.home / "docs")
-    printed = output_of(capsys, "data-docs", world.file, run, *options)
+    printed = command.text("data-docs", world.file, run, *options)
     assert printed == f"{(folder / 'index.html').as_uri()}\n"
     assert (folder / "index.html").is_file()
-    error_of(capsys, "data-docs", world.file, run, *options)
-    error = error_of(capsys, "data-docs", world.file, "another", *options, code=1)
+    command.error("data-docs", world.file, run, *options)
+    error = command.error("data-docs", world.file, "another", *options, code=1)
     assert "another is not a run with an audit" in error

@@ -13,7 +13,7 @@ from recapture.errors import DefinitionError
 from recapture.run.changed import check
 from recapture.run.plan import plan_run
 from recapture.run.status import status
-from tests.commands import FIRST_HOUR, error_of
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TEN, World, at, published, steady, version
 
 OPTIONS = (*FIRST_HOUR, "--master", "local[1]")
@@ -47,16 +47,16 @@ def copied(world: World, **changes: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command",
+    "arguments",
     [("plan", *FIRST_HOUR), ("backfill", *OPTIONS), ("rollback", *FIRST_HOUR)],
-    ids=lambda command: command[0],
+    ids=lambda arguments: arguments[0],
 )
 def test_a_copied_pipeline_file_with_a_forgotten_table_is_refused_before_anything_is_computed(
-    world: World, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+    world: World, command: Command, arguments: tuple[str, ...]
 ) -> None:
     before, runs = published(world.table), sorted(world.table.glob("_recapture/*"))
-    name, *options = command
-    assert error_of(capsys, name, copied(world), *options) == (
+    name, *options = arguments
+    assert command.error(name, copied(world), *options) == (
         f"recapture: table {world.table.as_uri()}_publications belongs to pipeline telemetry, not to copied: publish "
         "to another table (output.table), or take the table over with recapture backfill --take-over"
     )
@@ -73,9 +73,7 @@ def test_the_tasks_of_the_dags_refuse_the_table_of_another_pipeline(
     assert not (world.table / "_recapture" / "changed.json").exists()
 
 
-def test_take_over_gives_the_tables_to_the_pipeline_that_asks_for_it(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_take_over_gives_the_tables_to_the_pipeline_that_asks_for_it(world: World, command: Command) -> None:
     before, file = published(world.table), copied(world)
     assert backfill(file, "--take-over") == 0
     after = published(world.table)
@@ -85,7 +83,7 @@ def test_take_over_gives_the_tables_to_the_pipeline_that_asks_for_it(
     tables = [problem["table"].rsplit("/", 1)[-1] for problem in problems]
     assert tables == ["table_publications", "table", "table_metrics"]
     assert all("belongs to pipeline copied, not to telemetry" in problem["problem"] for problem in problems)
-    error = error_of(capsys, "backfill", world.file, *OPTIONS)
+    error = command.error("backfill", world.file, *OPTIONS)
     assert "belongs to pipeline copied, not to telemetry" in error
     assert backfill(file) == 0, "once is enough"
     assert published(world.table) == after
@@ -98,11 +96,11 @@ def test_a_run_that_its_audit_stops_takes_no_table_over(world: World) -> None:
     assert status(load(world.file))["problems"] == []
 
 
-def test_a_pipeline_that_shares_one_of_its_tables_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipeline_that_shares_one_of_its_tables_is_refused(world: World, command: Command) -> None:
     query = f"{COUNTS.format('own', 5)}\n\n{COUNTS.format('shared', 5)}"
     outputs = [{"alias": "own", "table": "own"}, {"alias": "shared", "table": "table"}]
     file = copied(world, job=world.sections()["job"] | {"query": query}, output=outputs)
-    assert error_of(capsys, "backfill", file, *OPTIONS).startswith(
+    assert command.error("backfill", file, *OPTIONS).startswith(
         f"recapture: table {world.table.as_uri()} belongs to pipeline telemetry, not to copied"
     )
     assert version(world.home / "own") is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import FIRST_HOUR, error_of, json_of, output_of, run_command
+from tests.commands import FIRST_HOUR, Command
 from tests.conftest import Python
 from tests.tools.advise.runs import BY_DEVICE, PLAIN, fleet
 from tests.worlds import World
@@ -26,9 +26,9 @@ def rows(text: str) -> list[list[str]]:
 
 
 def test_it_prints_the_smallest_settings_the_counts_of_each_setting_and_the_partitions(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, command: Command
 ) -> None:
-    out, err = run_command(capsys, "advise", world.file, *FIRST_HOUR)
+    out, err = command.run("advise", world.file, *FIRST_HOUR)
     assert "telemetry: what arrived from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in out
     assert "input telemetry: 275 events, the latest 5 min 2 s late; read 11 blobs" in out
     assert rows(out)[:6] == [
@@ -45,10 +45,8 @@ def test_it_prints_the_smallest_settings_the_counts_of_each_setting_and_the_part
     assert "warning: the clock of 1 of 5 devices is wrong: fast is 2 min ahead; " in err
 
 
-def test_json_has_the_counts_of_every_setting_in_all_and_by_partition(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    advice = json_of(capsys, "advise", world.file, *FIRST_HOUR)
+def test_json_has_the_counts_of_every_setting_in_all_and_by_partition(world: World, command: Command) -> None:
+    advice = command.json("advise", world.file, *FIRST_HOUR)
     assert (advice["late_seconds"], advice["out_of_order_seconds"], advice["policy"]) == (600, 2, "Adjust")
     (input_,) = advice["inputs"]
     assert input_["clocks"] == {
@@ -65,29 +63,29 @@ def test_json_has_the_counts_of_every_setting_in_all_and_by_partition(
             assert row["partitions"]["0"]["on_time"] == row["on_time"]
 
 
-def test_the_page_is_written_where_out_says(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_written_where_out_says(world: World, command: Command) -> None:
     file = world.home / "advice.html"
-    _, err = run_command(capsys, "advise", world.file, *FIRST_HOUR, "--out", file)
+    _, err = command.run("advise", world.file, *FIRST_HOUR, "--out", file)
     assert err.endswith(f"{file}: the page is written\n")
     assert file.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_a_page_that_cannot_be_written_is_a_usage_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_that_cannot_be_written_is_a_usage_error(world: World, command: Command) -> None:
     advise = ("advise", world.file, *FIRST_HOUR)
-    absent = error_of(capsys, *advise, "--out", world.home / "none" / "x.html")
+    absent = command.error(*advise, "--out", world.home / "none" / "x.html")
     assert absent.endswith("choose another file with --out")
-    folder = error_of(capsys, *advise, "--out", world.home)
+    folder = command.error(*advise, "--out", world.home)
     assert "cannot be written (Is a directory): choose another file with --out" in folder
 
 
-def test_a_range_that_is_not_whole_slices_is_a_usage_error(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    line = error_of(capsys, "advise", world.file, "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T10:30Z")
+def test_a_range_that_is_not_whole_slices_is_a_usage_error(world: World, command: Command) -> None:
+    line = command.error("advise", world.file, "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T10:30Z")
     assert "is not on a slice border" in line
 
 
-def test_with_the_policy_drop_events_are_dropped_instead(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_the_policy_drop_events_are_dropped_instead(world: World, command: Command) -> None:
     world.define(BY_DEVICE, eventsOutOfOrderPolicy="Drop", eventsLateArrivalMaxDelayInSeconds=-1)
-    out = output_of(capsys, "advise", world.file, *FIRST_HOUR)
+    out = command.text("advise", world.file, *FIRST_HOUR)
     assert "late, dropped" in out
     assert ["no limit", "0 s", "E, never final", "100%", "275", "0", "0"] in rows(out)
 

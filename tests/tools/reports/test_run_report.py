@@ -20,7 +20,7 @@ from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.write import write_range_report
-from tests.commands import FIRST_HOUR, error_of, json_of
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
 
@@ -288,11 +288,9 @@ def test_a_page_has_landmarks_headers_and_texts_for_its_pictures(reports: Report
     assert targets <= set(identifiers)
 
 
-def test_the_report_of_a_range_covers_what_is_published(
-    reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_of_a_range_covers_what_is_published(reports: Reports, tmp_path: Path, command: Command) -> None:
     page = tmp_path / "report.html"
-    printed = json_of(capsys, "report", reports.world.file, *FIRST_HOUR, "--out", page)
+    printed = command.json("report", reports.world.file, *FIRST_HOUR, "--out", page)
     assert (printed["page"], printed["document"]) == (str(page), str(tmp_path / "report.json"))
     document = json.loads((tmp_path / "report.json").read_text("utf-8"))
     second = reports.documents["second"]
@@ -342,8 +340,8 @@ def test_a_file_that_cannot_be_written_is_named(reports: Reports, tmp_path: Path
         write_range_report(load(reports.world.file), None, None, tmp_path / file)
 
 
-def test_half_a_range_is_a_usage_error(reports: Reports, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "give both --from and --to" in error_of(capsys, "report", reports.world.file, *FIRST_HOUR[:2])
+def test_half_a_range_is_a_usage_error(reports: Reports, command: Command) -> None:
+    assert "give both --from and --to" in command.error("report", reports.world.file, *FIRST_HOUR[:2])
 
 
 def test_writing_a_report_changes_no_table_and_no_other_run_file(reports: Reports) -> None:
