@@ -10,21 +10,15 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline
 from recapture.tools.coverage.reading import CoverageReader
 from tests.plugins.conftest import LoadPlugin
+from tests.worlds import TELEMETRY, World
 
 LOOKS = 1000
 SLACK = 10
 """Number of descriptors by which a process may differ from one look to the next."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-PIPELINE = """
-name: telemetry
-input: {{alias: telemetry, container: {url}/capture, namespace: contoso, event_hub: telemetry}}
-job:
-  query: SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)
-output: {{alias: aggregates, table: {url}/capture/table}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +34,8 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
         with ContainerClient.from_connection_string(azurite.connection_string, "capture") as client:
             client.create_container()
             client.upload_blob("contoso/telemetry/0/2026/03/01/10/00/00.avro", b"")
-        file = tmp_path / "telemetry.yaml"
-        file.write_text(PIPELINE.format(url=azurite.url))
-        yield load(file)
+        capture = TELEMETRY | {"container": f"{azurite.url}/capture", "empty_blobs": True}
+        yield World(tmp_path).define(inputs=[capture], table=f"{azurite.url}/capture/table")
 
 
 def descriptors() -> int:

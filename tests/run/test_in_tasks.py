@@ -104,33 +104,18 @@ def test_groups_that_spark_reads_publish_the_same_bytes(
     assert staged_by_spark(spark, world, "spark", READ_IN_SPARK, outputs) == in_tasks
 
 
+IN_TASKS = "input telemetry: tasks aggregate its events"
+WITHOUT_SPARK = "recapture backfill computes the rows without Spark, unless --master names a cluster"
+
+
 @pytest.mark.parametrize(
     ("select", "said", "aggregated", "because"),
     [
-        (
-            "COUNT(*) AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "recapture backfill computes the rows without Spark, unless --master names a cluster",
-            ],
-            True,
-            None,
-        ),
-        (
-            "STDEV(temperature) AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "recapture backfill computes the rows without Spark, unless --master names a cluster",
-            ],
-            True,
-            None,
-        ),
+        ("COUNT(*) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
+        ("STDEV(temperature) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
         (
             "COUNT(*) * 2 AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "output aggregates needs Spark: column n is computed in Spark",
-            ],
+            [IN_TASKS, "output aggregates needs Spark: column n is computed in Spark"],
             True,
             "column n is computed in Spark",
         ),

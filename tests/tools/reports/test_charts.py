@@ -19,6 +19,7 @@ from recapture.tools.reports.timing import bins, label
 from recapture.tools.reports.watermark import Picture, picture
 from tests.draws import slow
 from tests.pages.drawn import Drawn, read
+from tests.tools.reports.samples import sampled
 from tests.worlds import TEN
 
 START = from_datetime(TEN)
@@ -43,17 +44,15 @@ def sample(policies: Policies, events: Sequence[tuple[int, int | None]], devices
     valid = np.array([late is not None for _, late in ordered], bool)
     judged = judge(policies, LargestTimes(), time, valid, arrival, None)
     return [
-        {
-            "arrival": int(arrival[index]),
-            "time": int(time[index]) if valid[index] else None,
-            "system_timestamp": int(judged.system_timestamp[index]) if judged.processed[index] else None,
-            "largest_time": None if largest == BEFORE_EVERYTHING else int(largest),
-            "verdict": VERDICTS[judged.verdict[index]],
-            "key": f"device-{index % devices}",
-            "blob": "blob",
-            "sequence_number": index,
-            "place": None,
-        }
+        sampled(
+            int(arrival[index]),
+            int(time[index]) if valid[index] else None,
+            VERDICTS[judged.verdict[index]],
+            index,
+            system_timestamp=int(judged.system_timestamp[index]) if judged.processed[index] else None,
+            largest_time=None if largest == BEFORE_EVERYTHING else int(largest),
+            key=f"device-{index % devices}",
+        )
         for index, largest in enumerate(judged.largest_time)
     ]
 
