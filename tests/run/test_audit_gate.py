@@ -1,20 +1,17 @@
 """The audit between staging and publishing: what blocks, what only marks, and that nothing slips through."""
 
-import contextlib
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from recapture import cli
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
 from recapture.run.plan import plan_run, preview, require_auditable
 from recapture.run.status import status
-from tests.commands import FIRST_HOUR
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish
 from tests.worlds import (
     COUNTS,
@@ -150,20 +147,11 @@ def test_the_audits_result_is_stored_with_the_run(spark: SparkSession, world: Wo
 
 # Events that do not become rows
 
-Command = Callable[[World], tuple[int, str]]
 
-
-@pytest.fixture
-def command(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `recapture backfill` for the hour from ten, and return its exit code and its output."""
-    monkeypatch.setattr("recapture.execute.spark.session.spark_session", lambda *_: contextlib.nullcontext(spark))
-
-    def run(world: World) -> tuple[int, str]:
-        code = cli.main(["backfill", str(world.file), *FIRST_HOUR])
-        printed = capsys.readouterr()
-        return code, printed.err if code else printed.out
-
-    return run
+def backfilled(command: Command, world: World, code: int = 0) -> str:
+    """Return what a backfill of the hour from ten prints: on standard error, if it fails."""
+    out, err = command.run("backfill", world.file, *FIRST_HOUR, code=code)
+    return err if code else out
 
 
 def of_bodies(home: Path, *bodies: bytes) -> World:
@@ -178,8 +166,7 @@ def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_t
     command: Command, tmp_path: Path
 ) -> None:
     world = of_bodies(tmp_path, *[b"deviceId,temperature\na,20"] * 5)
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert "events cannot be used (at most 1 % expected): 1 of 1 slice with events (100 %)" in output
     assert "in slice 2024-03-01T10:00:00Z, 5 malformed of 5 events" in output
     assert "it starts with 'deviceId,temperature\\na,20'" in output
@@ -191,8 +178,7 @@ def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_t
 def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_the_existing_ones(
     command: Command, tmp_path: Path
 ) -> None:
-    code, output = command(of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'))
-    assert code == 1
+    output = backfilled(command, of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'), 1)
     assert "eventTime is missing or null; its fields are deviceId, ts" in output
     assert "ts looks like seconds since 1970: TIMESTAMP BY DATEADD(second, ts, '1970-01-01T00:00:00Z')" in output
 
@@ -200,8 +186,7 @@ def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_the_existi
 def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, body("a", at(-60)))
     world.define(eventsOutOfOrderPolicy="Drop")
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert "the policies dropped all usable events (1 late_dropped of 1)" in output
 
 
@@ -215,8 +200,7 @@ def test_the_report_names_the_event_that_moved_the_watermark_if_it_arrived_in_th
     world.put("0", at(3), [behind, behind], 1)
     world.put("0", at(90))
     world.define(quality=lenient(world), eventsOutOfOrderPolicy="Drop")
-    code, output = command(world)
-    assert code == 0
+    output = backfilled(command, world)
     pushed = "pushed the watermark past them"
     if first_arrival > 0:
         assert f"66.7% of the events were out of order: earlier events {pushed} (furthest ahead: event 0 of " in output
@@ -228,34 +212,32 @@ def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(com
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(100)))
     nothing = COUNTS.replace("GROUP BY", "WHERE temperature > 999 GROUP BY")
     world.define(nothing)
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert (
         "slice 2024-03-01T10:00:00Z has no rows, although the query read 100 events: check WHERE and HAVING" in output
     )
     expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
     world.define(nothing, quality=world.write_suite(expectation, severities={"query_returns_rows": "info"}))
-    code, output = command(world)
-    assert (code, "audit passed\n" in output) == (0, True)
+    output = backfilled(command, world)
+    assert "audit passed\n" in output
 
 
 def test_an_output_of_alerts_may_rightly_have_no_rows(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(100)))
     alerts = {"alias": "aggregates", "table": "table", "quality": {"expect_rows": False}}
     world.define(COUNTS.replace("GROUP BY", "WHERE temperature > 999 GROUP BY"), outputs=[alerts])
-    code, output = command(world)
-    assert (code, "audit passed\n" in output) == (0, True)
+    output = backfilled(command, world)
+    assert "audit passed\n" in output
     assert "returns" not in output
 
 
 def test_a_quarantine_that_is_not_empty_is_named_with_its_reasons(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(20)), b"{")
-    code, output = command(world)
-    assert code == 0
+    output = backfilled(command, world)
     assert f"1 row of these slices is in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in output
     assert "  1 malformed: " in output
 
 
 def test_a_slice_without_events_passes(command: Command, tmp_path: Path) -> None:
-    code, output = command(of_bodies(tmp_path))
-    assert (code, "audit passed\n" in output) == (0, True)
+    output = backfilled(command, of_bodies(tmp_path))
+    assert "audit passed\n" in output

@@ -1,8 +1,6 @@
 """A stored manifest is evidence: it gives the same run again, or names the blobs that have changed."""
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +22,12 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-@pytest.fixture
-def _one_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the command in the session of these tests."""
-
-    @contextlib.contextmanager
-    def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("recapture.execute.spark.session.spark_session", spark_session)
-
-
 def blobs(world: World, partition: str) -> list[Path]:
     return sorted(
         (world.capture / "contoso/telemetry" / partition).rglob("*.avro"), key=lambda path: path.stat().st_mtime
     )
 
 
-@pytest.mark.usefixtures("_one_session")
 def test_a_rerun_from_a_stored_manifest_is_the_same_run(spark: SparkSession, command: Command, world: World) -> None:
     """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
     first = backfill(spark, world.define(), TEN, at(60))
@@ -62,7 +48,6 @@ def test_a_rerun_from_a_stored_manifest_is_the_same_run(spark: SparkSession, com
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
 
 
-@pytest.mark.usefixtures("_one_session")
 def test_every_changed_blob_is_named_and_the_user_chooses(command: Command, world: World) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
     pinned = run_file(world.table, run, "manifest.json")["inputs"][0]["blobs"]
