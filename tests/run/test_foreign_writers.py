@@ -228,10 +228,7 @@ def test_slices_whose_publications_are_lost_are_seen_and_published_anew_without_
 @pytest.mark.parametrize("then", [same, another])
 @pytest.mark.parametrize(
     ("stranger", "problem"),
-    [
-        ("lose_file", "has lost a file, perhaps to a vacuum"),
-        ("empty_file", "has an empty file"),
-    ],
+    [("lose_file", "has lost a file, perhaps to a vacuum"), ("empty_file", "has an empty file")],
 )
 def test_a_slice_whose_entry_is_lost_can_be_forgotten_and_published_anew(
     world: World, backfill: Backfill, stranger: str, problem: str, then: Callable[[World], None]

@@ -272,38 +272,6 @@ def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str,
 CALLING = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))")
 
 
-def test_a_javascript_function_is_carried_over_with_its_script_and_types(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, RATE, CALLING)
-    script = "contoso_telemetry_functions/rate.js"
-    expected = {"script": script, "output_type": "float", "argument_types": ["bigint"]}
-    assert draft.values["functions"] == {"rate": expected}
-    assert draft.scripts == {script: "function main(n) { return n / 300; }"}
-    assert missing(draft) == [NO_CAPTURE]
-
-
-def drafted_template(folder: Path, query: str, name: str, kind: str, argument: str, script: str) -> Draft:
-    """Return the draft of a template whose job has a JavaScript function that returns a float."""
-    binding = {"type": "Microsoft.StreamAnalytics/JavascriptUdf", "properties": {"script": script}}
-    signature = {"inputs": [{"dataType": argument}], "output": {"dataType": "float"}, "binding": binding}
-    functions = parts(**{name: {"type": kind, "properties": signature}})
-    transformation = {"name": "t", "properties": {"query": query}}
-    return carry_over(read_job(job_template(folder, functions=functions, transformation=transformation)))
-
-
-def test_a_function_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    script = "function main(n) { return n / 300; }"
-    draft = drafted_template(tmp_path, CALLING, "rate", "Scalar", "bigint", script)
-    other = drafted(tmp_path, RATE, CALLING)
-    assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
-
-
-def test_a_function_without_a_script_is_reported(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, {"Functions/rate.js.json": RATE["Functions/rate.js.json"]}, CALLING)
-    assert (
-        "Functions/rate.js.json: function rate has no script that can be read (query line 1): set script to its file"
-    ) in missing(draft)
-
-
 AGGREGATING = PLAIN_QUERY.replace("COUNT(*)", "uda.total(CAST(temperature AS float))")
 TOTAL: dict[str, Any] = {
     "Functions/total.js.json": {
@@ -318,19 +286,49 @@ TOTAL: dict[str, Any] = {
 """Files of a JavaScript aggregate, as Visual Studio writes them: its second argument is the timestamp."""
 
 
-def test_a_javascript_aggregate_is_carried_over_with_its_kind_and_the_type_of_its_value(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, TOTAL, AGGREGATING)
-    script = "contoso_telemetry_functions/total.js"
-    expected = {"kind": "aggregate", "script": script, "output_type": "float", "argument_types": ["any"]}
-    assert draft.values["functions"] == {"total": expected}
-    assert draft.scripts == {script: "function main() {}"}
+@pytest.mark.parametrize(
+    ("files", "query", "name", "types"),
+    [
+        (RATE, CALLING, "rate", {"output_type": "float", "argument_types": ["bigint"]}),
+        (TOTAL, AGGREGATING, "total", {"kind": "aggregate", "output_type": "float", "argument_types": ["any"]}),
+    ],
+)
+def test_a_javascript_function_is_carried_over_with_its_script_kind_and_types(
+    tmp_path: Path, files: dict[str, Any], query: str, name: str, types: dict[str, Any]
+) -> None:
+    draft = drafted(tmp_path, files, query)
+    script = f"contoso_telemetry_functions/{name}.js"
+    assert draft.values["functions"] == {name: types | {"script": script}}
+    assert draft.scripts == {script: files[f"Functions/{name}.js"]}
     assert missing(draft) == [NO_CAPTURE]
 
 
-def test_an_aggregate_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    draft = drafted_template(tmp_path, AGGREGATING, "total", "Aggregate", "any", "function main() {}")
-    other = drafted(tmp_path, TOTAL, AGGREGATING)
+def drafted_template(folder: Path, query: str, name: str, kind: str, argument: str, script: str) -> Draft:
+    """Return the draft of a template whose job has a JavaScript function that returns a float."""
+    binding = {"type": "Microsoft.StreamAnalytics/JavascriptUdf", "properties": {"script": script}}
+    signature = {"inputs": [{"dataType": argument}], "output": {"dataType": "float"}, "binding": binding}
+    functions = parts(**{name: {"type": kind, "properties": signature}})
+    transformation = {"name": "t", "properties": {"query": query}}
+    return carry_over(read_job(job_template(folder, functions=functions, transformation=transformation)))
+
+
+@pytest.mark.parametrize(
+    ("files", "query", "name", "kind", "argument"),
+    [(RATE, CALLING, "rate", "Scalar", "bigint"), (TOTAL, AGGREGATING, "total", "Aggregate", "any")],
+)
+def test_a_function_of_a_template_is_that_of_a_project(
+    tmp_path: Path, files: dict[str, Any], query: str, name: str, kind: str, argument: str
+) -> None:
+    draft = drafted_template(tmp_path, query, name, kind, argument, files[f"Functions/{name}.js"])
+    other = drafted(tmp_path, files, query)
     assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
+
+
+def test_a_function_without_a_script_is_reported(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Functions/rate.js.json": RATE["Functions/rate.js.json"]}, CALLING)
+    assert (
+        "Functions/rate.js.json: function rate has no script that can be read (query line 1): set script to its file"
+    ) in missing(draft)
 
 
 def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> None:
