@@ -31,12 +31,6 @@ from tests.table.publishing import (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Place:
-    """A place in a folder, for what does not depend on the storage."""
-    return Place(tmp_path.as_uri())
-
-
 def each_table(slices: list[str]) -> dict[str, list[str]]:
     return {name: slices for name in (ROWS, METRICS, QUARANTINE)}
 

@@ -26,11 +26,6 @@ AGAIN = r"repeat the backfill; in Airflow, clear the DAG run's task order_and_ag
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Place:
-    return Place(tmp_path.as_uri())
-
-
 def path_of(place: Place, name: str, publication: Publication) -> Path:
     """Return the local path of a staged file."""
     file = publication.files[name]
@@ -187,12 +182,6 @@ def test_a_file_that_a_vacuum_deletes_all_the_same_is_reported(folder: Place, mo
     monkeypatch.undo()
     folder.publish("second")
     assert folder.shown(ROWS) == {NINE: "second"}
-
-
-@pytest.fixture
-def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
-    with FaultProxy(azurite) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize("name", ["publications", ROWS, METRICS, QUARANTINE])
