@@ -75,14 +75,6 @@ def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
     assert files(hours.home / name) == files(whole)
 
 
-def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: SparkSession, hours: World) -> None:
-    pipeline = hours.define(table="rerun")
-    first = backfill(spark, pipeline, TEN, at(60))
-    again = backfill(spark, pipeline, TEN, at(60))
-    assert (again["run"], again["version"]) == (first["run"], first["version"])
-    assert (first["changed"], again["changed"]) == (True, False)
-
-
 def test_another_query_for_the_same_slices_replaces_their_rows(spark: SparkSession, hours: World) -> None:
     query = "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry GROUP BY "
     backfill(spark, hours.define(query + "TumblingWindow(minute, 30)", table="two queries"), TEN, at(60))

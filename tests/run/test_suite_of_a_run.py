@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from recapture.commands.data_docs import write_data_docs
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import AuditError, DefinitionError
+from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.quality.audit import Audit
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
-from recapture.run_files.planned import load_run
+from recapture.run_files.contents import AUDIT, Audited
+from recapture.run_files.planned import files_of, load_run
 from tests.commands import Command
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, one_event, published, run_file, staged
@@ -81,6 +84,14 @@ def test_a_number_for_a_text_stays_a_text(world: World) -> None:
 def test_a_parameter_is_a_number_or_a_text(world: World, value: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=rf"quality\.parameters\.warmest.*{reason}"):
         define(world, WARMEST, warmest=value)
+
+
+def test_an_audit_without_a_suite_has_no_data_docs(tmp_path: Path) -> None:
+    pipeline = World(tmp_path).define()
+    files_of(pipeline, "run-1").write(AUDIT, Audited("passed", "", "audit passed", Audit("passed", ())))
+    with pytest.raises(RunError, match=r"no suite judged run-1, .*: the run's report has the built-in checks"):
+        write_data_docs(pipeline, "run-1", tmp_path / "docs")
+    assert not (tmp_path / "docs").exists()
 
 
 # History
