@@ -16,6 +16,8 @@ from tests.plugins.conftest import LoadPlugin
 from tests.stages import approval_of
 from tests.worlds import TEN, World, at, not_warmer_than, one_event, staged
 
+EVENTS: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
+"""Events of Airflow's assets, which nobody reads."""
 WHEN = datetime(2024, 3, 2, 8, tzinfo=UTC)
 
 
@@ -88,8 +90,7 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
     assert task.execute_complete(context, answer("Approve", "heating"))["verdict"] == "approved"
     assert approval_of(run) is not None
     assert task.execute(context)["verdict"] == "approved", "a retry does not ask again"
-    events: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
-    tasks.publish.function(file, run.id, audited, outlet_events=events)
+    tasks.publish.function(file, run.id, audited, outlet_events=EVENTS)
     assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "approved:"]
     assert notes(run)[1] == f"approved: Ada approved run {run.id}: heating"
     assert "report: file://" in notes(run)[0]
@@ -121,8 +122,7 @@ def test_slices_that_were_blocked_recover_when_a_run_that_passed_is_published(
     with pytest.raises(AuditError):
         tasks.audit.function(file, run.id)
     define(world, 21)
-    events: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
     for _ in range(2):
-        tasks.publish.function(file, run.id, tasks.audit.function(file, run.id), outlet_events=events)
+        tasks.publish.function(file, run.id, tasks.audit.function(file, run.id), outlet_events=EVENTS)
     assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "recovered:"]
     assert notes(run)[1] == f"recovered: slice 2024-03-01T10:00:00Z: run {run.id} is published, and its audit passed"
