@@ -225,10 +225,7 @@ class Airflow:
             raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
     def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
-        """Wait until a task of the run is in one of these states, and return it.
-
-        Raise RuntimeError if the run ends before, or after `seconds`.
-        """
+        """Return the first of these states that a task is in. Raise RuntimeError if the run or `seconds` end before."""
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
             if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:

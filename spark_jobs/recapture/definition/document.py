@@ -76,10 +76,7 @@ class Document:
         return DefinitionError(f"{self.path}:{line}: {'.'.join(map(str, written))}{colon}{reason}")
 
     def with_environment(self, verbatim: KeyPath) -> dict[str, Any]:
-        """Return the values, every `${NAME}` replaced by that environment variable, except at the key path `verbatim`.
-
-        Raise DefinitionError if a variable is not set.
-        """
+        """Return the values, `${NAME}` replaced except at `verbatim`. Raise DefinitionError if one is not set."""
 
         def replaced(value: Any, key_path: KeyPath) -> Any:
             if isinstance(value, dict):

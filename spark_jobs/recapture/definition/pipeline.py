@@ -125,10 +125,7 @@ class Pipeline(Section):
         return self.section(compiled.alias).reader((*compiled.body_columns, *time_fields(compiled.timestamp_by)))
 
     def policies(self, compiled: CompiledInput) -> Policies | None:
-        """Return the event ordering policies of an input.
-
-        None without TIMESTAMP BY, because no policy applies to arrival times.
-        """
+        """Return the event ordering policies of an input; None without TIMESTAMP BY: none applies to arrival times."""
         if compiled.timestamp_by is None:
             return None
         late, early = self.job.late_seconds, self.job.early_arrival_seconds
@@ -204,10 +201,7 @@ class Pipeline(Section):
 
 
 def load(path: Path) -> Pipeline:
-    """Read and validate a pipeline file, its query included.
-
-    Raise DefinitionError with the file, the line and what to do.
-    """
+    """Read and validate a pipeline file and its query. Raise DefinitionError with the file, the line and what to do."""
     pipeline, document = _load(path)
     require_compiling_query(pipeline, document)
     require_engine_of_query(pipeline, document)

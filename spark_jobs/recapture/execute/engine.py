@@ -20,10 +20,7 @@ class Engine(StrEnum):
 
 
 def engine_of(named: str | None, query_needs_spark: bool, master: str) -> Engine:
-    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine.
-
-    `named` is the engine that the pipeline file names.
-    """
+    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine."""
     uses_spark = named == Engine.SPARK or query_needs_spark or cores_of(master) is None
     return Engine.SPARK if uses_spark else Engine.PROCESSES
 
