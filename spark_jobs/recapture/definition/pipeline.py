@@ -249,19 +249,15 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
         (("input", index, "container"), section.container) for index, section in enumerate(pipeline.all_inputs)
     ]
     for key_path, address in (*containers, *_tables(pipeline)):
-        try:
+        with document.at(key_path):
             parse(address)
-        except DefinitionError as error:
-            raise document.error(key_path, str(error)) from error
 
 
 def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the path is not a valid pattern, or if names of other inputs could also match it."""
     for index, section in enumerate(pipeline.all_inputs):
-        try:
+        with document.at(("input", index, "path")):
             _ = section.names
-        except DefinitionError as error:
-            raise document.error(("input", index, "path"), str(error)) from error
 
 
 def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> None:
@@ -362,18 +358,14 @@ def require_distinct_functions(pipeline: Pipeline, document: Document) -> None:
 def require_readable_scripts(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the script of a function cannot be read."""
     for name, function in pipeline.functions.items():
-        try:
+        with document.at(("functions", name, "script")):
             _javascript(pipeline.file.parent, name, function)
-        except DefinitionError as error:
-            raise document.error(("functions", name, "script"), str(error)) from error
 
 
 def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError, with line and column of the query, if it does not compile."""
-    try:
+    with document.at(("job", "query")):
         _ = pipeline.query
-    except DefinitionError as error:
-        raise document.error(("job", "query"), str(error)) from error
 
 
 def require_engine_of_query(pipeline: Pipeline, document: Document) -> None:
