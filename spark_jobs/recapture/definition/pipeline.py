@@ -411,13 +411,6 @@ def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:
         is_url = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address)
         return address if is_url else (pipeline.file.parent / address).resolve().as_uri()
 
-    return pipeline.model_copy(
-        update={
-            "all_inputs": tuple(
-                section.model_copy(update={"container": absolute(section.container)}) for section in pipeline.all_inputs
-            ),
-            "outputs": tuple(
-                output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs
-            ),
-        }
-    )
+    inputs = (read.model_copy(update={"container": absolute(read.container)}) for read in pipeline.all_inputs)
+    outputs = (output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs)
+    return pipeline.model_copy(update={"all_inputs": tuple(inputs), "outputs": tuple(outputs)})

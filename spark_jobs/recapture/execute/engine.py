@@ -35,10 +35,10 @@ def cores_of(master: str) -> int | None:
     local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
     if local is None:
         return None
-    return _cores() if local[1] == "*" else int(local[1] or 1)
+    return available_cores() if local[1] == "*" else int(local[1] or 1)
 
 
-def _cores() -> int:
+def available_cores() -> int:
     """Return the number of cores that this process may use, which a container may limit."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
