@@ -18,8 +18,6 @@ _MOST_BETWEEN = 8
 """Largest number of steps at equal distances on the axis."""
 _COLOURS = ("--on-time", "--late", "--early", "--disorder", "--malformed")
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4])
-
-
 _FLAT = 0.005
 """Length of the axis if no event changes with any tolerance."""
 
