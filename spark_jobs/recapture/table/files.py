@@ -34,6 +34,12 @@ def read_slice_file(table: Container, path: str) -> bytes | None:
     return content if content is not None and is_intact(path, content) else None
 
 
+def read_slice_table(table: Container, path: str) -> pa.Table | None:
+    """Return the rows of a file; None as `read_slice_file` does."""
+    content = read_slice_file(table, path)
+    return None if content is None else pq.read_table(io.BytesIO(content))
+
+
 def is_intact(path: str, content: bytes) -> bool:
     """Return whether a file has the content that its name says. The name of another program's file says nothing."""
     name = _NAME.fullmatch(path.rsplit("/", 1)[-1])

@@ -100,11 +100,12 @@ def _runs(source: Source) -> list[dict[str, Any]]:
     published = {entry.run: entry.current for entry in source.entries.values() if entry.current is not None}
     rows = []
     for run in reversed(list(source.runs)):
-        current, manifest = published.get(run), source.runs[run].manifest
-        digest = current.manifest if current is not None else None if manifest is None else manifest.digest
-        definition = (
-            current.definition if current is not None else None if manifest is None else manifest.definition_digest
-        )
+        current, files, manifest = published.get(run), source.runs[run].files, source.runs[run].manifest
+        digest, definition = None, None
+        if current is not None:
+            digest, definition = current.manifest, current.definition
+        elif manifest is not None:
+            digest, definition = manifest.digest, manifest.definition_digest
         rows.append(
             {
                 "run": run,
@@ -114,7 +115,7 @@ def _runs(source: Source) -> list[dict[str, Any]]:
                 "definition": definition,
                 "engine": None if manifest is None else manifest.engine,
                 "has_files": source.runs[run].audited is not None,
-                "files": f"{source.runs[run].files.container.url}/{source.runs[run].files.name('')}",
+                "files": f"{files.container.url}/{files.name('')}",
             }
         )
     return rows[:MAX_SLICES]
