@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 SHOWN_CLOCKS = 100
-"""Maximum number of wrong clocks on the page."""
 
 
 def page(advice: Advice) -> bytes:

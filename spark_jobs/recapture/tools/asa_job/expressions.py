@@ -29,11 +29,10 @@ class Unknown:
 
 @dataclass
 class Expansion:
-    """Size of the values that the expressions of a file have made."""
+    """Size of the values that the expressions of a file have made, in characters and items."""
 
     file: str
     size: int = 0
-    """Characters and items."""
 
     def add(self, size: int) -> None:
         """Add the size of a value. Raise DefinitionError if all values are larger than MAX_SIZE."""
