@@ -39,15 +39,11 @@ def half(content: bytes) -> bytes:
     return content[: len(content) // 2]
 
 
-def flipped_in_a_marker(content: bytes) -> bytes:
-    return content[:-1] + bytes([content[-1] ^ 1])
-
-
-def nothing(content: bytes) -> bytes:
-    return b""
-
-
-@pytest.mark.parametrize("damage", [half, flipped_in_a_marker, nothing])
+@pytest.mark.parametrize(
+    "damage",
+    [half, lambda content: content[:-1] + bytes([content[-1] ^ 1]), lambda content: b""],
+    ids=["half", "flipped_in_a_marker", "nothing"],
+)
 def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchanged(
     spark: SparkSession, world: World, damage: Callable[[bytes], bytes]
 ) -> None:

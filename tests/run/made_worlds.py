@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -82,6 +82,20 @@ _WHAT = st.sampled_from(
         *("text for a number", "digits for a number", "no number"),
     )
 )
+_LEFT_OUT = object()
+_CHANGES: dict[str, dict[str, Any]] = {
+    "no time": {"eventTime": _LEFT_OUT},
+    "null time": {"eventTime": None},
+    "not a time": {"eventTime": "yesterday"},
+    "text for a number": {"number": "nine"},
+    "digits for a number": {"number": "9"},
+    "no number": {"number": _LEFT_OUT},
+}
+_SPOILS: dict[str, Callable[[bytes], bytes]] = {
+    "not JSON": lambda content: content[:-1],
+    "not UTF-8": lambda content: content[:-1] + b', "place": "caf\xe9"}',
+    "not an object": lambda content: b"[" + content + b"]",
+}
 _GAPS = st.sampled_from((0, 0, 1, 60, 300, 300, 300, 900, 2400))
 
 
@@ -145,27 +159,9 @@ def _sent(draw: DrawFn, partition: str, arrival: int, number: int, watermark: in
     }
     fields: dict[str, Any] = {"eventTime": _text(time), **payload, "ignored": {"deeper": [number]}}
     malformed = what not in ("sound", "null time")
-    match what:
-        case "no time":
-            del fields["eventTime"]
-        case "null time":
-            fields["eventTime"] = None
-        case "not a time":
-            fields["eventTime"] = "yesterday"
-        case "text for a number":
-            fields["number"] = "nine"
-        case "digits for a number":
-            fields["number"] = "9"
-        case "no number":
-            del fields["number"]
-    content = json.dumps(fields).encode()
-    match what:
-        case "not JSON":
-            content = content[:-1]
-        case "not UTF-8":
-            content = content[:-1] + b', "place": "caf\xe9"}'
-        case "not an object":
-            content = b"[" + content + b"]"
+    fields |= _CHANGES.get(what, {})
+    content = json.dumps({name: value for name, value in fields.items() if value is not _LEFT_OUT}).encode()
+    content = _SPOILS.get(what, bytes)(content)
     valid = what == "sound"
     event = oracle.Event(
         partition, arrival, number, time if valid else None, (device,) if over else None, malformed, payload

@@ -29,14 +29,10 @@ def _partition(blob: SampleBlob) -> str:
     return blob.name.split("/")[2]
 
 
-def _records(blob: SampleBlob) -> list[dict[str, Any]]:
-    return _read(blob.content)
-
-
 @cache
-def _read(content: bytes) -> list[dict[str, Any]]:
+def _records(blob: SampleBlob) -> list[dict[str, Any]]:
     """Return the records of a blob; most blobs are read by several tests."""
-    return list(fastavro.reader(BytesIO(content)))  # type: ignore[arg-type]
+    return list(fastavro.reader(BytesIO(blob.content)))  # type: ignore[arg-type]
 
 
 def _event_time(text: str) -> datetime:
