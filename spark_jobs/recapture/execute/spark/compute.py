@@ -23,7 +23,7 @@ from recapture.errors import DefinitionError, PermanentError, RecaptureError, Ru
 from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
-from recapture.execute.spark.session import MORE_MEMORY, pin_settings
+from recapture.execute.spark.session import MORE_MEMORY, SHUFFLE_PARTITIONS, pin_settings
 from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import STAGED_SCHEMA, TASK, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
@@ -68,10 +68,11 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
             frames[input_tasks.context.input.view] = frame
             if not input_tasks.context.input.aggregations:
                 frame.createOrReplaceTempView(quoted_name(input_tasks.context.input.view))
+        division = merging.divide(run.manifest.size, len(digests), int(spark.conf.get(SHUFFLE_PARTITIONS) or 1))
         for groups in run.pipeline.query.groups:
-            merging.create_groups_view(groups, frames, len(digests))
+            merging.create_groups_view(groups, frames, division)
         results = [
-            merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
+            merging.rows(compiled, frames, division) if compiled.selects else spark.sql(compiled.sql)
             for _, compiled in outputs
         ]
         plans = "".join(str(result._jdf.queryExecution().optimizedPlan().toString()) for result in results)
@@ -103,10 +104,7 @@ def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:
 def slice_writer(
     result: DataFrame, table: str, columns: Sequence[OutputColumn], digests: Mapping[int, str]
 ) -> DataFrame:
-    """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file.
-
-    `table` is the address of the output's table.
-    """
+    """Return a frame with a row per file. Collecting it writes each slice as one sorted file to the url `table`."""
     order = ["slice_start", *(quoted_name(column.name) for column in columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     write = partial(write_slices, table, published_schema(columns), digests)
