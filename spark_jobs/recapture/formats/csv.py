@@ -85,9 +85,8 @@ class CsvReader:
         except (UnicodeDecodeError, csv.Error) as error:
             raise DamagedBlobError(name, f"its header cannot be read ({error})") from error
         if len(header) > MAX_FIELDS:
-            raise DamagedBlobError(
-                name, f"its header names {len(header):,} fields, and at most {MAX_FIELDS:,} are read"
-            )
+            message = f"its header names {len(header):,} fields, and at most {MAX_FIELDS:,} are read"
+            raise DamagedBlobError(name, message)
         lower = [field.lower() for field in header]
         twice = sorted(field for field, count in Counter(lower).items() if count > 1)
         if "" in lower or twice:

@@ -14,30 +14,11 @@ from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
 
-_ADDED = {
-    metadata.lower(): metadata
-    for metadata in (
-        Metadata.PARTITION_ID,
-        Metadata.EVENT_ENQUEUED,
-        Metadata.EVENT_PROCESSED,
-        Metadata.BLOB_NAME,
-        Metadata.BLOB_LAST_MODIFIED,
-    )
-}
-_STARRED_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
-_STARRED_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
-_ADAPTERS = {
-    "eventhub": (
-        Metadata.SEQUENCE_NUMBER,
-        Metadata.OFFSET,
-        Metadata.PARTITION_KEY,
-        Metadata.PUBLISHER,
-        Metadata.EVENT_ENQUEUED,
-        Metadata.EVENT_PROCESSED,
-        Metadata.PARTITION_ID,
-    ),
-    "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
-}
+_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
+_ADDED = {metadata.lower(): metadata for metadata in (*_OF_A_HUB, *_OF_BLOBS)}
+_OF_AN_EVENT = (Metadata.SEQUENCE_NUMBER, Metadata.OFFSET, Metadata.PARTITION_KEY, Metadata.PUBLISHER)
+_ADAPTERS = {"eventhub": (*_OF_AN_EVENT, *_OF_A_HUB), "blob": _OF_BLOBS}
 _SUGGESTED = {
     "[EventHub].[SequenceNumber]": Metadata.SEQUENCE_NUMBER,
     "[EventHub].[Offset]": Metadata.OFFSET,
@@ -49,12 +30,9 @@ _SUGGESTED = {
 }
 """Properties that an error lists, by the metadata that a format must have."""
 _OF_IOT_HUB = {
-    "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
-    "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
-    "connectiondeviceid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId"),
-    "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
-    "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
-}
+    name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
+    for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
+} | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
 
@@ -154,7 +132,7 @@ class InputRelation:
         """Return the input columns that * has after the fields of the body."""
         if self.is_reference:
             return []
-        starred = _STARRED_OF_A_HUB if self.offers(Metadata.EVENT_ENQUEUED) else _STARRED_OF_BLOBS
+        starred = _OF_A_HUB if self.offers(Metadata.EVENT_ENQUEUED) else _OF_BLOBS
         return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:

@@ -282,14 +282,12 @@ class From:
         """Raise DefinitionError for a column that an analytic function does not see: of APPLY, or of another side."""
         where, name = names[0], names[0].name
         if self.element(name) is not None:
-            raise self.source.error(
-                where, f"an analytic function sees the rows before APPLY, without `{name}`: APPLY in a step"
-            )
+            message = f"an analytic function sees the rows before APPLY, without `{name}`: APPLY in a step"
+            raise self.source.error(where, message)
         side = self._qualifier(names) or (self._only_side(names) if len(self.relations) > 1 else None)
         if side is not None and side is not self.relations[0]:
-            raise self.source.error(
-                where, f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
-            )
+            message = f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
+            raise self.source.error(where, message)
 
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
@@ -340,9 +338,8 @@ class From:
             if isinstance(named.relation, InputRelation) and named.relation.alias.lower() == alias
         ]
         if len(names) > 1 and names_in_from:
-            raise self.source.error(
-                names[0], f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
-            )
+            message = f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
+            raise self.source.error(names[0], message)
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
@@ -391,9 +388,8 @@ class From:
         named = self.named(names[0].name) if len(names) == 1 else None
         if named is not None and self.lists(named.name):
             name = names[0].name
-            raise self.source.error(
-                node, f"`{name}` is a name in FROM and a column: write {named.name}.{name} for the column"
-            )
+            message = f"`{name}` is a name in FROM and a column: write {named.name}.{name} for the column"
+            raise self.source.error(node, message)
         return named
 
     def can_have(self, name: str) -> bool:

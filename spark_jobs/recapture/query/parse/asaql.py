@@ -215,9 +215,8 @@ def parse(text: str) -> Script:
             rest = rest[end:]
         elif first == "WITH":
             if has_with:
-                raise source.error(
-                    rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
-                )
+                message = "a second WITH is not supported: write all steps in one, with commas between them"
+                raise source.error(rest[0], message)
             has_with = True
             named, rest = _steps(source, rest)
             steps += named
@@ -370,9 +369,8 @@ def _read_as_name(source: Source, token: Token, word: str) -> None:
     Raise DefinitionError for a word that T-SQL reserves.
     """
     if _NO_NAMES.fullmatch(word):
-        raise source.error(
-            token, f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
-        )
+        message = f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
+        raise source.error(token, message)
     if token.token_type != TokenType.VAR:
         token.token_type = TokenType.IDENTIFIER
 
