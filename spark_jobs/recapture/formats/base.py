@@ -15,12 +15,7 @@ from recapture.formats.inflate import Limits
 from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn, InputMetadata, Metadata
 
-BLOB_METADATA = (
-    Metadata.PARTITION_ID,
-    Metadata.EVENT_PROCESSED,
-    Metadata.BLOB_NAME,
-    Metadata.BLOB_LAST_MODIFIED,
-)
+BLOB_METADATA = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
 """Metadata of the events of every format: a blob's name and its properties give it."""
 
 

@@ -36,9 +36,7 @@ class _Applied:
 
 _APPLIED = {
     "GETARRAYELEMENTS": _Applied(
-        AsaType.ARRAY,
-        records.elements,
-        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True)),
+        AsaType.ARRAY, records.elements, (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True))
     ),
     "GETRECORDPROPERTIES": _Applied(
         AsaType.RECORD,

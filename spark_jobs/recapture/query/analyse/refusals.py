@@ -55,8 +55,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
         return source.error(node, f"there is no function {word}{hint}")
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return source.error(
-            node,
-            f"there is no function {word}.{node.expression.name}: a JavaScript function is called as udf.name(…)",
+            node, f"there is no function {word}.{node.expression.name}: a JavaScript function is called as udf.name(…)"
         )
     return _unsupported_node(source, node)
 
