@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -19,26 +20,23 @@ BLOB_METADATA = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_
 """Metadata of the events of every format: a blob's name and its properties give it."""
 
 
-def reject_bool(advice: str) -> BeforeValidator:
-    """Return a validator that refuses true, false, on and off, which pydantic would read as 1 and 0."""
-
+def _reject(kind: type, advice: str) -> BeforeValidator:
     def check(value: object) -> object:
-        if isinstance(value, bool):
+        if isinstance(value, kind):
             raise ValueError(advice)
         return value
 
     return BeforeValidator(check)
+
+
+def reject_bool(advice: str) -> BeforeValidator:
+    """Return a validator that refuses true, false, on and off, which pydantic would read as 1 and 0."""
+    return _reject(bool, advice)
 
 
 def reject_none(advice: str) -> BeforeValidator:
     """Return a validator that refuses a key without a value."""
-
-    def check(value: object) -> object:
-        if value is None:
-            raise ValueError(advice)
-        return value
-
-    return BeforeValidator(check)
+    return _reject(NoneType, advice)
 
 
 Number = Annotated[int, reject_bool("write a number")]

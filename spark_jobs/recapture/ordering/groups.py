@@ -11,7 +11,6 @@ from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.ordering import spreads
 from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
-from recapture.ordering.spread_loops import add_spreads
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, ScalarFunction
@@ -121,7 +120,7 @@ def _divided(counts: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
 def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Table) -> pa.Table:
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
-    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, add_spreads)
+    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, spreads.add_spreads)
     ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
     columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
     return pa.table(columns | {result.name: _result(result, groups) for result in merged_groups.results})

@@ -142,11 +142,6 @@ class SequenceNumbers:
         self._arrived: deque[_Arrived] = deque()
         self._highest = np.iinfo(np.int64).min
 
-    @property
-    def remembered_ranges(self) -> int:
-        """Number of ranges that are remembered."""
-        return sum(len(arrived.ranges) for arrived in self._arrived)
-
     def observe(
         self, number: Int64s, blob_arrival: Int64s, arrival: Int64s, enqueued: Int64s
     ) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:

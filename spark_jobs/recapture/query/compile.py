@@ -22,7 +22,6 @@ from recapture.query.generate.values import Value, unquoted_name
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
-from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
@@ -195,7 +194,7 @@ class _Pass:
                 )
                 for output, statement in zip(outputs, statements, strict=True)
             ),
-            canonical=canonical(self.source, self.script.tokens),
+            canonical=self.script.canonical,
             groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
         )
 

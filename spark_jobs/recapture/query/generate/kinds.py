@@ -96,7 +96,8 @@ def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
     """Return an equality by which Spark can join: true wherever `compared` is for =, and maybe elsewhere."""
     is_number = [template("{kind} IN ('bigint', 'float')", kind=kind) for kind in kinds]
     texts = [template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side) for side in sides]
-    one, other = (case_when([branch], side) for *branch, side in zip(is_number, texts, sides, strict=True))
+    branches = zip(is_number, texts, sides, strict=True)
+    one, other = (case_when([(number, text)], side) for number, text, side in branches)
     return operation(exp.EQ, one, other)
 
 

@@ -167,6 +167,21 @@ class Script:
     """Each SELECT, or UNION of several, that writes to an output."""
 
     @property
+    def canonical(self) -> str:
+        """Text in one spelling, whatever its comments, its white space and the case of its keywords; for digests.
+
+        select a.X from input -- all => SELECT A.[X] FROM INPUT
+        """
+        words = []
+        for token in self.tokens:
+            written = self.source.text[token.start : token.end + 1]
+            if token.start in self.source.case_sensitive:
+                words.append("[" + token.text.replace("]", "]]") + "]")
+            elif token.token_type != TokenType.SEMICOLON:
+                words.append(written if token.token_type == TokenType.STRING else written.upper())
+        return " ".join(words)
+
+    @property
     def queries(self) -> list[exp.Query]:
         """Queries of all steps and statements, in the order of the text."""
         return [*(step.query for step in self.steps), *self.statements]
