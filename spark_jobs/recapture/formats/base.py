@@ -63,7 +63,6 @@ class InputSection(Section):
     """Keys that `reading` leaves out: they do not change what the reader makes of a given blob."""
 
     format: str
-    """Name of the format."""
     alias: Alias
     """Name after FROM or JOIN."""
     container: str
@@ -166,7 +165,6 @@ class PathInput(BlobInput):
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: TimeFormat = "HH"
-    """Form of {time}."""
 
     @cached_property
     def names(self) -> InputPath:

@@ -69,7 +69,6 @@ class Chunk:
     blobs: tuple[PinnedBlob, ...]
     """Blobs that were read, empty and damaged ones included."""
     damaged: tuple[DecodedBlob, ...]
-    """Damaged blobs."""
     without_block: tuple[PinnedBlob, ...]
     """Blobs that are Avro files with a header and no block."""
     is_last: bool
@@ -79,7 +78,6 @@ class Chunk:
     numbered: bool
     """Whether the events of this input have sequence numbers."""
     decoder: BodyDecoder
-    """Decoder of the bodies."""
 
     def __len__(self) -> int:
         return self.events.num_rows

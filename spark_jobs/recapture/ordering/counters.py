@@ -64,7 +64,6 @@ class Counters(Counts):
     """Counts of what arrived in a slice, and what else its metrics report. Every arrival is counted in one slice."""
 
     input: str
-    """Alias of the input."""
     partition: str
     planned_slice: PlannedSlice
     keys: KeyCounts
@@ -87,7 +86,6 @@ class Counters(Counts):
     largest_time: int | None = None
     """Largest System.Timestamp of the events that arrived, in ticks."""
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
-    """Rows of the quarantine."""
     profile: Profile = field(init=False)
     """Histograms and a sample of the events; empty without TIMESTAMP BY, as no policy applies."""
 

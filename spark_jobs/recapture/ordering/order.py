@@ -81,7 +81,6 @@ class _ChunkProcessor:
     policies: Policies | None
     counters: dict[Slice, Counters]
     columns: pa.Schema
-    """Columns of the ordered events."""
     largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 

@@ -31,9 +31,7 @@ class Ranges:
     """Whole numbers, as ranges in ascending order that do not overlap; both ends belong to a range."""
 
     first: Int64s
-    """First number of each range."""
     last: Int64s
-    """Last number of each range."""
 
     @classmethod
     def of(cls, numbers: Int64s, ends: NDArray[np.bool_] | None = None) -> "Ranges":

@@ -23,11 +23,9 @@ class Record:
     """The records that a service writes."""
 
     writer: str
-    """Name of the service."""
     name: str
     """Name of the record in the schema, without its namespace."""
     always: pa.Schema
-    """Fields that are always read."""
     typed: bool
     """Whether the values of its maps are unions of several types; otherwise they are strings."""
     repeated: frozenset[str] = frozenset()

@@ -77,7 +77,6 @@ class _Part:
     """Blocks of records without the codec."""
 
     data: bytes | bytearray
-    """Bytes that hold the blocks."""
     bounds: NDArray[np.int64]
     """Start and end of each block in `data`, a row each."""
     counts: NDArray[np.int64]
@@ -117,7 +116,6 @@ class _Reading:
     """Name of the blob."""
     layout: Layout
     schema: pa.Schema
-    """Fields that are read."""
 
     @classmethod
     def of(cls, name: str, schema: str, record: Record, more: Collection[str]) -> "_Reading":

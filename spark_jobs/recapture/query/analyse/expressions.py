@@ -217,11 +217,9 @@ class Expressions(Coercion):
             return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)
         undeclared = [path for side in sides for path in side.undeclared]
         if not self.types.request_kinds(undeclared) and self.types.closed:
-            raise self.source.error(
-                where,
-                "if both values are bigints, ASA truncates this quotient to an integer, but their types are not known "
-                f"here: CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
-            )
+            reason = "if both values are bigints, ASA truncates this quotient to an integer"
+            advice = f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}"
+            raise self.source.error(where, f"{reason}, but their types are not known here: {advice}")
         return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
 
     def _bitwise(self, node: exp.Expr) -> Value:
@@ -421,11 +419,8 @@ class _Call:
     def kind(self, index: int) -> exp.Expr:
         value, types = self.value(index), self.expressions.types
         if value.is_json_element:
-            raise self.error(
-                index,
-                f"{self.name} of a value that was taken out of JSON is not supported: test it with "
-                "TRY_CAST(x AS type) IS NOT NULL",
-            )
+            advice = "test it with TRY_CAST(x AS type) IS NOT NULL"
+            raise self.error(index, f"{self.name} of a value that was taken out of JSON is not supported: {advice}")
         if value.type is None:
             return exp.Null()
         kind = known_kind(value)

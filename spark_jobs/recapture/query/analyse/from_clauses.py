@@ -148,22 +148,20 @@ class FromCompiler:
     def _read_time(self, from_clause: From, table: exp.Table) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node, [named] = table.args.get("timestamp_by"), from_clause.relations
+        if node is not None and isinstance(named.relation, StepRelation):
+            message = f"`{named.relation.name}` is a step: TIMESTAMP BY belongs to the input itself"
+            raise self.source.error(node, message)
+        if node is not None and named.is_reference:
+            message = f"`{table.name}` is reference data, which has no TIMESTAMP BY: leave it out"
+            raise self.source.error(node, message)
         if not isinstance(named.relation, InputRelation) or named.is_reference:
-            if node is not None:
-                if isinstance(named.relation, StepRelation):
-                    reason = f"`{named.relation.name}` is a step: TIMESTAMP BY belongs to the input itself"
-                else:
-                    reason = f"`{table.name}` is reference data, which has no TIMESTAMP BY: leave it out"
-                raise self.source.error(node, reason)
             return
         time = time_of(from_clause, node) if node is not None else None
         timing = (time, self._over(from_clause, table))
         if self.timing.setdefault(named.relation.alias, timing) != timing:
-            raise self.source.error(
-                node or table,
-                f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above: a pipeline orders "
-                "each input in one way; declare it again under another alias and read that",
-            )
+            reason = f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above"
+            advice = "a pipeline orders each input in one way; declare it again under another alias and read that"
+            raise self.source.error(node or table, f"{reason}: {advice}")
 
     def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""

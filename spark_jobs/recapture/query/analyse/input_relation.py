@@ -147,11 +147,8 @@ class InputRelation:
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
         column = _OF_IOT_HUB.get(".".join(path).lower())
         if column is None:
-            raise self.source.error(
-                where,
-                "after IoTHub, name one of its properties: MessageId, CorrelationId, ConnectionDeviceId, "
-                "ConnectionDeviceGenerationId or EnqueuedTime",
-            )
+            known = "MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId or EnqueuedTime"
+            raise self.source.error(where, f"after IoTHub, name one of its properties: {known}")
         self._checked(column, where)
         return column
 
@@ -171,11 +168,8 @@ class InputRelation:
         if group.lower() == "iothub" and name and self.offers(Metadata.IOT_HUB):
             return self._read(self._of_iot_hub((name,), where), where)
         if group.lower() == "eventid":
-            raise self.source.error(
-                where,
-                "ASA does not publish how it makes an EventId: PartitionId and [EventHub].[SequenceNumber] identify an "
-                "event of a hub",
-            )
+            advice = "PartitionId and [EventHub].[SequenceNumber] identify an event of a hub"
+            raise self.source.error(where, f"ASA does not publish how it makes an EventId: {advice}")
         *others, last = (name for name, metadata in _SUGGESTED.items() if self.offers(metadata))
         raise self.source.error(where, f"'{property_name}' is not supported: use {', '.join(others)} or {last}")
 
@@ -201,22 +195,17 @@ class InputRelation:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and self.offered and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
-            raise self.source.error(
-                where,
-                f"{column.metadata} is not metadata of {self.offered.format} blobs: they have {known}; a field of that "
-                "name in the body has to be declared in CREATE TABLE",
-            )
+            advice = f"they have {known}; a field of that name in the body has to be declared in CREATE TABLE"
+            message = f"{column.metadata} is not metadata of {self.offered.format} blobs: {advice}"
+            raise self.source.error(where, message)
         other = self.columns.get(column.name.lower(), column)
         if (type(other), other.name, getattr(other, "path", ())) != (
             type(column),
             column.name,
             getattr(column, "path", ()),
         ):
-            raise self.source.error(
-                where,
-                f"`{column.name}` and `{other.name}` are different fields with the same name, except for case: a query "
-                "can read only one of them; leave one out",
-            )
+            reason = f"`{column.name}` and `{other.name}` are different fields with the same name, except for case"
+            raise self.source.error(where, f"{reason}: a query can read only one of them; leave one out")
         return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:

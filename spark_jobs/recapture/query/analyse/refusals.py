@@ -54,9 +54,8 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
         hint = f": did you mean {near[0]}?" if near else f": {_OTHERS}"
         return source.error(node, f"there is no function {word}{hint}")
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
-        return source.error(
-            node, f"there is no function {word}.{node.expression.name}: a JavaScript function is called as udf.name(…)"
-        )
+        name = f"{word}.{node.expression.name}"
+        return source.error(node, f"there is no function {name}: a JavaScript function is called as udf.name(…)")
     return _unsupported_node(source, node)
 
 

@@ -101,9 +101,7 @@ class NamedRelation:
     number: int | None = None
     """Place among the sides of a JOIN, which is part of the names of its columns; None without a JOIN."""
     partition_by: tuple[Path, ...] = ()
-    """Columns of PARTITION BY."""
     over: tuple[Path, ...] = ()
-    """Columns of TIMESTAMP BY … OVER."""
     optional: bool = False
     """Whether it is the right side of a LEFT JOIN, which may have no row."""
     columns: dict[str, None] = field(default_factory=dict)
@@ -168,7 +166,6 @@ class From:
     table: str
     """Name of its rows in Spark SQL."""
     has_analytics: bool = False
-    """Whether its SELECT calls analytic functions."""
     joins: list[Join | Lookup] = field(default_factory=list)
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
@@ -323,10 +320,8 @@ class From:
         if named and len(names) == 1:
             if self.lists(name):
                 return None
-            raise self.source.error(
-                names[0],
-                f"`{name}` is a name in FROM, not a column: write {named.name}.{name} for a field called `{name}`",
-            )
+            advice = f"write {named.name}.{name} for a field called `{name}`"
+            raise self.source.error(names[0], f"`{name}` is a name in FROM, not a column: {advice}")
         return named
 
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:

@@ -111,7 +111,6 @@ class GroupScope:
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: dict[Aggregate, int] = field(default_factory=dict)
-    """Aggregates, each with its index."""
     has_timestamp_key: bool = False
     """Whether System.Timestamp() is a key next to a window."""
     select_columns: dict[str, Value] = field(default_factory=dict)
@@ -174,22 +173,17 @@ class GroupScope:
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         if self.has_timestamp_key:
-            raise self.source.error(
-                node,
-                "System.Timestamp() is a key of GROUP BY here, next to a window, so it could be the key or the window's"
-                " end: to use the key, name it in a step of WITH, and group by this name",
-            )
+            reason = "System.Timestamp() is a key of GROUP BY here, next to a window"
+            advice = "to use the key, name it in a step of WITH, and group by this name"
+            raise self.source.error(node, f"{reason}, so it could be the key or the window's end: {advice}")
         return Value(column("_window_end"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
         return Value(column("_window_id"), AsaType.STRING)
 
     def analytic(self, node: exp.Expr) -> Value:
-        raise self.source.error(
-            node,
-            "an analytic function is computed for each row, before GROUP BY: make it a key, aggregate it, "
-            "or write it in a step that reads the groups",
-        )
+        advice = "make it a key, aggregate it, or write it in a step that reads the groups"
+        raise self.source.error(node, f"an analytic function is computed for each row, before GROUP BY: {advice}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")

@@ -37,11 +37,8 @@ class CompiledSelect:
     """One compiled SELECT."""
 
     node: exp.Select
-    """SELECT as it was parsed."""
     selection: Selection
-    """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
-    """Columns of its select list by name, in order."""
     star_source: StarSource | None
     """What its * stands for, in a step; None without a *."""
     ordered: bool
@@ -59,7 +56,6 @@ class _SelectList:
     """Columns of its * that later steps use; None for all columns."""
     is_output: bool
     columns: list[tuple[str, Value]] = field(default_factory=list)
-    """Columns by name, in order."""
     names: set[str] = field(default_factory=set)
     """Names of `columns` in lower case."""
     from_star: dict[str, Value] = field(default_factory=dict)
@@ -136,11 +132,9 @@ class SelectCompiler:
             names = identifiers(column) or []
             is_qualified = len(names) > 1 and from_clause.named(names[0].name) is not None
             if names and names[0].name.lower() in new and not is_qualified:
-                raise self.source.error(
-                    column,
-                    f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT: "
-                    "repeat its expression, or select it in a step of WITH",
-                )
+                reason = f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT"
+                advice = "repeat its expression, or select it in a step of WITH"
+                raise self.source.error(column, f"{reason}: {advice}")
         condition = row.condition(having)
         return condition if where is None else operation(exp.And, where, condition)
 
@@ -263,11 +257,8 @@ class SelectCompiler:
         if not properties:
             shown = ".".join(name.name for name in record)
             hint = f", or {DECLARE}" if star_source.reads_input(record) else ""
-            raise self.source.error(
-                record[0],
-                f"`{shown}` is not the name of FROM, and the properties of a record are not known here: name them, "
-                f"such as {shown}.id{hint}",
-            )
+            reason = f"`{shown}` is not the name of FROM, and the properties of a record are not known here"
+            raise self.source.error(record[0], f"{reason}: name them, such as {shown}.id{hint}")
         return properties
 
     def _side(self, items: _SelectList, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:

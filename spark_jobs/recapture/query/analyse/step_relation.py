@@ -56,7 +56,6 @@ class StepRelation:
     types: FieldTypes
     ordered: bool
     has_row_column: bool
-    """Whether the rows have the column `_row`."""
     unanchored: bool
 
     def __post_init__(self) -> None:

@@ -65,7 +65,6 @@ class Aggregate:
     argument: Value | None = None
     """Argument; None for whole rows, as in COUNT(*)."""
     orderings: tuple[Ordering, ...] = ()
-    """Expressions of ORDER BY."""
     share: Fraction = Fraction(0)
     """Share of a percentile, from 0 to 1."""
     limit: int = 0

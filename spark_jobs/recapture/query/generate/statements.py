@@ -156,7 +156,6 @@ class Statement:
     windows: tuple[Window | JoinedSide, ...]
     """Windows, and sides of JOINs, over the events and over steps."""
     groups: tuple[GroupsView, ...]
-    """Views of groups that it reads."""
 
 
 def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:

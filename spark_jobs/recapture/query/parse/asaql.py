@@ -159,7 +159,6 @@ class Script:
 
     source: Source
     tokens: list[Token]
-    """All tokens of the text."""
     declarations: list[list[Token]]
     """Tokens of each CREATE TABLE."""
     steps: list[Step]
