@@ -17,7 +17,7 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.properties import property_of
-from recapture.query.analyse.refusals import not_a_condition, unsupported
+from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
@@ -37,12 +37,15 @@ from recapture.query.generate.user_functions import javascript_call
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
-from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
+_COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
+_BITWISE = exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor | exp.BitwiseNot
+_ORDERED: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+"""Comparisons that need an order, with their signs."""
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
@@ -110,7 +113,7 @@ class Expressions(Coercion):
             return self._negation(node)
         if isinstance(node, ARITHMETIC):
             return self._arithmetic(node)
-        if isinstance(node, BITWISE):
+        if isinstance(node, _BITWISE):
             return self._bitwise(node)
         if isinstance(node, exp.Case):
             return self._case(node)
@@ -150,7 +153,7 @@ class Expressions(Coercion):
         if isinstance(node, exp.Not):
             require_only(self.source, node, "this")
             return self._not(node)
-        if isinstance(node, COMPARISONS):
+        if isinstance(node, _COMPARISONS):
             require_only(self.source, node, "this", "expression")
             return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
@@ -375,8 +378,8 @@ class Expressions(Coercion):
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
         is_open = any(self.types.are_open(value.fields) for value in values)
-        if kind is AsaType.BIT and operator in ORDERED and not is_open:
-            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
+        if kind is AsaType.BIT and operator in _ORDERED and not is_open:
+            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[operator]}")
         return unified, kind
 
     def are_of_open_type(self, values: list[Value]) -> bool:

@@ -14,11 +14,11 @@ from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
 
-_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
-_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
-_ADDED = {metadata.lower(): metadata for metadata in (*_OF_A_HUB, *_OF_BLOBS)}
-_OF_AN_EVENT = (Metadata.SEQUENCE_NUMBER, Metadata.OFFSET, Metadata.PARTITION_KEY, Metadata.PUBLISHER)
-_ADAPTERS = {"eventhub": (*_OF_AN_EVENT, *_OF_A_HUB), "blob": _OF_BLOBS}
+_HUB_COLUMNS = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_BLOB_COLUMNS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
+_ADDED = {metadata.lower(): metadata for metadata in (*_HUB_COLUMNS, *_BLOB_COLUMNS)}
+_EVENT_PROPERTIES = (Metadata.SEQUENCE_NUMBER, Metadata.OFFSET, Metadata.PARTITION_KEY, Metadata.PUBLISHER)
+_ADAPTERS = {"eventhub": (*_EVENT_PROPERTIES, *_HUB_COLUMNS), "blob": _BLOB_COLUMNS}
 _SUGGESTED = {
     "[EventHub].[SequenceNumber]": Metadata.SEQUENCE_NUMBER,
     "[EventHub].[Offset]": Metadata.OFFSET,
@@ -29,7 +29,7 @@ _SUGGESTED = {
     "[User].[name]": Metadata.USER,
 }
 """Properties that an error lists, by the metadata that a format must have."""
-_OF_IOT_HUB = {
+_IOT_HUB_PROPERTIES = {
     name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
     for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
 } | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
@@ -132,7 +132,7 @@ class InputRelation:
         """Return the input columns that * has after the fields of the body."""
         if self.is_reference:
             return []
-        starred = _OF_A_HUB if self.offers(Metadata.EVENT_ENQUEUED) else _OF_BLOBS
+        starred = _HUB_COLUMNS if self.offers(Metadata.EVENT_ENQUEUED) else _BLOB_COLUMNS
         return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
@@ -145,7 +145,7 @@ class InputRelation:
         return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
-        column = _OF_IOT_HUB.get(".".join(path).lower())
+        column = _IOT_HUB_PROPERTIES.get(".".join(path).lower())
         if column is None:
             known = "MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId or EnqueuedTime"
             raise self.source.error(where, f"after IoTHub, name one of its properties: {known}")
