@@ -157,7 +157,8 @@ class Aggregate:
         """
         if self.function in (Function.MIN, Function.MAX):
             return [SelectItem(name, spark_call(self.function.value, column(name)))]
-        return [SelectItem(name, self._sum(name)), *(SelectItem(part, _sum(part)) for part in self._counts(name))]
+        counts = [SelectItem(part, _sum(part)) for part in self._counts(name)]
+        return [SelectItem(name, self._merged_sum(name)), *counts]
 
     def running(self, name: str, over: str) -> list[SelectItem]:
         """Return the items that accumulate the partials of all panes up to the current one; see `has_running_form`.
@@ -184,9 +185,9 @@ class Aggregate:
             case Function.MIN | Function.MAX:
                 return spark_call(self.function.value, column(name))
             case Function.SUM:
-                return self._sum(name)
+                return self._merged_sum(name)
             case Function.AVG:
-                return _mean(self._sum(name), _sum(f"{name}_n"))
+                return _mean(self._merged_sum(name), _sum(f"{name}_n"))
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
@@ -211,7 +212,7 @@ class Aggregate:
     def _sums_floats(self) -> bool:
         return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
 
-    def _sum(self, name: str) -> exp.Expr:
+    def _merged_sum(self, name: str) -> exp.Expr:
         return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
 
     def _limited(self, rows: exp.Expr) -> exp.Expr:
