@@ -47,7 +47,6 @@ class TaskContext:
 
     input: CompiledInput
     container_url: str
-    """Address of the container of the input."""
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
@@ -56,7 +55,6 @@ class TaskContext:
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
-    """Whether the tasks log."""
 
 
 def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,14 +69,10 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.container_url)
+    settings = context.input, context.policies, context.reader
+    aggregate = bool(context.input.aggregations)
     batches, counters_by_slice = order(
-        task,
-        container,
-        context.input,
-        context.policies,
-        context.reader,
-        quarantine_damaged=context.quarantine_damaged,
-        aggregate=bool(context.input.aggregations),
+        task, container, *settings, quarantine_damaged=context.quarantine_damaged, aggregate=aggregate
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches

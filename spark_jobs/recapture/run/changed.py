@@ -46,8 +46,9 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     container = files_of(pipeline, "").container
     before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
     unknown = [text for text, run in runs.items() if run not in manifests]
-    write_changes(container, Changes(before | changed, _text(now), _text(start), _text(end), unknown=tuple(unknown)))
-    return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
+    first, last = ticks.text_of(start), ticks.text_of(end)
+    write_changes(container, Changes(before | changed, ticks.whole_seconds(now), first, last, tuple(unknown)))
+    return {"from": first, "to": last, "checked": len(runs), "changed": list(changed), "unknown": unknown}
 
 
 def _read_by_slice(
@@ -76,7 +77,3 @@ def _differing(
         for (text, planned_slice), slice_blobs in zip(read.items(), blobs, strict=True)
         if pinning.digest_of_blobs(slice_blobs) != planned_slice.digest
     ]
-
-
-def _text(instant: datetime) -> str:
-    return ticks.to_text(ticks.from_datetime(instant.replace(microsecond=0)))

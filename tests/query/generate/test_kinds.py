@@ -84,21 +84,6 @@ def test_a_quotient_of_bigints_is_whole(spark: "SparkSession") -> None:
         assert [row[f"q{number}"] for row in actual] == [expected(event) for event in PAIRS], expression
 
 
-def test_steps_and_windows_keep_the_types_of_values(spark: "SparkSession") -> None:
-    query = (
-        "WITH a AS (SELECT *, a + 1 AS next FROM telemetry), b AS (SELECT next AS n, c AS d FROM a)\n"
-        "SELECT SUM(n) / 2 AS s, MAX(n) / 2 AS m, SUM(d) / COUNT(*) AS e, AVG(d) / 2 AS g INTO out FROM b\n"
-        "GROUP BY TumblingWindow(second, 2)"
-    )
-    events = [{"a": a, "c": c} for a, c in [(4, 1), (1, 2), (2, 3), (2, 2), (2.0, 3.5), (1, 1)]]
-    actual = rows(spark, query, events)
-    assert sorted(tuple(row.values()) for row in actual) == [
-        (2.5, 1.5, 2.25, 1.125),
-        (3.0, 1.0, 2.0, 1.25),
-        (3.0, 2.0, 1.0, 0.75),
-    ]
-
-
 def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession") -> None:
     results = (
         f"CASE WHEN a {sign} b THEN 1 WHEN NOT a {sign} b THEN 0 END AS {name}"
@@ -108,33 +93,6 @@ def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession")
     actual = rows(spark, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
     assert [row["e"] for row in actual] == [int(bool(equal(event["a"], event["b"]))) for event in pairs]
     assert [row["l"] for row in actual] == [int(bool(less(event["a"], event["b"]))) for event in pairs]
-
-
-def test_an_expression_of_fields_is_compared_as_the_fields_are(spark: "SparkSession") -> None:
-    pairs = [{"a": a, "b": b} for a, b in ((5, 5.0), ("5", 5), ("a", "a"), (True, True), (None, 5), ("a", None))]
-    written = ("COALESCE(missing, a) = b", "CASE WHEN 1 = 1 THEN a ELSE b END = b", "a IN (b, b)")
-    results = (f"CASE WHEN {condition} THEN 1 ELSE 0 END AS r{n}" for n, condition in enumerate(written))
-    actual = rows(spark, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
-    assert [list(row.values()) for row in actual] == [[expected] * 3 for expected in (1, 0, 1, 1, 0, 0)]
-
-
-def test_elements_of_json_in_a_case_or_a_lag_are_numbers_where_they_are_used_as_such(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (\n"
-        "  SELECT e.ArrayValue AS v, e.ArrayIndex AS i FROM telemetry CROSS APPLY GetArrayElements(list) AS e\n"
-        ")\n"
-        "SELECT SUM(CASE WHEN i > 0 THEN v END) AS total, MAX(COALESCE(v, 0) / 2) AS half,"
-        " MAX(LAG(v, 1, 0) OVER (PARTITION BY i LIMIT DURATION(hour, 1)) / 2) AS before\n"
-        "INTO out FROM s GROUP BY TumblingWindow(second, 10)"
-    )
-    [row] = rows(spark, query, [{"list": [1, 5]}, {"list": [1, 2.5]}])
-    assert row == {"total": 7.5, "half": 2.0, "before": 2.0}
-
-
-def test_a_value_is_compared_with_that_of_the_event_before(spark: "SparkSession") -> None:
-    query = "SELECT a INTO out FROM telemetry WHERE LAG(a) OVER (LIMIT DURATION(hour, 1)) <> a"
-    actual = rows(spark, query, [{"a": value} for value in ("x", "x", "y", 5, 5.0, "5")])
-    assert [row["a"] for row in actual] == ["y", "5", "5"]
 
 
 def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
@@ -196,25 +154,6 @@ def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "S
         assert list(row.values()) == [of_product if "1.0" in text else expected for text in NUMERIC]
 
 
-def test_get_type_goes_through_steps_and_windows(spark: "SparkSession") -> None:
-    query = (
-        "WITH a AS (SELECT *, n + 1 AS next FROM telemetry WHERE GetType(n) <> 'nvarchar(max)')\n"
-        "SELECT GetType(k) AS k, GetType(SUM(next)) AS s, GetType(MAX(d)) AS m, GetType(AVG(d)) AS v,"
-        " GetType(Collect(d)) AS c, GetType(TopOne(k) OVER (ORDER BY d)) AS t INTO out FROM a\n"
-        "GROUP BY k, TumblingWindow(second, 100)"
-    )
-    events: list[dict[str, Any]] = [
-        {"n": 1, "d": 1, "k": "a"},
-        {"n": 2, "d": 2.5, "k": "a"},
-        {"n": 3, "d": 3, "k": True},
-    ]
-    actual = rows(spark, query, events)
-    assert sorted(tuple(row.values()) for row in actual) == [
-        ("bit", "bigint", "bigint", "float", "array", "bit"),
-        ("nvarchar(max)", "bigint", "float", "float", "array", "nvarchar(max)"),
-    ]
-
-
 def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSession") -> None:
     query = (
         "WITH s AS (SELECT a, b FROM telemetry)\n"
@@ -248,24 +187,6 @@ def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession"
     assert row["listed"] == list(values)
     assert row["first"][0]["value"] == 5
     assert row["last"]["a"] == [1, "2"]
-
-
-def test_lag_of_whole_rows_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT *, x + 1 AS next FROM telemetry), r AS (SELECT a, next FROM s)\n"
-        "SELECT LAG(*) OVER (LIMIT DURATION(hour, 1)) AS before INTO out FROM r"
-    )
-    actual = rows(spark, query, [{"a": value, "x": 1} for value in ("x", 5, None, 0)])
-    assert [row["before"] and row["before"]["a"] for row in actual] == [None, "x", 5, None]
-
-
-def test_a_key_of_a_window_has_its_type_in_a_record(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT k, COUNT(*) AS n FROM telemetry GROUP BY k, TumblingWindow(second, 10))\n"
-        "SELECT CollectTop(2) OVER (ORDER BY n DESC) AS top INTO out FROM s GROUP BY TumblingWindow(second, 10)"
-    )
-    [row] = rows(spark, query, [{"k": key} for key in (7, 7, "x")])
-    assert [element["value"] for element in row["top"]] == [{"k": 7, "n": 2}, {"k": "x", "n": 1}]
 
 
 @pytest.mark.parametrize("function", ["Collect()", "Collect(v)"])

@@ -55,7 +55,7 @@ class InputSample:
         """Where the sample comes from."""
         if self.range is None:
             return f"recapture infer, newest version: {counted(self.content.events, 'row')}"
-        start, end = map(_text, self.range)
+        start, end = map(ticks.text_of, self.range)
         blobs = f"{self.content.blobs:,} of {counted(self.arrived, 'blob')}"
         return f"recapture infer, {start} to {end}: {counted(self.content.events, 'event')} in {blobs}"
 
@@ -73,7 +73,7 @@ class InputInference:
     @property
     def summary(self) -> dict[str, Any]:
         """The inference in JSON types."""
-        start, end = map(_text, self.sample.range) if self.sample.range else (None, None)
+        start, end = map(ticks.text_of, self.sample.range) if self.sample.range else (None, None)
         return {
             "alias": self.alias,
             "from": start,
@@ -189,7 +189,7 @@ def _sampled(
     if start is None or end is None:
         start, end = _newest_hour(definition, container)
     if start >= end:
-        raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
+        raise DefinitionError(f"the range is empty: from {ticks.text_of(start)} is not before to {ticks.text_of(end)}")
     place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
     blobs = _arrived(definition, container, start, end, place)
     sample = read_sample(container, section.reader(()), blobs, records)
@@ -198,7 +198,7 @@ def _sampled(
     if not sample.fields:
         raise RunError(
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')}{place} from "
-            f"{_text(start)} to {_text(end)} has fields: {_OTHER_RANGE}"
+            f"{ticks.text_of(start)} to {ticks.text_of(end)} has fields: {_OTHER_RANGE}"
         )
     _LOG.info(
         "infer %s, input %s: read %s (%d bytes) of %s",
@@ -283,8 +283,8 @@ def _arrived(
     [blobs] = blobs_for(in_order(listing.blobs, definition), [arrivals])
     if not blobs:
         raise RunError(
-            f"no blob{place} arrived from {_text(start)} to {_text(end)}: choose another range with --from and --to, "
-            "or leave them out for the newest hour"
+            f"no blob{place} arrived from {ticks.text_of(start)} to {ticks.text_of(end)}: choose another range with "
+            "--from and --to, or leave them out for the newest hour"
         )
     return blobs
 
@@ -330,7 +330,3 @@ def _refusal(pipeline: Pipeline, text: str) -> DefinitionError | None:
     except DefinitionError as error:
         return error
     return None
-
-
-def _text(instant: datetime) -> str:
-    return ticks.to_text(ticks.from_datetime(instant))

@@ -14,6 +14,7 @@ from recapture.storage import open_container
 from recapture.table.delta import File
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Entry, Publication
+from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
 from recapture.tools.reports.values import value_text
 
@@ -99,7 +100,7 @@ def _previous_runs(source: Source) -> list[dict[str, Any]]:
     for start in source.run_of_slice:
         previous, _ = _previous(source, start)
         if previous is not None:
-            text = previous.published.isoformat(timespec="seconds").replace("+00:00", "Z")
+            text = ticks.whole_seconds(previous.published)
             run = runs.setdefault(previous.run, {"run": previous.run, "published": text, "slices": 0})
             run["slices"] += 1
     return list(runs.values())[-MAX_ROWS:]

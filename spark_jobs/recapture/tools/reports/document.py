@@ -36,7 +36,7 @@ def document(source: Source) -> dict[str, Any]:
         "from": ticks.to_text(source.start),
         "to": ticks.to_text(source.end),
         "slice_hours": pipeline.slice_hours,
-        "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "written": ticks.whole_seconds(datetime.now(UTC)),
         "version": __version__,
         "quality": source.single and source.single.audited and source.single.audited.verdict,
         "published": _is_published(source),

@@ -22,11 +22,10 @@ from recapture.run.problems import Problem, TableState, open_others
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import metrics_key, tables_of
-from recapture.run_files.computed import METRICS, Computed
+from recapture.run_files.computed import METRICS, STAGED, Computed, StagedSlice
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import PlannedRun, files_of
-from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_file
 from recapture.table.publications import Approval, Entry, Publications, shown_entries
