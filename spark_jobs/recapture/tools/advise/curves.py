@@ -25,11 +25,8 @@ _FLAT = 0.005
 def curve(name: str, labels: Sequence[str], own: str, shares: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return the curves as a Vega-Lite specification; there is at least one key.
 
-    Args:
-        name: the tolerance that varies.
-        labels: its values as text, ascending; no two are equal.
-        own: the label of the job's value.
-        shares: for each key, the share of unchanged events with each value, 0 to 1.
+    `name` is the tolerance that varies, `labels` are its distinct values as text, ascending, and `own` is that of the
+    job. `shares` has for each key the share of unchanged events with each value, 0 to 1.
     """
     changed = [1 - share for key_shares in shares.values() for share in key_shares]
     lowest, highest = _domain(changed)

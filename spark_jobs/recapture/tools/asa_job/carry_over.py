@@ -1,7 +1,4 @@
-"""Carry an ASA job over into a pipeline file, and list what cannot be carried over.
-
-Every finding says where it is, why, and what to do.
-"""
+"""Carry an ASA job over into a pipeline file, and list what cannot be carried over."""
 
 import re
 from typing import Any

@@ -74,10 +74,7 @@ def slice_states(
 
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
-    """Return the start of the first slice of which something is known, in ticks; None if nothing is.
-
-    `oldest` is the start of the first slice of which DAG runs and the schedule say something.
-    """
+    """Return the start of the first known slice, in ticks, or None; runs and the schedule count from `oldest` on."""
     published_or_blocked = sorted((*standing.entries, *standing.blocked))[:1]
     known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]

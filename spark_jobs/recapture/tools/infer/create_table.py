@@ -142,7 +142,8 @@ def _presence(field: Field, sampled: Sampled) -> str:
 
 def _shares(field: Field) -> str:
     """Return the types of a field's values with their shares: 75.0% bigint, 25.0% null"""
-    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field))
+    frequent_first = sorted(field.kinds.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in frequent_first)
 
 
 def _plain(field: Field) -> str:
@@ -164,11 +165,6 @@ def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
 
 def _lower(path: Path) -> Path:
     return tuple(name.lower() for name in path)
-
-
-def _sorted(field: Field) -> list[tuple[AsaType | None, int]]:
-    """Return the types of a field's values, the most frequent first."""
-    return sorted(field.kinds.items(), key=lambda entry: -entry[1])
 
 
 def _share(part: int, whole: int) -> str:

@@ -128,10 +128,7 @@ class Sample:
 def read_sample(
     container: Container, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
 ) -> Sample:
-    """Read a sample of the blobs, with the properties of `records`.
-
-    Raise RunError if a blob was changed or deleted since it was listed.
-    """
+    """Read a sample of blobs, with the properties of `records`. Raise RunError if one changed since it was listed."""
     sample = Sample(reader.decoder, records)
     decoder = BlobDecoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))

@@ -52,10 +52,7 @@ Causes come before what may follow from them: an event that is missing or unusab
 
 
 def failures(source: Source) -> dict[str, Any]:
-    """Return what the audits of a report say: failed expectations, the most severe first, and those not judged.
-
-    The result also has the number of those that passed, and the values of the user's parameters.
-    """
+    """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
     passed = 0
     unjudged: dict[str, None] = {}

@@ -70,10 +70,7 @@ def not_on_time(row: PartitionMetrics) -> int:
 
 
 def slice_qualities(source: Source) -> dict[str, str | None]:
-    """Return the quality of each slice, by slice_start: the verdict of its audit, or APPROVED.
-
-    None for a slice that is not published, in the report of a range.
-    """
+    """Return the verdict of each slice's audit, or APPROVED, by slice_start; None for a slice that is not published."""
     if source.single is not None and source.single.audited is not None:
         quality = APPROVED if source.approvals() else source.single.audited.verdict
         return dict.fromkeys(source.starts, quality)
