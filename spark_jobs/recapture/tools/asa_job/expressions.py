@@ -1,7 +1,7 @@
 """Evaluate the expressions of ARM templates that make names: "[parameters('x')]", "[concat(…)]" and the like."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ from recapture.errors import DefinitionError
 
 _TOKEN = re.compile(r"\s*+('(?:[^']|'')*+'|-?\d+|[A-Za-z_]\w*|[()\[\],.])")
 _SECURE = ("securestring", "secureobject")
-_OF_STRINGS = {"tolower": str.lower, "toupper": str.upper, "trim": str.strip}
+_OF_STRINGS: Mapping[str, Callable[[str], str]] = {"tolower": str.lower, "toupper": str.upper, "trim": str.strip}
 _DEEPEST = 50
 MAX_SIZE = 8 * 1024 * 1024
 """Largest size of the values that the expressions of a template make together, in characters and items.

@@ -59,17 +59,9 @@ def slice_states(
         entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(standing.state(slice_start), entry, dag_run, is_complete)
-        states.append(
-            SliceState(
-                start,
-                start + length,
-                _state(held, start, dag_run, activity),
-                entry,
-                standing.blocked.get(slice_start),
-                dag_run,
-                standing.outdated.get(slice_start, ()),
-            )
-        )
+        state = _state(held, start, dag_run, activity)
+        blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
+        states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing))
     return states
 
 
