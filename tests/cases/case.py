@@ -8,27 +8,32 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapture.model import AsaType, OutputColumn
+from recapture.model import AsaType, JavaScriptFunction, OutputColumn
 
 Row = dict[str, Any]
 
 HOUR = timedelta(hours=1)
 ARRIVAL, PARTITION = "EventEnqueuedUtcTime", "PartitionId"
 """Columns of an input that are not part of the body."""
-_SECTION = re.compile(r"^\[(input|reference|query|output) ?(\w*)\]$")
+_SECTION = re.compile(r"^\[(input|reference|function|query|output|refused) ?(\S*)\]$")
+_FUNCTION = re.compile(r"ud(?P<kind>[fa])\.(?P<name>\w+)(?:\((?P<arguments>.*)\))?:(?P<output>.+)")
+_REFUSAL = re.compile(r"^(\S.*?)\n=> ([^\n]+)$", re.MULTILINE | re.DOTALL)
 _SEPARATOR = " | "
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A query with its inputs, reference data and expected rows, each by its alias."""
+    """A query with its inputs, reference data and expected rows, each by its alias, and its JavaScript functions."""
 
     query: str
     inputs: dict[str, list[Row]]
     references: dict[str, list[Row]]
     outputs: dict[str, str]
     """Expected rows of each output, as `table` writes them."""
+    functions: list[JavaScriptFunction]
+    refused: list[tuple[str, str]]
+    """Queries that are not supported, each with the first line of its error."""
 
     @property
     def span(self) -> tuple[datetime, datetime]:
@@ -66,6 +71,24 @@ def parse(text: str) -> Case:
         inputs={alias: list(_rows(part)) for alias, part in tables["input"].items()},
         references={alias: list(_rows(part)) for alias, part in tables["reference"].items()},
         outputs={alias: table(_columns(part), _rows(part)) for alias, part in tables["output"].items()},
+        functions=[_function(signature, part) for signature, part in tables["function"].items()],
+        refused=[refusal for part in tables["refused"].values() for refusal in _REFUSAL.findall("\n".join(part))],
+    )
+
+
+def _function(signature: str, script: Iterable[str]) -> JavaScriptFunction:
+    """Return a function, such as `udf.add(float,any):float`, or `uda.mean:float` without the types of its arguments."""
+    match = _FUNCTION.fullmatch(signature)
+    if match is None:
+        raise ValueError(f"a function is declared like udf.add(float,any):float, not like {signature}")
+    arguments = match["arguments"]
+    types = [None if name == "any" else AsaType(name) for name in (arguments or "").split(",") if name]
+    return JavaScriptFunction(
+        match["name"],
+        "\n".join(script).strip("\n"),
+        AsaType(match["output"]),
+        None if arguments is None else tuple(types),
+        is_aggregate=match["kind"] == "a",
     )
 
 

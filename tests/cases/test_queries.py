@@ -37,7 +37,7 @@ def test_a_case_of_queries(spark: SparkSession, tmp_path: Path, name: str) -> No
     """If the query needs no Spark, its rows are the same without it."""
     case = CASES[name]
     inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
-    query = compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs))
+    query = compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs), functions=case.functions)
     slice_ = Slice(*map(from_datetime, case.span))
     events = {read.alias: list(view_rows(read, case.inputs[read.alias], slice_)) for read in query.inputs}
     with nullcontext() if settings.get_current_profile_name() == "deep" else interpreting(spark):

@@ -6,7 +6,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from recapture.errors import DefinitionError
 from recapture.model import AsaType, ShapeComparison
 from tests.conftest import Python
 from tests.query.small_stream import Row, at, compiled, rows
@@ -48,24 +47,6 @@ def test_shapes_are_records_distances_floats_and_comparisons_bigints() -> None:
         **dict.fromkeys("qrs", record),
         **dict.fromkeys("tu", AsaType.STRING),
     }
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ("CreatePoint(x)", "CREATEPOINT takes 2 arguments, but this has 1"),
-        ("CreatePoint('1', x)", "CREATEPOINT takes float here, but this is nvarchar(max)"),
-        ("CreateLineString(p)", "CREATELINESTRING takes 2 or more arguments, but this has 1"),
-        ("CreatePolygon(p, q, p)", "CREATEPOLYGON takes 4 or more arguments, but this has 3"),
-        ("CreateLineString(p, 'POINT(1 2)')", "CREATELINESTRING takes record here, but this is nvarchar(max)"),
-        ("ST_DISTANCE(p)", "ST_DISTANCE takes 2 arguments, but this has 1"),
-        ("ST_WITHIN(p, 5)", "ST_WITHIN takes nvarchar(max) or record here, but this is bigint"),
-    ],
-)
-def test_a_call_that_cannot_be_compiled_says_what_is_wrong(call: str, message: str) -> None:
-    with pytest.raises(DefinitionError) as error:
-        compiled(f"SELECT {call} AS v INTO out FROM telemetry")
-    assert str(error.value).split("\n")[0].partition(": ")[2] == message
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,3 @@ def test_a_type_asked_for_in_a_later_step_is_that_of_the_field() -> None:
         "v": AsaType.FLOAT,
         "t": AsaType.DATETIME,
     }
-
-
-def test_conflicting_uses_are_reported_at_the_second_use() -> None:
-    with pytest.raises(DefinitionError, match=r"line 1, column 26: `v` is used as .* here and as .* elsewhere"):
-        compiled("SELECT v + 1 AS a, UPPER(v) AS b INTO out FROM telemetry")

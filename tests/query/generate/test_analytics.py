@@ -1,15 +1,12 @@
 """LAG, LAST, ISFIRST and aggregates with LIMIT DURATION: each row has what the oracle finds in the whole stream."""
 
 import itertools
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.errors import DefinitionError
 from tests.draws import slow
 from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is_first, lag, last
 from tests.oracle_windows import Event
@@ -129,28 +126,3 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "Spa
     assert [(row["c"], row["b"]) for row in sorted(rows, key=lambda row: row["e"])] == [
         (2, None), (1, 2), (2, 1), (1, 2), (1, None)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1))", "sees the rows before APPLY, without `e`"),
-        ("LAG(x) OVER (LIMIT DURATION(fortnight, 1))", "the unit is day, hour, minute"),
-        ("LAG(x, 2147483648) OVER (LIMIT DURATION(hour, 1))", "an integer from 1 to 2,147,483,647 is expected"),
-        ("LAG(x) OVER (LIMIT DURATION(day, 8))", "a length is at most 7 days"),
-        ("LAG(x) OVER (LIMIT 5)", "write LAG(…) OVER (PARTITION BY id LIMIT DURATION(hour, 1))"),
-        ("LAG() OVER (LIMIT DURATION(hour, 1))", "write LAG(x, 1, default) OVER"),
-        ("LAST(x, 1, 2) OVER (LIMIT DURATION(hour, 1))", "write LAST(x, default) OVER"),
-        ("LAG(x)", "LIMIT DURATION is missing"),
-        ("LAG(NULL) OVER (LIMIT DURATION(hour, 1))", "NULL alone has no type"),
-        ("ISFIRST(hour, 1) OVER (LIMIT DURATION(hour, 1))", "ISFIRST takes no LIMIT DURATION"),
-        ("SUM(x) OVER (PARTITION BY telemetry.list LIMIT DURATION(hour, 1))", "PARTITION BY cannot take array"),
-        ("LAG(COUNT(*)) OVER (LIMIT DURATION(hour, 1))", "COUNT is an aggregate: it cannot be inside an analytic"),
-        ("AnomalyDetection(x) OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
-        ("AnomalyDetection_SpikeAndDip(x, 95, 120, 'spikes') OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
-    ],
-)
-def test_a_call_that_cannot_be_computed_is_refused(expression: str, message: str) -> None:
-    query = f"SELECT {expression} AS v INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e"
-    with pytest.raises(DefinitionError, match=re.escape(message)):
-        compiled(query)

@@ -1,14 +1,9 @@
 """Fields that nothing declares: where ASA's result depends on the type of each value, so does ours."""
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from recapture.errors import DefinitionError
-from recapture.model import AsaType, JavaScriptFunction
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
@@ -21,16 +16,11 @@ NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
 VALUES = (9007199254740992, 9007199254740993, 5, 5.0, 5.5, "5", "a", "b", True, False, None)
 
 
-def rows(
-    spark: "SparkSession",
-    query: str,
-    payloads: Sequence[dict[str, Any]],
-    functions: Sequence[JavaScriptFunction] = (),
-) -> list[dict[str, Any]]:
+def rows(spark: "SparkSession", query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the published rows of events, one a second."""
     zero = seconds(FIRST_WEEK * WEEK)
     events = [Event(zero + seconds(second), payload) for second, payload in enumerate(payloads, 1)]
-    [published_rows] = published(spark, compiled(query, functions), [Slice(zero, zero + seconds(1000), events)])
+    [published_rows] = published(spark, compiled(query), [Slice(zero, zero + seconds(1000), events)])
     return published_rows
 
 
@@ -102,20 +92,9 @@ def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
     assert {column.path for column in divided.inputs[0].columns if column.is_kind} == {("a",), ("b",)}
 
 
-def test_two_elements_of_json_are_not_compared_without_their_types() -> None:
-    with pytest.raises(DefinitionError, match="the type of the values that are compared here is not known: CAST them"):
-        compiled("WITH s AS (SELECT r FROM telemetry) SELECT r INTO out FROM s WHERE r.a < r.b")
-
-
 def test_a_comparison_may_be_repeated_over_a_step() -> None:
     step = "WITH s AS (SELECT a, b FROM telemetry)"
     assert compiled(f"{step} SELECT CASE WHEN a < b THEN 1 WHEN a = b THEN 2 END AS r INTO out FROM s").outputs
-
-
-def test_a_quotient_of_values_whose_types_are_not_known_is_refused() -> None:
-    union = "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry)"
-    with pytest.raises(DefinitionError, match="if both values are bigints, ASA truncates this quotient"):
-        compiled(f"{union} SELECT a / 2 AS q INTO out FROM u")
 
 
 TYPES: dict[str, Callable[[Any], str | int | None]] = {
@@ -154,27 +133,6 @@ def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "S
         assert list(row.values()) == [of_product if "1.0" in text else expected for text in NUMERIC]
 
 
-def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT a, b FROM telemetry)\n"
-        "SELECT System.Timestamp() AS at, udf.shown(a) AS a, uda.listed(s.b) AS l INTO out FROM s"
-        " GROUP BY a, TumblingWindow(second, 1)"
-    )
-    shown = JavaScriptFunction("shown", "x => JSON.stringify(x)", AsaType.STRING)
-    script = "function () { this.init = () => { this.all = []; }; this.accumulate = (x) => { this.all.push(x); };"
-    listed = JavaScriptFunction(
-        "listed", f"{script} this.computeResult = () => this.all; }}", AsaType.ARRAY, None, True
-    )
-    values = (5, 5.5, "5", 'a "b"\n', True, None, {"c": [1, "x"]}, [1, "2"])
-    actual = rows(spark, query, [{"a": value, "b": value} for value in values], [shown, listed])
-    actual.sort(key=lambda row: row["at"])
-    assert [json.loads(row["a"]) for row in actual] == list(values)
-    assert [row["l"] for row in actual] == [[value] for value in values]
-    whole = "WITH s AS (SELECT COALESCE(missing, a) AS c, b FROM telemetry) SELECT udf.shown(s) AS s INTO out FROM s"
-    records = rows(spark, whole, [{"a": value, "b": value} for value in values], [shown])
-    assert [json.loads(row["s"]) for row in records] == [{"c": value, "b": value} for value in values]
-
-
 def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
     query = (
         "WITH s AS (SELECT a, b AS [it's], System.Timestamp() AS at FROM telemetry)\n"
@@ -187,19 +145,6 @@ def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession"
     assert row["listed"] == list(values)
     assert row["first"][0]["value"] == 5
     assert row["last"]["a"] == [1, "2"]
-
-
-@pytest.mark.parametrize("function", ["Collect()", "Collect(v)"])
-def test_a_record_of_values_that_were_taken_out_of_json_is_refused(function: str) -> None:
-    step = "WITH s AS (SELECT GetArrayElement(a, 0) AS v FROM telemetry)"
-    with pytest.raises(DefinitionError, match=r"the type of .* is not known"):
-        compiled(f"{step} SELECT {function} AS c INTO out FROM s GROUP BY TumblingWindow(second, 1)")
-
-
-@pytest.mark.parametrize("value", ["GetArrayElement(a, 0)", "GetRecordPropertyValue(a, 'b')"])
-def test_get_type_of_a_value_that_was_taken_out_of_json_is_refused(value: str) -> None:
-    with pytest.raises(DefinitionError, match="GETTYPE of a value that was taken out of JSON is not supported"):
-        compiled(f"SELECT GetType({value}) AS t INTO out FROM telemetry")
 
 
 def test_get_type_of_declared_fields_needs_no_types_of_single_values() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import RunError
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.references import rows as reference_rows
 from recapture.formats.event_hubs import CaptureInput
@@ -95,56 +95,6 @@ def test_a_malformed_row_stops_the_run(tmp_path: Path, row: dict[str, Any], reas
     message = rf"reference data devices: 1 row of 0.json cannot be used; the first is row 2: {reason}; correct"
     with pytest.raises(RunError, match=message):
         reference_rows(reference, query.references[0], JsonReader(), open_container(reference.container))
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("SELECT id INTO out FROM devices", "`devices` is reference data: write FROM with an input, then JOIN devices"),
-        (
-            "SELECT t.x INTO out FROM telemetry t JOIN devices d TIMESTAMP BY at ON t.id = d.id",
-            "`devices` is reference data, which has no TIMESTAMP BY: leave it out",
-        ),
-        (
-            "SELECT t.x INTO out FROM telemetry t JOIN devices d ON t.id = d.id AND DATEDIFF(minute, t, d) = 0",
-            "`d` is reference data, which has no time: in ON, DATEDIFF takes sides with events",
-        ),
-        (
-            "SELECT GetMetadataPropertyValue(d, '[User].[a]') AS x INTO out FROM telemetry t JOIN devices d ON 1 = 1",
-            "reference data has no metadata: name the input whose events have it",
-        ),
-        (
-            "SELECT LAG(d.x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
-            "an analytic function sees the rows before JOIN, without `d`: call it in a step",
-        ),
-        (
-            "CREATE TABLE telemetry (y float) "
-            "SELECT LAG(x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
-            "an analytic function sees the rows before JOIN, without `d`: call it in a step",
-        ),
-        (
-            "SELECT LAG(x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y",
-            "`x` may be a column of several sides of the JOIN: write t.x or d.x",
-        ),
-        (
-            "SELECT LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1)) AS x INTO out "
-            "FROM telemetry t JOIN devices d ON t.y = d.y CROSS APPLY GetArrayElements(t.list) AS e",
-            "an analytic function sees the rows before APPLY, without `e`: APPLY in a step",
-        ),
-        (
-            "SELECT LAG(t.x) OVER (LIMIT DURATION(hour, 1)) AS x INTO out FROM telemetry t JOIN devices d ON t.y = d.y "
-            "JOIN telemetry u ON DATEDIFF(minute, t, u) = 0",
-            "an analytic function next to a JOIN of streams is not supported: call it in a step",
-        ),
-        ("SELECT x INTO out FROM telemetry", "no SELECT reads `devices`, which is an input of the pipeline"),
-        ("SELECT t.x INTO out FROM telemetry t RIGHT JOIN devices d ON 1 = 1", "ASA has no RIGHT JOIN"),
-        ("SELECT t.x INTO out FROM telemetry t JOIN devices d", "FROM takes one name"),
-    ],
-)
-def test_what_reference_data_cannot_do_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(DefinitionError) as error:
-        compiled(text)
-    assert reason in str(error.value)
 
 
 IDS = st.sampled_from(["a", "b", None])
