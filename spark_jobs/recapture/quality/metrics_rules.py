@@ -1,7 +1,6 @@
-"""The rules that the metrics of a run have to meet: each judges all rows, and says which of them fail.
+"""The rules that the metrics of a run have to meet, for the built-in checks and for `expectations.run_metrics`.
 
-A row has the metrics of a slice and partition of an input. The built-in checks (`quality.built_in_checks`) and the
-expectations on metrics that a suite can name (`quality.expectations.run_metrics`) apply these rules.
+Each rule judges all rows, which have the metrics of a slice and partition of an input, and says which of them fail.
 """
 
 from collections import Counter

@@ -21,6 +21,7 @@ from recapture.quality.expectations.base import (
     number,
 )
 from recapture.quality.finding import Finding
+from recapture.quality.signatures import DEVIATIONS
 from recapture.time_model.metrics import WATERMARK
 
 
@@ -177,10 +178,7 @@ class ExpectColumnValuesToBeNearEarlierDays(_NearEarlierDays):
 
     column: str
     key_columns: Columns = Field(default_factory=list)
-    success_keys: ClassVar[tuple[str, ...]] = (
-        *("column", "key_columns", "since", "until", "max_deviations", "min_deviation", "min_days", "mostly", "days"),
-        "slice_column",
-    )
+    success_keys: ClassVar[tuple[str, ...]] = ("column", "key_columns", "since", "until", *DEVIATIONS, "slice_column")
 
     def needed_columns(self) -> list[str]:
         return [self.column, *self.key_columns, self.slice_column]
@@ -216,9 +214,7 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         slice_column: the column with the start of the slice; default slice_start.
     """
 
-    success_keys: ClassVar[tuple[str, ...]] = (
-        *("since", "until", "max_deviations", "min_deviation", "min_days", "mostly", "days", "slice_column"),
-    )
+    success_keys: ClassVar[tuple[str, ...]] = ("since", "until", *DEVIATIONS, "slice_column")
 
     def needed_columns(self) -> list[str]:
         return [self.slice_column]

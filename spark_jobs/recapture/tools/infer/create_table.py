@@ -85,10 +85,7 @@ def type_of(
 
 
 def statement(alias: str, fields: Sequence[TypedField], sampled: Sampled, origin: str) -> str:
-    """Return CREATE TABLE for an input, or for reference data, with a comment on each field.
-
-    `origin` is a line that says where the sample comes from. If no field can be declared, return only comments.
-    """
+    """Return CREATE TABLE with a comment on each field, below the line `origin`; only comments if it has no field."""
     declared = [typed_field for typed_field in fields if typed_field.left_out is None]
     columns = [f"{'.'.join(map(_quoted, typed_field.field.path))} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
