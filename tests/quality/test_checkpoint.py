@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.quality import audit_text, suites
-from recapture.quality.audit import Audit, Result
+from recapture.quality import suites
+from recapture.quality.audit import Audit, Result, reason_of, text_of
 from recapture.quality.checkpoint import require_valid_arguments
 from tests.paths import ROOT
 from tests.quality.staging import ALIAS, COLUMNS, Declared, audit
@@ -28,7 +28,7 @@ def test_a_sound_run_passes(metrics: pd.DataFrame, aggregates: pd.DataFrame, run
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
     assert audited.verdict == "passed"
     assert failures(audited) == []
-    assert audit_text.reason(audited) == ""
+    assert reason_of(audited) == ""
 
 
 def test_every_declared_expectation_has_a_result_in_the_declared_order(
@@ -76,7 +76,7 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(
     metrics.loc[3, "on_time"] += change
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert audit_text.reason(audited) == (
+    assert reason_of(audited) == (
         "run_metrics: events have no verdict or several, or a count is missing: 1 of 4 slices and partitions (25 %), "
         f"such as slice 2026-03-01T11:00:00Z, partition 1, unaccounted_events {-change}"
     )
@@ -94,7 +94,7 @@ def test_a_missing_count_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame,
     metrics["malformed"] = metrics["malformed"].astype("float").where(metrics.index != 2)
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert "a count is missing" in audit_text.reason(audited)
+    assert "a count is missing" in reason_of(audited)
 
 
 @pytest.mark.parametrize("column", ["late_dropped", "input"])
@@ -112,7 +112,7 @@ def test_an_incomplete_slice_blocks(
     metrics["complete"] = [True, True, complete, True]
     audited = audit(metrics, {ALIAS: aggregates}, {}, **run)
     assert audited.verdict == "failed"
-    assert "slice 2026-03-01T11:00:00Z, partition 0" in audit_text.reason(audited)
+    assert "slice 2026-03-01T11:00:00Z, partition 0" in reason_of(audited)
 
 
 def test_an_incomplete_partition_blocks_and_is_named_with_its_input_if_there_are_several(
@@ -122,7 +122,7 @@ def test_an_incomplete_partition_blocks_and_is_named_with_its_input_if_there_are
     both = pd.concat([metrics, metrics.assign(input="alarms")], ignore_index=True)
     assert audit(both, {ALIAS: aggregates}, {}, **run).verdict == "passed"
     both.loc[5, "complete"] = False
-    assert audit_text.reason(audit(both, {ALIAS: aggregates}, {}, **run)) == (
+    assert reason_of(audit(both, {ALIAS: aggregates}, {}, **run)) == (
         "run_metrics: Capture may not have written everything that arrived: 1 of 8 slices and partitions (12.5 %), "
         "such as slice 2026-03-01T10:00:00Z, input alarms, partition 1"
     )
@@ -139,7 +139,7 @@ def test_a_partition_counted_twice_blocks(metrics: pd.DataFrame, aggregates: pd.
 def test_a_run_that_read_nothing_blocks(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
     audited = audit(metrics.iloc[:0], {ALIAS: aggregates.iloc[:0]}, {}, **run)
     assert audited.verdict == "failed"
-    assert audit_text.reason(audited) == "run_metrics: slices were not counted (at least 2 expected): observed 0"
+    assert reason_of(audited) == "run_metrics: slices were not counted (at least 2 expected): observed 0"
 
 
 def test_mostly_late_events_are_marked(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def test_a_missing_column_blocks(
 ) -> None:
     audited = audit(metrics, {ALIAS: aggregates.drop(columns="events")}, {ALIAS: declared(AT_LEAST_ONE)}, **run)
     assert audited.verdict == "failed"
-    assert 'could not be evaluated: Error: The column "events"' in audit_text.reason(audited)
+    assert 'could not be evaluated: Error: The column "events"' in reason_of(audited)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_rows_outside_the_run_block_the_sample_pipeline(
 ) -> None:
     aggregates.loc[0, "windowEnd"] = pd.Timestamp(run["run_start"])
     audited = audit(metrics, {ALIAS: aggregates}, {ALIAS: suites.load(TELEMETRY, COLUMNS)}, **run)
-    assert audit_text.reason(audited).startswith(
+    assert reason_of(audited).startswith(
         "telemetry: windows end outside (from, to] (windowEnd: more than 2026-03-01T10:00:00Z, at most "
         "2026-03-01T12:00:00Z expected): 1 of 48 rows (2.1 %), such as windowEnd 2026-03-01T10:00:00Z, deviceId a"
     )
@@ -260,7 +260,7 @@ def test_each_output_is_judged_by_its_own_suite(
     assert audited.verdict == "passed"
     audited = audit(metrics, frames, {"few": declared(AT_LEAST_ONE)}, **run)
     assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
-    assert "FAILED   mine few " in audit_text.text(audited)
+    assert "FAILED   mine few " in text_of(audited)
 
 
 def test_outputs_that_share_a_suite_have_the_metrics_judged_once(
