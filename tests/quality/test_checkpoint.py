@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.quality import audit_text, suites
-from recapture.quality.audit import Audit, Result
+from recapture.quality import suites
+from recapture.quality.audit import Audit, Result, reason_of, text_of
 from recapture.quality.checkpoint import require_valid_arguments
 from tests.paths import ROOT
 from tests.quality.staging import ALIAS, COLUMNS, Declared, SoundRun, audit
@@ -28,7 +28,7 @@ def test_a_sound_run_passes(sound: SoundRun) -> None:
     audited = sound.audit(suites.load(TELEMETRY, COLUMNS))
     assert audited.verdict == "passed"
     assert failures(audited) == []
-    assert audit_text.reason(audited) == ""
+    assert reason_of(audited) == ""
 
 
 def test_every_declared_expectation_has_a_result_in_the_declared_order(sound: SoundRun) -> None:
@@ -67,7 +67,7 @@ def test_a_broken_law_blocks_and_names_slice_and_partition(sound: SoundRun, chan
     sound.metrics.loc[3, "on_time"] += change
     audited = sound.audit()
     assert audited.verdict == "failed"
-    assert audit_text.reason(audited) == (
+    assert reason_of(audited) == (
         "run_metrics: events have no verdict or several, or a count is missing: 1 of 4 slices and partitions (25 %), "
         f"such as slice 2026-03-01T11:00:00Z, partition 1, unaccounted_events {-change}"
     )
@@ -92,7 +92,7 @@ def test_a_missing_column_blocks(sound: SoundRun, declared: Declared) -> None:
     del sound.aggregates["events"]
     audited = sound.audit(declared(AT_LEAST_ONE))
     assert audited.verdict == "failed"
-    assert 'could not be evaluated: Error: The column "events"' in audit_text.reason(audited)
+    assert 'could not be evaluated: Error: The column "events"' in reason_of(audited)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_impossible_argument_is_refused_before_anything_runs(
 def test_rows_outside_the_run_block_the_sample_pipeline(sound: SoundRun) -> None:
     sound.aggregates.loc[0, "windowEnd"] = pd.Timestamp(sound.run["run_start"])
     audited = sound.audit(suites.load(TELEMETRY, COLUMNS))
-    assert audit_text.reason(audited).startswith(
+    assert reason_of(audited).startswith(
         "telemetry: windows end outside (from, to] (windowEnd: more than 2026-03-01T10:00:00Z, at most "
         "2026-03-01T12:00:00Z expected): 1 of 48 rows (2.1 %), such as windowEnd 2026-03-01T10:00:00Z, deviceId a"
     )
@@ -162,7 +162,7 @@ def test_each_output_is_judged_by_its_own_suite(sound: SoundRun, declared: Decla
     assert audit(sound.metrics, frames, {"all": declared(AT_LEAST_ONE)}, **sound.run).verdict == "passed"
     audited = audit(sound.metrics, frames, {"few": declared(AT_LEAST_ONE)}, **sound.run)
     assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
-    assert "FAILED   mine few " in audit_text.text(audited)
+    assert "FAILED   mine few " in text_of(audited)
 
 
 def test_outputs_that_share_a_suite_have_the_metrics_judged_once(sound: SoundRun, declared: Declared) -> None:
