@@ -17,17 +17,7 @@ from recapture.query.model import CompiledInput
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Slice
 from recapture.tools.sample import SampleEvent
-from tests.ordering.tasks import (
-    BY_DEVICE,
-    HOUR,
-    MINUTE,
-    PLAIN,
-    POLICIES,
-    TEN,
-    compiled,
-    planned,
-    put_events,
-)
+from tests.ordering.tasks import BY_DEVICE, HOUR, MINUTE, PLAIN, POLICIES, TEN, compiled, planned, put_events
 
 ACROSS_SLICES = compiled(
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime GROUP BY HoppingWindow(minute, 90, 30)"

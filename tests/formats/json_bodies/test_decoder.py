@@ -484,9 +484,7 @@ SCALARS = st.one_of(
     TEXTS,
 )
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=4,
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=4
 )
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 BAD = st.sampled_from([None, b"", b"{", b"[]", b"\xff", b'{"n":1}x', b'{"n":"\xff"}', b"7", b'"n"'])

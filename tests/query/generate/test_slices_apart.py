@@ -118,12 +118,7 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
 
 @pytest.mark.parametrize(
     "window",
-    [
-        "HoppingWindow(second, 10, 4)",
-        "SlidingWindow(second, 5)",
-        "SessionWindow(second, 3, 8)",
-        "System.Timestamp()",
-    ],
+    ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)", "System.Timestamp()"],
 )
 def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession", window: str) -> None:
     zero = seconds(FIRST_WEEK * WEEK)
