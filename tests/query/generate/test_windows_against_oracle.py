@@ -55,7 +55,7 @@ EXACT: Aggregates = {
 """Aggregates of eighths, whose sums are exact in any order."""
 
 
-def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
+def oracle_rows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
     """Return the oracle's rows."""
     return [
         {
@@ -97,7 +97,7 @@ def by_identity(rows: Sequence[Row]) -> list[Row]:
 def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: list[list[Row]]) -> None:
     """Assert that both have the same rows; a failure shows the shortest stream whose rows differ."""
     for slice_, rows in sorted(zip(slices, actual, strict=True), key=lambda pair: len(pair[0].events)):
-        expected = by_identity(of_windows(aggregates, windows, slice_))
+        expected = by_identity(oracle_rows(aggregates, windows, slice_))
         assert by_identity(rows) == expected, described(slice_)
 
 
@@ -171,7 +171,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
     for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):
-        expected = by_identity(of_windows(STATISTICS, WINDOWS[window], slice_))
+        expected = by_identity(oracle_rows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)
         assert [row["ids"] for row in rows] == [row["ids"] for row in expected], described(slice_)
         for row, expected_row in zip(rows, expected, strict=True):
