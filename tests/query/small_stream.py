@@ -45,16 +45,16 @@ def compiled(
 
 
 def rows(
-    spark: SparkSession, text: str, events: Iterable[Row], *outputs: str, functions: Sequence[JavaScriptFunction] = ()
+    spark: SparkSession, text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()
 ) -> list[list[Row]]:
-    """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
+    """Return the rows of the output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
 
     In the profile `deep`, check that they are the same, to the last bit, if Spark alone computes them.
     """
-    query, events = compiled(text, *outputs, functions=functions), list(events)
+    query, events = compiled(text, functions=functions), list(events)
     results = published(spark, query, events)
     if query.inputs[0].aggregations and settings.get_current_profile_name() == "deep":
-        in_spark = compiled(text, *outputs, functions=functions, in_tasks=False)
+        in_spark = compiled(text, functions=functions, in_tasks=False)
         assert repr(published(spark, in_spark, events)) == repr(results)
     return results
 
