@@ -19,6 +19,7 @@ from recapture.quality.suites import Check
 from recapture.run.plan import plan_run
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.paths import ROOT
 from tests.stages import audit, publish, summary
 
 if TYPE_CHECKING:
@@ -34,8 +35,14 @@ TELEMETRY: dict[str, Any] = {
     "empty_blobs": False,
 }
 """Input of these worlds, which have blobs for some intervals only."""
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it does not verify the classes of Spark."""
+SHARED_CLASSES = ROOT / ".cache" / "classes.jsa"
+"""Archive that `tests.shared_classes` writes."""
+START_WITHOUT_ARCHIVE = (
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xlog:cds*=off"
+)
+QUICK_START = f"{START_WITHOUT_ARCHIVE} '-XX:SharedArchiveFile={SHARED_CLASSES}'"
+"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it neither verifies Spark's classes nor loads
+them one by one."""
 COUNTS = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime OVER deviceId

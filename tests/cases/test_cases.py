@@ -58,13 +58,16 @@ def needs_spark(case: Case) -> bool:
         return False
 
 
+IN_SPARK = [name for name, case in CASES.items() if needs_spark(case)]
+
+
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Workers]:
     with workers(1) as started:
         yield started
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
+@pytest.mark.parametrize("name", IN_SPARK)
 def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     with interpreting(spark):
@@ -72,7 +75,7 @@ def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: st
     require_rows(run, CASES[name])
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not needs_spark(case)])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in IN_SPARK])
 def test_a_case_that_needs_no_spark(processes: Workers, tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     local.compute(processes, run, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from recapture.archive.definitions import ArrivalTime
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks, panes
-from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.order import order
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
@@ -59,8 +59,8 @@ def test_each_slice_has_the_panes_of_its_events(archive: Path, query: CompiledIn
     for batch in events:
         start, end = (batch[name][0].as_py() for name in ("_slice_start", "_slice_end"))
         expected[Slice(start, end)].add(batch)
-    batches, pane_counters = order_and_aggregate(
-        task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False
+    batches, pane_counters = order(
+        task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True
     )
     rows = pa.Table.from_batches(batches, panes.schema(query.aggregations)).to_pylist()
     assert rows == [
@@ -87,7 +87,7 @@ def test_the_panes_of_a_slice_come_before_the_blobs_of_later_slices_are_read(
 
     content = container.read
     monkeypatch.setattr(container, "read", noted)
-    batches, _ = order_and_aggregate(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False)
+    batches, _ = order(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True)
     so_far = [len(read) for _ in batches]
     assert len(so_far) == 3
     assert so_far[0] < so_far[1] < so_far[2] == len(task.blobs)

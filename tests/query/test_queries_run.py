@@ -78,7 +78,7 @@ def needs_spark(case: Case) -> bool:
 
 
 IN_SPARK = [case for case in ALL if needs_spark(case)]
-IN_PROCESSES = [case for case in ALL if not needs_spark(case)]
+IN_PROCESSES = [case for case in ALL if case not in IN_SPARK]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from recapture.storage.folder import FolderContainer
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Publication
-from recapture.table.stored import MAX_LISTINGS, find
+from recapture.table.stored import MAX_LISTINGS, fault_of, find
 from recapture.time_model import ticks
 from tests.storage.fault_proxy import FaultProxy, forgotten
 from tests.table import strangers
@@ -237,4 +237,4 @@ def test_few_listings_cover_a_long_range(
     stored = find(tmp_path.as_uri(), files)
     assert len(prefixes) == listings <= MAX_LISTINGS
     assert all(file.path.startswith(tuple(prefixes)) for file in files.values())
-    assert {entry.fault for entry in stored.values()} == {"has lost a file, perhaps to a vacuum"}
+    assert {fault_of(files[start], blob) for start, blob in stored.items()} == {"has lost a file, perhaps to a vacuum"}

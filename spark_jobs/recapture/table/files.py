@@ -35,6 +35,12 @@ def read_slice_file(table: Container, path: str) -> bytes | None:
     return content if content is not None and is_intact(path, content) else None
 
 
+def read_slice_table(table: Container, path: str) -> pa.Table | None:
+    """Return the rows of a file; None as `read_slice_file` does."""
+    content = read_slice_file(table, path)
+    return None if content is None else pq.read_table(io.BytesIO(content))
+
+
 def require_slice_file(table: Container, path: str, problem: str) -> bytes:
     """Return the content of a file. Raise PermanentError, which says `problem`, where `read_slice_file` is None."""
     content = read_slice_file(table, path)

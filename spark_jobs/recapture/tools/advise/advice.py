@@ -40,15 +40,10 @@ class Advice:
     def warnings(self) -> list[str]:
         """Warnings about the settings and what arrived, one sentence each."""
         several = len(self.inputs) + len(self.without_events) > 1
-        silent = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
-        return [
-            *silent,
-            *(
-                warning
-                for advice in self.inputs
-                for warning in input_warnings(advice, advice.alias if several else None)
-            ),
-        ]
+        warnings = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
+        for advice in self.inputs:
+            warnings += input_warnings(advice, advice.alias if several else None)
+        return warnings
 
     @property
     def summary(self) -> dict[str, Any]:

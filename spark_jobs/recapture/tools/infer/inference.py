@@ -168,17 +168,17 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         else _sampled(pipeline, section, start, end, records.get(section.alias, []))
         for section in pipeline.all_inputs
     }
-    used = _used(
-        pipeline,
-        {
-            alias: typed(sample.content.fields, {}, sample.sampled, timing.get(alias, ()))
-            for alias, sample in samples.items()
-        },
-    )
-    inputs = tuple(
-        _inferred(alias, sample, used.get(alias, {}), timing.get(alias, ())) for alias, sample in samples.items()
-    )
-    return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
+
+    def typed_fields(alias: str, used: Mapping[Path, AsaType | None]) -> list[TypedField]:
+        return typed(samples[alias].content.fields, used, samples[alias].sampled, timing.get(alias, ()))
+
+    used = _used(pipeline, {alias: typed_fields(alias, {}) for alias in samples})
+    inputs = []
+    for alias, sample in samples.items():
+        fields = typed_fields(alias, used.get(alias, {}))
+        text = statement(alias, fields, sample.sampled, sample.origin)
+        inputs.append(InputInference(alias, text, tuple(fields), sample))
+    return Inference(tuple(inputs), _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
 
 def _sampled(
@@ -224,14 +224,6 @@ def _left_out(sample: Sample, place: str) -> str:
     """Return how many events were left out as they have too many fields. `place` names the input."""
     fields = f"with more than {MAX_FIELDS:,} fields"
     return counted(sample.wide, f"event{place} {fields} was left out", f"events{place} {fields} were left out")
-
-
-def _inferred(
-    alias: str, sample: InputSample, used: Mapping[Path, AsaType | None], timing: Collection[Path]
-) -> InputInference:
-    fields = typed(sample.content.fields, used, sample.sampled, timing)
-    text = statement(alias, fields, sample.sampled, sample.origin)
-    return InputInference(alias, text, tuple(fields), sample)
 
 
 def require_no_create_table(pipeline: Pipeline) -> None:
