@@ -17,17 +17,7 @@ from recapture.query.model import CompiledInput
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Slice
 from recapture.tools.sample import SampleEvent
-from tests.ordering.tasks import (
-    BY_DEVICE,
-    HOUR,
-    MINUTE,
-    PLAIN,
-    POLICIES,
-    TEN,
-    compiled,
-    planned,
-    put_events,
-)
+from tests.ordering.tasks import BY_DEVICE, HOUR, MINUTE, PLAIN, POLICIES, TEN, compiled, planned, put_events
 
 ACROSS_SLICES = compiled(
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime GROUP BY HoppingWindow(minute, 90, 30)"
@@ -64,19 +54,21 @@ def only_task(folder: Path, query: CompiledInput, arrival_time: ArrivalTime) -> 
 def test_each_slice_has_the_panes_of_its_events(archive: Path, query: CompiledInput, arrival_time: ArrivalTime) -> None:
     task = only_task(archive, query, arrival_time)
     container = open_container(archive.as_uri())
-    events, of_events = order(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
-    expected = {slice_: SlicePanes(slice_, task.partition, query.aggregations) for slice_ in of_events}
+    events, event_counters = order(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
+    expected = {slice_: SlicePanes(slice_, task.partition, query.aggregations) for slice_ in event_counters}
     for batch in events:
         start, end = (batch[name][0].as_py() for name in ("_slice_start", "_slice_end"))
         expected[Slice(start, end)].add(batch)
-    batches, of_panes = order(
+    batches, pane_counters = order(
         task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True
     )
     rows = pa.Table.from_batches(batches, panes.schema(query.aggregations)).to_pylist()
-    assert rows == [row for of_slice in expected.values() for batch in of_slice.batches() for row in batch.to_pylist()]
+    assert rows == [
+        row for slice_panes in expected.values() for batch in slice_panes.batches() for row in batch.to_pylist()
+    ]
     assert len(rows) > len(expected)
-    assert [counters.metrics(POLICIES) for counters in of_panes.values()] == [
-        counters.metrics(POLICIES) for counters in of_events.values()
+    assert [counters.metrics(POLICIES) for counters in pane_counters.values()] == [
+        counters.metrics(POLICIES) for counters in event_counters.values()
     ]
 
 

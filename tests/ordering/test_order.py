@@ -287,5 +287,5 @@ def test_an_event_that_deviates_from_create_table_counts_once_and_for_its_key(tm
     rows, counted = only(tmp_path, query)
     assert (counted.events, counted.duplicates, verdicts(counted)) == (8, 1, {"on_time": 3, "malformed": 4})
     assert sorted(rows["v"].to_pylist()) == [1, 2, 3]
-    of_keys = {of_key["key"]: (of_key["events"], of_key["malformed"]) for of_key in counted.keys.table().to_pylist()}
-    assert of_keys == {"a": (3, 1), "b": (2, 2), None: (2, 1)}
+    counts = {row["key"]: (row["events"], row["malformed"]) for row in counted.keys.table().to_pylist()}
+    assert counts == {"a": (3, 1), "b": (2, 2), None: (2, 1)}

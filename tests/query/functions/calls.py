@@ -148,7 +148,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
     return list(computed(spark, results, " FROM arguments"))
 
 
-def check(spark: SparkSession, cases: Sequence[Case]) -> None:
+def check(spark: SparkSession, *cases: Case) -> None:
     """Assert that each case holds over literals, over columns, and over arguments so long that they are bound."""
     expected = _by_call(cases, [result for *_, result in cases])
     assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
