@@ -92,10 +92,7 @@ def main() -> None:
 def compare(
     spark: SparkSession, processes: Workers, world: World, archive: Path, scratch: Path, rounds: int
 ) -> Iterator[Rates]:
-    """Yield the rates of each round on a world, which is made if `archive` lacks it.
-
-    Raise AssertionError if the three programs do not compute the same.
-    """
+    """Yield the rates of each round; `archive` has the world or gets it. Raise AssertionError if the results differ."""
     world.make(archive)
     pipeline = load(pipeline_file(scratch, archive))
     spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()

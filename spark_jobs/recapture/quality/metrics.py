@@ -197,10 +197,7 @@ def value_text(name: str, value: float | None) -> str:
 
 
 def table_rows(slice_totals: SliceTotals, outputs: Mapping[str, int]) -> pa.Table:
-    """Return the rows of the metrics table for one slice of one output, without slice_start.
-
-    `outputs` are the OUTPUT_METRICS of the slice, which have no partition.
-    """
+    """Return the rows of the metrics table, without slice_start, for a slice of an output with these OUTPUT_METRICS."""
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
         for read in slice_totals.inputs:
