@@ -123,18 +123,16 @@ def text_of(audit: Audit) -> str:
         for alias, values in audit.parameters.items()
     )
     results = sorted(audit.results, key=lambda result: _ORDER.index(_mark(result)))
-    lines = (f"audit {audit.verdict}", *parameters, *(_line(result, width) for result in results))
-    return "\n".join(map(one_line, lines))
+    lines = (
+        f"{_mark(result):<7}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}" for result in results
+    )
+    return "\n".join(map(one_line, (f"audit {audit.verdict}", *parameters, *lines)))
 
 
 def reason_of(audit: Audit) -> str:
     """Return the sentences of all failed critical expectations in one line; empty if there are none."""
     blocking = [result for result in audit.results if not result.success and result.severity == "critical"]
     return one_line("; ".join(f"{result.suite}: {result.sentence}" for result in blocking))
-
-
-def _line(result: Result, width: int) -> str:
-    return f"{_mark(result):<7}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}"
 
 
 def _mark(result: Result) -> str:

@@ -213,10 +213,7 @@ def table_rows(slice_totals: SliceTotals, outputs: Mapping[str, int]) -> pa.Tabl
 
 
 def from_table_rows(slice_start: str, table: pa.Table) -> list[PartitionMetrics]:
-    """Return the metrics of each partition of a slice from rows of the metrics table.
-
-    A metric that the rows lack is None. Metrics of outputs are left out.
-    """
+    """Return a slice's metrics of each partition from rows of the metrics table; a metric that they lack is None."""
     partitions: dict[tuple[str, str], dict[str, Value]] = {}
     for row in table.to_pylist():
         name, value = row["metric"], row["value"]

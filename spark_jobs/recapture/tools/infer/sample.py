@@ -149,7 +149,7 @@ def read_sample(
 
 
 def spread(blobs: Sequence[PinnedBlob]) -> Iterator[PinnedBlob]:
-    """Yield the blobs so that the first ones are spread over all partitions, which take turns, and over all times."""
+    """Yield the blobs so that the first ones are spread over all partitions and times; always in the same order."""
     random = Random(0)
     by_partition: dict[str, list[PinnedBlob]] = {}
     for pinned in blobs:

@@ -39,10 +39,7 @@ def with_report(
     warnings: Sequence[str] = (),
     draw: Draw = svg,
 ) -> AuditError:
-    """Write the report of a run that its audit stopped, and return the error with the address of the page.
-
-    `warnings` are shown in addition to those of the run.
-    """
+    """Write the report of a run that its audit stopped, with more `warnings`; return the error with its address."""
     try:
         warnings = [*summary(run, computed, audited, None)["warnings"], *warnings]
         return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings, draw)}")
