@@ -22,10 +22,12 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numpr
 SERVICES := airflow or browser or e2e or process or storage
 SPARK := spark and not ($(SERVICES))
 CORE := not (spark or $(SERVICES))
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && \
+	$(BIN)/lint-imports --no-cache --no-logo
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test core spark services dist deep check lint format bench guard pictures performance chaos lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist deep check format bench guard pictures performance chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -41,7 +43,7 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 
 # Some tests wait for services: two cores are busy with three processes.
 test: $(CLASSES) $(AZURITE) $(BROWSER) version ## Check and run every test; eight to ten minutes
-	@$(MAKE) --no-print-directory lint & \
+	@($(LINT)) & \
 	$(WITH_JAVA) $(PYTEST) 3; tests=$$?; \
 	wait $$! || { echo "make check fails: its output is above"; exit 1; }; exit $$tests
 
@@ -62,13 +64,8 @@ deep: $(CLASSES) $(AZURITE) version ## Test the properties with many more exampl
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"
 	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and not unit or $(SPARK)"
 
-check: version lint ## Lint; check formatting, types and the direction of imports; a minute
-
-lint: $(INSTALLED)
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache --no-logo
+check: $(INSTALLED) version ## Lint; check formatting, types and the direction of imports; a minute
+	@$(LINT)
 
 format: $(INSTALLED) ## Format the code, and mend what the linter can
 	@$(BIN)/ruff check --fix --quiet --exit-zero .
