@@ -165,11 +165,12 @@ class World:
         return file.name
 
 
-def one_event(home: Path) -> World:
-    """Return an hour with one event; its temperature is 20."""
+def one_event(home: Path, *, hours: int = 1) -> World:
+    """Return hours with one event each, and what follows; its temperature is 20."""
     world = World(home)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
+    for hour in range(hours):
+        world.put("0", at(60 * hour + 12), [body("a", at(60 * hour + 10))], hour)
+    world.put("0", at(60 * hours + 30))
     return world
 
 

@@ -23,7 +23,7 @@ from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
 from recapture.tools.reports.write import write_range_report
 from tests.stages import approval_of, audit, publish, summary, write_run_report
-from tests.worlds import TEN, World, at, body, not_warmer_than, published, staged
+from tests.worlds import TEN, World, at, body, not_warmer_than, one_event, published, staged
 
 APPROVAL = Approval("Ada", datetime(2024, 3, 2, 8, tzinfo=UTC), "the heating was on")
 NOON = TEN + timedelta(hours=2)
@@ -31,12 +31,7 @@ NOON = TEN + timedelta(hours=2)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours with one event each, and what follows; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(72), [body("a", at(70))], 1)
-    world.put("0", at(150))
-    return world
+    return one_event(tmp_path, hours=2)
 
 
 def suite(world: World, largest: float) -> None:

@@ -22,17 +22,11 @@ from tests.worlds import (
     body,
     lenient,
     not_warmer_than,
-    one_event,
     published,
     run_file,
     staged,
     version,
 )
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return one_event(tmp_path)
 
 
 def judged(world: World, severity: str, largest: float) -> Pipeline:
@@ -98,18 +92,19 @@ def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: Sp
     assert again["warnings"] == []
 
 
-def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is_read(world: World) -> None:
-    suite = world.write_suite({"type": "expect_column_to_exist", "kwargs": {"colum": "x"}})
-    with pytest.raises(DefinitionError, match="colum"):
-        plan_run(world.define(quality=suite), TEN, at(60))
-    assert not world.table.exists()
-
-
 @pytest.mark.usefixtures("great_expectations")
-def test_an_argument_that_great_expectations_rejects_is_refused_before_anything_is_read(world: World) -> None:
-    suite = world.write_suite({"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}})
-    with pytest.raises(DefinitionError, match="min_value and max_value cannot both be None"):
-        plan_run(world.define(quality=suite), TEN, at(60))
+@pytest.mark.parametrize(
+    ("kind", "column", "message"),
+    [
+        ("expect_column_to_exist", {"colum": "x"}, "colum"),
+        ("expect_column_values_to_be_between", {"column": "events"}, "min_value and max_value cannot both be None"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_anything_is_read(
+    world: World, kind: str, column: dict[str, str], message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        plan_run(world.define(quality=world.write_suite({"type": kind, "kwargs": column})), TEN, at(60))
     assert not world.table.exists()
 
 

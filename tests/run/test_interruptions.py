@@ -1,6 +1,5 @@
 """Ctrl-C: the command says how far it got, and that is true."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
 from recapture.table.delta import OpenTable
 from tests.commands import FIRST_HOUR, Command
-from tests.worlds import TEN, World, at, backfill, body, one_event, version
+from tests.worlds import TEN, World, at, backfill, body, version
 
 
 def interrupt(*arguments: Any, **options: Any) -> None:
@@ -22,9 +21,8 @@ def interrupt(*arguments: Any, **options: Any) -> None:
 
 
 @pytest.fixture
-def world(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
-    world = one_event(tmp_path)
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 

@@ -14,7 +14,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
 from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
-from tests.worlds import HOUR, TEN, World, at, backfill, body, files, one_event, published, steady, version
+from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
 
 DAY = timedelta(days=1)
 Values = dict[tuple[str, str | None, str], float | None]
@@ -146,12 +146,11 @@ def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
 
 
 def test_an_older_table_without_metrics_gets_them_from_a_run_that_changes_no_row(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, world: World
 ) -> None:
-    world = one_event(tmp_path)
     pipeline = world.define()
     backfill(spark, pipeline, TEN, at(60))
-    world.table.with_name("table_metrics").rename(tmp_path / "gone")
+    world.table.with_name("table_metrics").rename(world.home / "gone")
     again = backfill(spark, pipeline, TEN, at(60))
     assert (again["changed"], again["version"]) == (False, 1)
     assert in_the_table(world.table)["2024-03-01T10:00:00Z", "0", "InputEvents"] == 1

@@ -26,6 +26,7 @@ from tests.worlds import (
     body,
     files,
     not_warmer_than,
+    one_event,
     published,
     staged,
     steady,
@@ -61,12 +62,7 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours with an event each."""
-    world = World(tmp_path)
-    for number, minutes in enumerate((12, 72)):
-        world.put("0", at(minutes), [body("a", at(minutes - 2))], number)
-    world.put("0", at(150))
-    return world
+    return one_event(tmp_path, hours=2)
 
 
 def test_each_output_publishes_what_its_select_alone_would(spark: SparkSession, hours: World) -> None:

@@ -17,7 +17,7 @@ from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.planned import files_of, load_run
 from tests.commands import Command
 from tests.stages import audit, publish
-from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, one_event, published, run_file, staged
+from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, published, run_file, staged
 
 DAYS = 2
 WARMEST = not_warmer_than({"$PARAMETER": "warmest"})
@@ -29,11 +29,6 @@ def define(world: World, *expectations: dict[str, Any], **parameters: float | st
 
 
 # Parameters
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    return one_event(tmp_path)
 
 
 def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
