@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from pyspark.sql import SparkSession
 
+    from recapture.execute.processes.workers import Workers
+
 Python = Callable[..., subprocess.CompletedProcess[bytes]]
 
 load_profile()
@@ -30,12 +32,10 @@ LONG = (
     "e2e/test_airflow.py",
     "test_command_runs.py",
     "benchmarks/",
-    "run/test_outputs.py",
     "run/test_spark.py",
     "docs/test_walkthrough.py",
     "run/test_breakages.py",
     "e2e/",
-    "run/test_audit_gate.py",
     "tools/advise/test_counts.py",
     "table/test_publish.py",
     "execute/test_spark_settings.py",
@@ -50,6 +50,7 @@ LONG = (
 """Files with long tests, the longest first."""
 FIXTURES = {
     "spark": "spark",
+    "processes": "workers",
     "azurite": "storage",
     "azure": "storage",
     "certificate": "storage",
@@ -66,6 +67,7 @@ FOLDERS = {
     "plugins/": "airflow",
     "test_package.py": "process",
     "process/test_streams.py": "process",
+    "run/test_audit_gate.py": "workers",
 }
 """The mark of the tests in a folder or file. These tests start services or processes or load Airflow themselves."""
 
@@ -158,6 +160,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     pin_settings(running)
     assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def processes() -> "Iterator[Workers]":
+    """Two workers, which compute rows without Spark. The tests of a module share them; a run that fails kills them.
+
+    They end before the tests of another module, which may stop the fork server.
+    """
+    from recapture.execute.processes.workers import workers
+
+    with workers(2) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
