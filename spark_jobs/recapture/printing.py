@@ -272,6 +272,25 @@ def print_check(out: Console, result: Mapping[str, Any]) -> None:
     out.print(f"{slices} from {result['from']} to {result['to']} checked: {stale}{unknown}")
 
 
+def print_update(out: Console, result: Mapping[str, Any]) -> None:
+    """Print what an update computes and why, what it leaves, and what waits for what."""
+    for slice_ in result["due"]:
+        out.print(f"due: {slice_['slice_start']}: {_line('; '.join(slice_['reasons']))}")
+    for start in result["unfinished"]:
+        out.print(f"unfinished: {start}: a table does not hold what is published, because a change was interrupted")
+    for range_ in result["left"]:
+        out.print(f"left for the next update: {_reasons(range_)}")
+    for range_ in result["waiting"]:
+        out.print(f"waiting: {_reasons(range_)}, waits for {_line('; '.join(range_['waits_for']))}")
+    runs = f" in {counted(len(result['ranges']), 'run')}" if result["ranges"] else ""
+    due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
+    out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}")
+
+
+def _reasons(range_: Mapping[str, Any]) -> str:
+    return f"{range_['from']} to {range_['to']}: {_line('; '.join(range_['reasons']))}"
+
+
 def _problem(problem: Mapping[str, Any]) -> str:
     """Return a line about a problem of a table, with what to do."""
     if not problem["slices"]:

@@ -66,6 +66,18 @@ class Manifest:
         """Size of the blobs of all inputs, in bytes; that of reference data does not count."""
         return sum(planned.size for planned in self.inputs)
 
+    @property
+    def read_digests(self) -> list[str]:
+        """Digest of the blobs that each slice reads: `read_digest`."""
+        return [
+            read_digest(
+                {planned.alias: planned.slices[number].digest for planned in self.inputs},
+                self.references,
+                run_slice.slice,
+            )
+            for number, run_slice in enumerate(self.slices)
+        ]
+
     def input(self, alias: str) -> PlannedInput:
         """Return what the run reads of one of its inputs."""
         return next(planned for planned in self.inputs if planned.alias == alias)
@@ -176,6 +188,14 @@ def pin_blobs(
         references=references,
         definition=definition.digest_content,
     )
+
+
+def read_digest(inputs: Mapping[str, str], references: Iterable[PlannedReference], slice_: Slice) -> str:
+    """Return a short digest of the blobs that a slice reads; `inputs` has those of the inputs, by alias.
+
+    It does not depend on the definition: two slices with the same digest read the same blobs.
+    """
+    return digest_of([inputs, {reference.alias: reference.digest_content(slice_) for reference in references}])[:16]
 
 
 def _run_slices(

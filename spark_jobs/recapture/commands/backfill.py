@@ -52,15 +52,20 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     pipeline = arguments.load_pipeline(stderr)
     _require_range_or_manifest(arguments)
     require_packages()
-    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, arguments.master))
-    stage = stages[0]
     with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
-        backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
-        try:
-            for stage in stages:
-                backfill.carry_out(stage)
-        except KeyboardInterrupt:
-            raise InterruptedRunError(backfill.interrupted(stage)) from None
+        return carry_out(Backfill(pipeline, arguments, stderr, drawing, bar))
+
+
+def carry_out(backfill: "Backfill") -> dict[str, Any]:
+    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError for Ctrl-C."""
+    pipeline = backfill.pipeline
+    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, backfill.arguments.master))
+    stage = stages[0]
+    try:
+        for stage in stages:
+            backfill.carry_out(stage)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(backfill.interrupted(stage)) from None
     return backfill.result
 
 

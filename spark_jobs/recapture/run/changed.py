@@ -1,6 +1,7 @@
 """Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import tables_of
-from recapture.run_files.changes import Changes, read_changes, write_changes
+from recapture.run_files.changes import read_changes, write_changes
 from recapture.run_files.planned import files_of, readable_manifest
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable
@@ -44,9 +45,11 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
         differing.update(_differing(definition, container, read, now))
     changed = {text: runs[text] for text in sorted(differing)}
     container = files_of(pipeline, "").container
-    before = {text: run for text, run in read_changes(container).slices.items() if text not in starts}
+    record = read_changes(container)
+    before = {text: run for text, run in record.slices.items() if text not in starts}
     unknown = [text for text, run in runs.items() if run not in manifests]
-    write_changes(container, Changes(before | changed, _text(now), _text(start), _text(end), unknown=tuple(unknown)))
+    record = replace(record, slices=before | changed, checked=_text(now), start=_text(start), end=_text(end))
+    write_changes(container, replace(record, unknown=tuple(unknown)))
     return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
 
 

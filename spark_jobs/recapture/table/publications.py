@@ -86,6 +86,9 @@ class Publication:
     """Number of events that the archive lacks, judging by the sequence numbers."""
     missing_blobs: int = 0
     """Number of blobs that the archive lacks; those whose numbers continue do not count."""
+    read: str | None = None
+    """Digest of the blobs that the slice read (`archive.manifest.read_digest`); None if an older version published
+    it."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,10 @@ class ShownEntry:
     """Parts of the definition and of the suite, as JSON."""
     missing_events: int | None = None
     missing_blobs: int | None = None
+    read: str | None = None
+    """Digest of the blobs that the slice read."""
+    empty: str | None = None
+    """Names of the tables in which the slice has no rows, as JSON."""
 
     @property
     def late_share(self) -> float | None:
@@ -254,6 +261,8 @@ def _shown(entry: Entry) -> ShownEntry:
         parts=None if current.parts is None else json.dumps(current.parts),
         missing_events=current.missing_events,
         missing_blobs=current.missing_blobs,
+        read=current.read,
+        empty=json.dumps([name for name, file in current.files.items() if file is None]),
     )
 
 

@@ -1,0 +1,253 @@
+"""Read the state from which `keep.due` decides, with a number of requests that does not grow with the history."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+
+from recapture.archive.definitions import RunDefinition
+from recapture.archive.manifest import Manifest
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Schedule
+from recapture.errors import RunError
+from recapture.keep.archived import ArchivedSlice, archived_slices
+from recapture.keep.due import Difference, SliceFacts, State, Stop, tick
+from recapture.run.outdated import parts_of
+from recapture.run.progress import storage_time
+from recapture.run.slice_state import read_standing
+from recapture.run.slices import slice_length
+from recapture.run.tables import tables_of
+from recapture.run_files.blocks import StoppedRun, read_block
+from recapture.run_files.changes import Changes, write_changes
+from recapture.run_files.files import RunFiles, range_of_run
+from recapture.storage import Container, in_parallel, open_container
+from recapture.table.delta import OpenTable
+from recapture.table.faults import lagging_slices
+from recapture.table.publications import NOTHING_SHOWN
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
+
+MARGIN = ticks.from_seconds(3600)
+"""Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where the state of a pipeline is read."""
+
+    definition: RunDefinition
+    parts: Mapping[str, str]
+    """Parts of the definition, as `run.outdated.parts_of`."""
+    schedule: Schedule
+    length: int
+    """Length of a slice, in ticks."""
+    containers: Mapping[str, Container]
+    """Containers of the inputs and of reference data, by alias."""
+    run_files: Container
+    publications: OpenTable
+    others: Mapping[str, OpenTable]
+    """The other tables, by the names under which a publication lists their files."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The state, and the record of what was compared."""
+
+    state: State
+    changes: Changes
+
+    def record(self, run_files: Container) -> None:
+        """Record which slices are stale, as `recapture check` does, so that every page and command shows it."""
+        write_changes(run_files, self.changes)
+
+
+def sources_of(pipeline: Pipeline) -> Sources:
+    """Open what the state of a pipeline is read from."""
+    tables = tables_of(pipeline)
+    publications, *others = in_parallel(OpenTable, (tables.publications, *tables.others.values()))
+    return Sources(
+        definition=run_definition(pipeline),
+        parts=parts_of(pipeline),
+        schedule=pipeline.schedule or Schedule(),
+        length=slice_length(pipeline),
+        containers={section.alias: open_container(section.container) for section in pipeline.all_inputs},
+        run_files=open_container(pipeline.outputs[0].table),
+        publications=publications,
+        others=dict(zip(tables.others, others, strict=True)),
+    )
+
+
+def read_state(pipeline: Pipeline, sources: Sources, now: datetime) -> Reading:
+    """Return the state at `now`, or at the storage's time if that is earlier. Raise RunError if it cannot be read."""
+    return reading_of(sources, storage_time(pipeline, now))
+
+
+def reading_of(sources: Sources, now: datetime) -> Reading:
+    """Return the state at this time. Raise RunError if it cannot be read."""
+    return _Reader(sources, now.astimezone(UTC)).reading()
+
+
+class _Reader:
+    def __init__(self, sources: Sources, now: datetime) -> None:
+        self.sources, self.now, self.instant = sources, now, ticks.from_datetime(now)
+        self.length = sources.length
+        self.end = self.instant // self.length * self.length
+        self.standing = read_standing(sources.publications, sources.run_files, sources.parts, sources.length)
+        findings = self.standing.findings
+        self.changes = findings.changes
+        starts = map(_start, {*self.standing.entries, *findings.blocked})
+        self.known = {start for start in starts if start is not None and start % self.length == 0 and start < self.end}
+        """Starts of the slices that were ever published or stopped."""
+        self.lagging = {
+            start
+            for name, table in sources.others.items()
+            for start in lagging_slices(table, name, self.standing.entries)
+        }
+        self.manifest_of = cache(self._manifest_of)
+        self.stopped_of = cache(self._stopped_of)
+
+    def reading(self) -> Reading:
+        schedule = self.sources.schedule
+        written = schedule.since or schedule.start
+        since = min(self.known, default=None) if written is None else ticks.from_datetime(written)
+        first, compared = self._compared(0 if since is None else since)
+        archived = list(self._archived(compared))
+        if since is None:
+            since = max((a.slice.start for a in archived if not a.waits_for), default=self.end)
+        slices = {start: self._facts(start, self._recorded_difference(start)) for start in self.known}
+        unknown = []
+        for archived_slice in archived:
+            start = archived_slice.slice.start
+            difference, is_known = self._difference(archived_slice)
+            if not is_known:
+                unknown.append(ticks.to_text(start))
+            facts = self._facts(start, difference, archived_slice)
+            slices[start] = replace(facts, waits_for=archived_slice.waits_for, size=archived_slice.size)
+        state = State(now=self.instant, since=since, end=self.end, length=self.length, schedule=schedule, slices=slices)
+        return Reading(self._with_sizes(state), self._record(slices, max(first, since), unknown))
+
+    def _compared(self, since: int) -> tuple[int, list[int]]:
+        """Return the starts of the slices whose blobs are listed, in order of time.
+
+        They are those that Capture may not have written yet, and those of which a blob may have been written, modified
+        or deleted since the last update: from the returned time on, all that are published. Older ones are listed if
+        they are recorded as stale.
+        """
+        definitions, updated = self.sources.definition.inputs, self.changes.updated
+        reach = max(definition.longest_write_delay for definition in definitions)
+        reach += max(definition.last_needed(Slice(0, 0)) for definition in definitions)
+        first = since if updated is None else max(since, min(self.instant, _ticks(updated)) - reach - MARGIN)
+        recent = max(since, (self.instant - reach) // self.length * self.length)
+        recorded = self.changes.slices if self.sources.schedule.late_data == "republish" else {}
+        stale = {start for text in recorded if (start := _start(text)) is not None and start >= since} & self.known
+        published = {start for start in self.known if start + self.length > first}
+        return min(first, recent), sorted({*range(recent, self.end, self.length), *published, *stale})
+
+    def _archived(self, starts: Iterable[int]) -> Iterator[ArchivedSlice]:
+        slices = (Slice(start, start + self.length) for start in starts)
+        return archived_slices(self.sources.definition, self.sources.containers, slices, self.now)
+
+    def _facts(self, start: int, difference: Difference | None, archived: ArchivedSlice | None = None) -> SliceFacts:
+        """Return what is known of a slice; `archived` is what the archive has, if that was listed."""
+        text = ticks.to_text(start)
+        entry = self.standing.entries.get(text, NOTHING_SHOWN)
+        return SliceFacts(
+            run=entry.run,
+            is_unfinished=text in self.lagging,
+            difference=difference,
+            outdated=self.standing.findings.outdated.get(text, ()),
+            rolled_back=entry.taken_back,
+            stop=self._stop(text, archived),
+        )
+
+    def _recorded_difference(self, start: int) -> Difference | None:
+        """Return the difference of a slice whose blobs are not listed, by the record."""
+        text = ticks.to_text(start)
+        entry = self.standing.entries.get(text, NOTHING_SHOWN)
+        is_stale = entry.run is not None and self.changes.slices.get(text) == entry.run
+        noticed = self.changes.noticed.get(text)
+        is_published_since = noticed is not None and entry.published is not None and entry.published > noticed
+        return Difference() if is_stale and not is_published_since else None
+
+    def _difference(self, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
+        """Return how the archive differs from what the published slice read, and whether that is known."""
+        text = ticks.to_text(archived.slice.start)
+        entry = self.standing.entries.get(text, NOTHING_SHOWN)
+        if entry.run is None or entry.read == archived.read or self._is_never_final():
+            return None, True
+        manifest = self.manifest_of(entry.run)
+        if entry.read is None and manifest is None:
+            return None, False
+        is_recorded = self.changes.slices.get(text) == entry.run and text in self.changes.noticed
+        noticed = _ticks(self.changes.noticed[text]) if is_recorded else self.instant
+        return archived.difference_from(manifest, noticed), True
+
+    def _is_never_final(self) -> bool:
+        """Return whether every later arrival counts, so that every slice would always be stale."""
+        policies = (definition.policies for definition in self.sources.definition.inputs)
+        return any(policy is not None and policy.late_tolerance is None for policy in policies)
+
+    def _stop(self, text: str, archived: ArchivedSlice | None) -> Stop | None:
+        run = self.standing.findings.blocked.get(text)
+        bounds = None if run is None else range_of_run(run)
+        if run is None or bounds is None:
+            return None
+        stopped, (start, end) = self.stopped_of(run), bounds
+        repeats = stopped is None or (
+            stopped.parts == self.sources.parts and (archived is None or stopped.read.get(text) == archived.read)
+        )
+        return Stop(run, start, (end - start) // self.length, repeats)
+
+    def _record(self, slices: Mapping[int, SliceFacts], first: int, unknown: Sequence[str]) -> Changes:
+        """Return the record of this update, which compared all slices from `first` on."""
+        stale = {
+            ticks.to_text(start): facts.run
+            for start, facts in slices.items()
+            if facts.difference is not None and facts.run is not None
+        }
+        now, before, noticed = _text(self.instant), self.changes.slices, self.changes.noticed
+        return Changes(
+            slices=stale,
+            checked=now,
+            start=_text(min(first, self.end)),
+            end=_text(self.end),
+            unknown=tuple(unknown),
+            noticed={text: noticed.get(text, now) if before.get(text) == run else now for text, run in stale.items()},
+            updated=now,
+        )
+
+    def _with_sizes(self, state: State) -> State:
+        """Return the state with the sizes of the slices that the budget in bytes is about."""
+        if self.sources.schedule.at_most_bytes is None:
+            return state
+        due = [slice_ for range_ in tick(state).ranges for slice_ in range_.slices]
+        sizes = {a.slice.start: a.size for a in self._archived(sorted(s.start for s in due if s.size is None))}
+        known = {start: replace(state.slices.get(start, SliceFacts()), size=size) for start, size in sizes.items()}
+        return replace(state, slices={**state.slices, **known})
+
+    def _manifest_of(self, run: str) -> Manifest | None:
+        try:
+            return RunFiles(self.sources.run_files, run).find_manifest()
+        except RunError:
+            return None
+
+    def _stopped_of(self, run: str) -> StoppedRun | None:
+        return read_block(self.sources.run_files, run)
+
+
+def _start(text: str) -> int | None:
+    """Return the start of a slice in ticks; None if another program wrote the row."""
+    try:
+        return _ticks(text)
+    except ValueError:
+        return None
+
+
+def _text(instant: int) -> str:
+    """Return an instant in ISO 8601, without a fraction of a second."""
+    return ticks.to_text(instant // ticks.TICKS_PER_SECOND * ticks.TICKS_PER_SECOND)
+
+
+def _ticks(text: str) -> int:
+    return ticks.from_datetime(datetime.fromisoformat(text))
