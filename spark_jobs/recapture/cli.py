@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, rollback, advise and infer of a pipeline, and import.
+"""The `recapture` command: plan, backfill, report, status, check, update, rollback, advise, infer and import.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.

@@ -187,6 +187,14 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     out.print(f"report: {_line(result['report'])}")
 
 
+def print_published(out: Console, result: Mapping[str, Any]) -> None:
+    """Print in a few lines that a run is published; `result` is its summary."""
+    slices = [slice_["slice_start"] for slice_ in result["slices"]]
+    out.print(f"run {result['run']}: {named_slices(slices)} published, audit {result['quality']['verdict']}")
+    print_warnings(out, result["warnings"])
+    out.print(f"report: {_line(result['report'])}")
+
+
 def print_report(out: Console, result: Mapping[str, Any]) -> None:
     """Print the verdict of a report of published slices, and where it is."""
     verdict = result["verdict"]

@@ -79,7 +79,7 @@ def _compute(
     for range_ in ranges:
         run_arguments = backfill.Arguments(
             pipeline=arguments.pipeline,
-            json=arguments.json,
+            json=True,
             verbose=arguments.verbose,
             start=ticks.to_datetime(range_.start),
             end=ticks.to_datetime(range_.end),
@@ -98,4 +98,6 @@ def _compute(
                 failures.append(str(error))
             else:
                 published.append(result["run"])
+                if not arguments.json:
+                    printing.print_published(printing.console(), result)
     return published, failures

@@ -184,28 +184,35 @@ def _requested(state: State) -> Iterator[int]:
 def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingSlice | None:
     """Return whether a slice is due or waits; None if it is up to date."""
     requests = [request for request in state.requests if request.start <= start < request.end]
-    reasons = [f"requested by {request.by}" for request in requests if request.at <= state.now]
-    is_requested, holds = bool(reasons), [f"{ticks.to_text(r.at)}, when it is requested by {r.by}" for r in requests]
-    holds = [] if is_requested else holds
-    waiting = [f"requested by {request.by}" for request in requests if request.at > state.now]
-    if start >= state.since:
-        for reason, hold in _own_reasons(state, facts):
-            if hold is None:
-                reasons.append(reason)
-            else:
-                waiting.append(reason)
-                holds.append(hold)
-    if not reasons:
-        return WaitingSlice(start, tuple(waiting), tuple(holds)) if waiting else None
-    stop = facts.stop if facts.stop is not None and facts.stop.repeats else None
-    if facts.waits_for:
-        return WaitingSlice(start, tuple(reasons), facts.waits_for)
-    if not is_requested and facts.rolled_back is not None:
-        return WaitingSlice(start, tuple(reasons), (f"a person, who rolled run {facts.rolled_back} back",))
-    if not is_requested and stop is not None and stop.slices == 1:
-        return WaitingSlice(start, tuple(reasons), (f"a person, because the audit stopped run {stop.run}",))
-    half = None if stop is None else (stop.run, (start - stop.start) // state.length >= stop.slices // 2)
-    return DueSlice(start, tuple(reasons), facts.size, half)
+    is_requested = any(request.at <= state.now for request in requests)
+    reasons = [*_requests(requests, state.now), *(_own_reasons(state, facts) if start >= state.since else ())]
+    due = tuple(reason for reason, hold in reasons if hold is None)
+    if not due:
+        holds = tuple(hold for _, hold in reasons if hold is not None)
+        return WaitingSlice(start, tuple(reason for reason, _ in reasons), holds) if reasons else None
+    waits_for = facts.waits_for or (() if is_requested else _decisions(facts))
+    if waits_for:
+        return WaitingSlice(start, due, waits_for)
+    stop, half = facts.stop, None
+    if stop is not None and stop.repeats:
+        half = stop.run, (start - stop.start) // state.length >= stop.slices // 2
+    return DueSlice(start, due, facts.size, half)
+
+
+def _requests(requests: Iterable[Request], now: int) -> Iterator[tuple[str, str | None]]:
+    """Yield the requests of a slice as reasons, each with the time that it waits for; None if it does not wait."""
+    for request in requests:
+        yield f"requested by {request.by}", None if request.at <= now else ticks.to_text(request.at)
+
+
+def _decisions(facts: SliceFacts) -> tuple[str, ...]:
+    """Return the decisions of a person that a slice waits for, unless a person requests it."""
+    stop = facts.stop
+    if facts.rolled_back is not None:
+        return (f"a person, who rolled run {facts.rolled_back} back",)
+    if stop is not None and stop.repeats and stop.slices == 1:
+        return (f"a person, because the audit stopped run {stop.run}",)
+    return ()
 
 
 def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | None]]:
