@@ -8,7 +8,7 @@ from typing import Any
 
 from embedded.live import HOUR, LiveWorld, capturing
 from embedded.main import activity_of
-from recapture.run.slice_state import Findings, Standing
+from recapture.run.slice_state import Standing
 from recapture.run_files.changes import Changes
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -64,7 +64,7 @@ def test_what_airflow_answers_says_which_slices_run_and_which_await_a_decision()
     nothing = run("manual", "queued", 3, data_interval_start=None, data_interval_end=None)
     runs = [run("scheduled", "queued", 10), run("backfill", "running", 6, awaits_decision=True), by_hand, nothing]
     activity = activity_of(runs)
-    states = slice_states(Standing({}, Findings({}, Changes(), {})), at(11), ticks.from_seconds(3600), None, activity)
+    states = slice_states(Standing({}, {}, Changes(), {}), at(11), ticks.from_seconds(3600), None, activity)
     assert [str(state.state) for state in states] == [
         "running",
         "running",

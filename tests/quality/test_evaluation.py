@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from recapture.quality import checkpoint, suites
 from recapture.quality.audit import JsonResult
 from recapture.quality.evaluation import ExpectationPair, evaluate_frame, evaluate_rows
+from recapture.quality.loading import create_context
 from recapture.quality.signatures import SIGNATURES
 from recapture.quality.suites import Expectation
 from tests.draws import examples
@@ -178,7 +179,7 @@ def loaded(declared: list[Expectation]) -> list[ExpectationPair]:
 
 @pytest.fixture(scope="module")
 def context(great_expectations: None) -> "EphemeralDataContext":
-    return checkpoint.create_context()
+    return create_context()
 
 
 def comparable(outcome: object) -> object:

@@ -10,6 +10,7 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.quality import checkpoint, comparisons
 from recapture.quality.evaluation import evaluate_frame
+from recapture.quality.loading import create_context
 from recapture.quality.signatures import BOUNDS, SIGNATURES
 from recapture.quality.suites import Expectation
 
@@ -23,7 +24,7 @@ PARAMETERS = {"run_start": TEN, "run_end": TEN + timedelta(hours=1)}
 
 @pytest.fixture(scope="module")
 def context(great_expectations: None) -> "EphemeralDataContext":
-    return checkpoint.create_context()
+    return create_context()
 
 
 def judge(context: "EphemeralDataContext", frame: pd.DataFrame, kind: str, **kwargs: object) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def test_the_classes_work_in_a_suite_of_great_expectations() -> None:
 
     from recapture.quality.expectations import ExpectColumnValuesToBeNearEarlierDays, ExpectColumnValuesToVary
 
-    data_context = checkpoint.create_context()
+    data_context = create_context()
     asset = data_context.data_sources.add_pandas("mine").add_dataframe_asset("rows")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": windows()})
     suite = gx.ExpectationSuite(name="mine")

@@ -72,7 +72,7 @@ def test_a_nameless_suite_is_refused(refusal: Refusal) -> None:
 
 
 def test_the_name_of_the_built_in_suite_is_taken(refusal: Refusal) -> None:
-    assert 'the name "run_metrics" belongs to the built-in suite' in refusal(suite(NOT_NULL, name="run_metrics"))
+    assert 'the name "run_metrics" belongs to the built-in checks' in refusal(suite(NOT_NULL, name="run_metrics"))
 
 
 def test_broken_json_is_refused_with_its_line_and_column(refusal: Refusal) -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from recapture.errors import PermanentError
 from recapture.run.outdated import PARTS, UNKNOWN, outdated_slices, parts_of
-from recapture.run.slice_state import Findings, State
+from recapture.run.slice_state import Standing, State
 from recapture.run.status import status
 from recapture.run_files.changes import Changes, read_changes
 from recapture.storage import open_container
-from recapture.table.publications import NOTHING_SHOWN, ShownEntry
+from recapture.table.publications import ShownEntry
 from tests.worlds import COUNTS, TELEMETRY, World
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
@@ -48,20 +48,21 @@ def test_a_publication_of_an_older_version_is_not_known_to_be_of_the_present_def
 def test_the_most_urgent_state_is_shown(
     blocked: bool, stale: bool, differing: tuple[str, ...], quality: str, state: State
 ) -> None:
-    findings = Findings(
+    standing = Standing(
+        {TEN: entry(quality)},
         {TEN: "stopped"} if blocked else {},
         Changes({TEN: "first"} if stale else {}),
         {TEN: differing} if differing else {},
     )
-    assert findings.state(TEN, entry(quality)) is state
+    assert standing.state(TEN) is state
 
 
 def test_blobs_that_changed_after_another_run_do_not_make_a_slice_stale() -> None:
-    assert Findings({}, Changes({TEN: "another"}), {}).state(TEN, entry()) is State.PUBLISHED
+    assert Standing({TEN: entry()}, {}, Changes({TEN: "another"}), {}).state(TEN) is State.PUBLISHED
 
 
 def test_an_unpublished_slice_has_no_state() -> None:
-    assert Findings({}, Changes(), {}).state(TEN, NOTHING_SHOWN) is None
+    assert Standing({}, {}, Changes(), {}).state(TEN) is None
 
 
 @pytest.mark.parametrize(
@@ -104,11 +105,11 @@ def world(tmp_path: Any) -> World:
 
 def test_a_slice_whose_blobs_nobody_can_compare_is_not_shown_as_good() -> None:
     unreadable = Changes(problem="changed.json is damaged")
-    assert Findings({}, unreadable, {}).state(TEN, entry()) is State.UNCHECKED
-    assert Findings({}, Changes(unknown=(TEN,)), {}).state(TEN, entry()) is State.UNCHECKED
-    assert Findings({}, Changes(unknown=(NINE,)), {}).state(TEN, entry()) is State.PUBLISHED
-    assert Findings({TEN: "stopped"}, unreadable, {}).state(TEN, entry()) is State.BLOCKED
-    assert Findings({}, unreadable, {}).state(TEN, entry(run=None)) is None
+    assert Standing({TEN: entry()}, {}, unreadable, {}).state(TEN) is State.UNCHECKED
+    assert Standing({TEN: entry()}, {}, Changes(unknown=(TEN,)), {}).state(TEN) is State.UNCHECKED
+    assert Standing({TEN: entry()}, {}, Changes(unknown=(NINE,)), {}).state(TEN) is State.PUBLISHED
+    assert Standing({TEN: entry()}, {TEN: "stopped"}, unreadable, {}).state(TEN) is State.BLOCKED
+    assert Standing({TEN: entry(run=None)}, {}, unreadable, {}).state(TEN) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"format": 3}', b'{"format": 3, "content": {"slices": 1}}'])

@@ -61,7 +61,7 @@ def test_every_stage_is_explained(tmp_path: Path) -> None:
         "wait_for_capture": "wait until Capture has written what the slices need",
         "plan": "pin the blobs of telemetry",
         "order_and_aggregate": "compute the rows with Spark",
-        "audit": "judge the rows with the built-in suite, lenient.json",
+        "audit": "judge the rows with the built-in checks, lenient.json",
         "approval": "if the audit fails, wait up to 3 hours for a person's approval",
         "publish": f"replace the slices in {pipeline.outputs[0].table}",
         "report": "write the report to the run files",
@@ -80,7 +80,7 @@ def test_the_command_carries_out_the_stages_that_the_plan_explains(
         "a backfill of this range:",
         "  plan: pin the blobs of telemetry",
         "  order and aggregate: compute the rows in processes of this machine",
-        "  audit: judge the rows with the built-in suite",
+        "  audit: judge the rows with the built-in checks",
         f"  publish: replace the slices in {pipeline.outputs[0].table}",
         "  report: write the report to the run files",
     ]

@@ -1,13 +1,13 @@
 """The built-in checks on what a run read: nothing is missing from the archive, and no published event is lost."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recapture.archive.hole_sentences import remedy, sentence
 from recapture.archive.holes import Hole, Kind
 from recapture.process.wording import counted, named_slices, of_input
-from recapture.quality.audit import Result
-from recapture.quality.suites import BUILT_IN, SEVERITIES, Check, Severity
+from recapture.quality.audit import TITLES, Result, slice_result
+from recapture.quality.suites import SEVERITIES, Severity
 from recapture.time_model import ticks
 
 _SHOWN = 3
@@ -62,7 +62,7 @@ def holes_result(
         said = f"the archive has holes: {'; '.join([*named, *more, remedy(failed[0])])}{what_next}"
     elif not can_be_judged:
         said = (
-            f"{_TITLES['archive_has_no_holes']} (not judged: an interval may have no blob, and the events have no "
+            f"{TITLES['archive_has_no_holes']} (not judged: an interval may have no blob, and the events have no "
             "sequence numbers)"
         )
     else:
@@ -72,15 +72,8 @@ def holes_result(
         besides = f" besides {counted(in_gaps, 'sequence number')}" if in_gaps else ""
         title = f"nothing is {known}missing from the archive{besides}"
         said = f"{title} ({notes}{others})" if notes else title
-    observed = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})[:_SHOWN]]
-    return _result(
-        "archive_has_no_holes",
-        severity,
-        not failed,
-        observed,
-        said,
-        proved=bool(failed) or can_be_judged,
-    )
+    starts = [ticks.to_text(start) for start in sorted({hole.slice_start for hole in failed})]
+    return slice_result("archive_has_no_holes", severity, starts, said, proved=bool(failed) or can_be_judged)
 
 
 def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted: bool, name_input: bool) -> Result:
@@ -88,13 +81,13 @@ def losses_result(losses: Sequence[Loss], severity: Severity | None, *, accepted
     own = severity or "critical"
     severity = _severity(own, accepted)
     if not losses:
-        return _result("no_published_event_is_lost", severity, True, [], _TITLES["no_published_event_is_lost"])
+        return slice_result("no_published_event_is_lost", severity, (), TITLES["no_published_event_is_lost"])
     named = "; ".join(_sentence(loss, name_input) for loss in losses[:_SHOWN])
     starts = list(dict.fromkeys(loss.slice_start for loss in losses))
     more = f"; in all {named_slices(starts)}" if len(losses) > _SHOWN else ""
     what_next = _what_next(own, accepted)
     said = f"the archive has fewer events than are published: {named}{more}; restore the blobs{what_next}"
-    return _result("no_published_event_is_lost", severity, False, starts[:_SHOWN], said)
+    return slice_result("no_published_event_is_lost", severity, starts, said)
 
 
 def _severity(severity: Severity, accepted: bool) -> Severity:
@@ -126,17 +119,3 @@ def _sentence(loss: Loss, name_input: bool) -> str:
     shown = ", ".join(loss.blobs[:_SHOWN])
     more = f" and {len(loss.blobs) - _SHOWN:,} more" if len(loss.blobs) > _SHOWN else ""
     return f"{said}; this run no longer reads {shown}{more}"
-
-
-_TITLES: Mapping[Check, str] = {
-    "archive_has_no_holes": "nothing is missing from the archive",
-    "no_published_event_is_lost": "no slice loses events that are published",
-}
-"""What is so if a check holds."""
-
-
-def _result(
-    check: Check, severity: Severity, success: bool, observed: Collection[object], said: str, *, proved: bool = True
-) -> Result:
-    title = _TITLES[check]
-    return Result(BUILT_IN, "slices", check, severity, success, list(observed), None, said, title, proved)

@@ -1,14 +1,16 @@
 """The result of an audit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recapture.quality.suites import ParameterValue, Severity
+from recapture.quality.suites import BUILT_IN, Check, ParameterValue, Severity
 
 Verdict = Literal["passed", "passed with warnings", "failed"]
 JsonResult = dict[str, Any]
 """Result of Great Expectations for one expectation, in JSON types."""
+SHOWN_SLICES = 3
+"""Number of failed slices that a result of a built-in check has."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,32 @@ class Result:
     """Whether there was something to judge. If not, for example without enough history, the expectation succeeds."""
     evidence: Evidence | None = None
     """None unless a built-in check on the metrics failed."""
+
+
+TITLES: Mapping[Check, str] = {
+    "events_can_be_used": "nearly all events can be used",
+    "events_reach_the_query": "some events reach the query",
+    "query_returns_rows": "the query returns rows for the events that it reads",
+    "archive_has_no_holes": "nothing is missing from the archive",
+    "no_published_event_is_lost": "no slice loses events that are published",
+    "events_of_every_key_reach_the_query": "at least one event of every key reached the query",
+    "no_key_disappears": "every key of the three slices before still has rows",
+}
+"""What is so if a built-in check on slices holds."""
+
+
+def slice_result(
+    check: Check,
+    severity: Severity,
+    failed: Sequence[str],
+    sentence: str,
+    *,
+    judged: str = "slices",
+    proved: bool = True,
+) -> Result:
+    """Return the result of a built-in check on slices; `failed` are the starts of slices that fail, in order."""
+    observed = list(failed[:SHOWN_SLICES])
+    return Result(BUILT_IN, judged, check, severity, not failed, observed, None, sentence, TITLES[check], proved)
 
 
 @dataclass(frozen=True)

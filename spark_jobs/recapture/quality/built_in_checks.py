@@ -1,7 +1,7 @@
 """The built-in checks on the metrics of a run. Every audit makes them, whatever the suites of the outputs say."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from recapture.errors import RunError
 from recapture.quality import metrics_rules as rules
@@ -33,17 +33,13 @@ class Check:
     """Check of every row of the metrics."""
 
     expectation: str
-    """Name in the audit."""
     severity: Severity
     title: str
-    """What is expected."""
     judge: Callable[[Rows], Finding]
     mostly: float = 1.0
     """Share of the judged rows that must be as expected, 0 to 1."""
-    columns: tuple[str, ...] = ()
-    expected: str = ""
-    notes: str | None = None
-    """As in `Evidence`, like the two fields before."""
+    evidence: Evidence = field(default_factory=Evidence)
+    """Columns, what is expected, and what a failure may mean."""
 
     def result(self, rows: Rows) -> Result:
         """Return the result for the rows of a run."""
@@ -53,19 +49,11 @@ class Check:
         success = finding.is_met(self.mostly)
         examples = distinct_examples(finding.examples)
         found = failed_items(finding.failed, finding.judged, ITEMS["metrics"], examples)
-        evidence = Evidence(self.columns, self.expected, self.notes, finding.judged, tuple(finding.examples))
-        return Result(
-            BUILT_IN,
-            "metrics",
-            self.expectation,
-            self.severity,
-            success,
-            examples,
-            finding.failed,
-            f"{self.title} ({found})" if success else f"{finding.failure}: {found}",
-            self.title,
-            evidence=None if success else evidence,
-        )
+        sentence = f"{self.title} ({found})" if success else f"{finding.failure}: {found}"
+        evidence = replace(self.evidence, judged=finding.judged, rows=tuple(finding.examples))
+        shown = None if success else evidence
+        place = (BUILT_IN, "metrics", self.expectation, self.severity)
+        return Result(*place, success, examples, finding.failed, sentence, self.title, evidence=shown)
 
 
 def _always(
@@ -78,9 +66,7 @@ def _always(
         severity=severity,
         title=title,
         judge=lambda rows: rules.column_is_always(rows, column, value, f"{failure} ({expected} expected)"),
-        columns=(column,),
-        expected=expected,
-        notes=notes,
+        evidence=Evidence((column,), expected, notes),
     )
 
 
@@ -90,7 +76,7 @@ CHECKS = (
         severity="critical",
         title="no partition of a slice is counted twice",
         judge=rules.no_partition_is_counted_twice,
-        columns=rules.PLACE,
+        evidence=Evidence(rules.PLACE),
     ),
     Check(
         expectation="expect_events_to_be_conserved",
@@ -110,8 +96,10 @@ CHECKS = (
         title="in most partitions at most half of the events are late",
         judge=lambda rows: rules.share_is_at_most(rows, ["LateInputEvents"], "late", most=0.5, mostly=0.5),
         mostly=0.5,
-        expected="at most 0.5, in at least 50 % of the rows",
-        notes="A late tolerance below the capture interval makes almost every event late.",
+        evidence=Evidence(
+            expected="at most 0.5, in at least 50 % of the rows",
+            notes="A late tolerance below the capture interval makes almost every event late.",
+        ),
     ),
     _always("info", "malformed", 0, "no event is malformed", "events are malformed"),
     _always("info", "invalid_timestamp", 0, "every event has a valid timestamp", "events have no valid timestamp"),
@@ -128,8 +116,10 @@ CHECKS = (
         severity="warning",
         title="no sequence number is missing",
         judge=lambda rows: rules.gaps_are_at_most(rows, 0),
-        notes="The hub numbers the events of a partition consecutively: a missing number is an event that is not in "
-        "the archive.",
+        evidence=Evidence(
+            notes="The hub numbers the events of a partition consecutively: a missing number is an event that is not "
+            "in the archive."
+        ),
     ),
     _always("info", "DuplicateEvents", 0, "no event arrived twice", "events arrived twice"),
 )
@@ -139,14 +129,10 @@ CHECKS = (
 def _slice_results(rows: Rows, slice_count: int) -> Iterator[Result]:
     """Yield whether there are enough rows, and whether they cover the slices of the run."""
     at_least = f"at least {slice_count}"
+    notes = "A run that read nothing, for example because of a wrong path, must not replace existing rows with nothing."
     yield _number_result(
         *("expect_table_row_count_to_be_between", "every slice was counted", "slices were not counted"),
-        *(len(rows), len(rows) >= slice_count),
-        Evidence(
-            expected=at_least,
-            notes="A run that read nothing, for example because of a wrong path, must not replace existing rows with "
-            "nothing.",
-        ),
+        *(len(rows), len(rows) >= slice_count, Evidence(expected=at_least, notes=notes)),
     )
     expectation = "expect_column_unique_value_count_to_be_between"
     title = "the metrics cover all slices of the run, and no others"
@@ -163,15 +149,15 @@ def _slice_results(rows: Rows, slice_count: int) -> Iterator[Result]:
 def _number_result(
     expectation: str, title: str, failure: str, observed: int, success: bool, evidence: Evidence
 ) -> Result:
-    said = (
-        f"{title} (observed {observed})"
-        if success
-        else f"{failure} ({evidence.expected} expected): observed {observed}"
+    sentence = f"{title} (observed {observed})"
+    if not success:
+        sentence = f"{failure} ({evidence.expected} expected): observed {observed}"
+    shown = None if success else evidence
+    return Result(
+        BUILT_IN, "metrics", expectation, "critical", success, observed, None, sentence, title, evidence=shown
     )
-    place = (BUILT_IN, "metrics", expectation)
-    return Result(*place, "critical", success, observed, None, said, title, evidence=None if success else evidence)
 
 
 def _unjudged(expectation: str, severity: Severity, title: str) -> Result:
-    said = f"{title} (no rows to judge)"
-    return Result(BUILT_IN, "metrics", expectation, severity, True, None, None, said, title, proved=False)
+    sentence = f"{title} (no rows to judge)"
+    return Result(BUILT_IN, "metrics", expectation, severity, True, None, None, sentence, title, proved=False)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
 from recapture.quality import built_in_checks, evaluation, sentences
 from recapture.quality.audit import Audit, JsonResult, Result, Validation, Verdict
-from recapture.quality.loading import load_great_expectations
+from recapture.quality.loading import create_context, load_great_expectations
 from recapture.quality.metrics import COLUMNS, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
@@ -19,7 +17,6 @@ from recapture.quality.suites import Expectation, Suite, columns_of, require_ins
 
 if TYPE_CHECKING:
     import pandas as pd
-    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.expectations.expectation import Expectation as LoadedExpectation
 
 
@@ -65,6 +62,8 @@ def audit(
     results = [*built_in_checks.results(metrics, slice_count), *slice_results]
     if not suites:
         return Audit(_verdict(results), tuple(results))
+    import pandas as pd
+
     distinct: list[Suite] = []
     for suite in suites.values():
         if suite not in distinct:
@@ -72,7 +71,8 @@ def audit(
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = len({row.get("input") for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
-    run_metrics = _in_utc(derive(_frame(metrics)))
+    run_metrics = _in_utc(derive(pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS))))
+    known_metrics = run_metrics if earlier_metrics is None else pd.concat([earlier_metrics, run_metrics])
     pairs = _pairs([*distinct, *suites.values()])
     context = create_context()
     validations: list[Validation] = []
@@ -80,31 +80,24 @@ def audit(
     def evaluate_metrics(
         judgeable: Sequence[evaluation.ExpectationPair], parameters: Mapping[str, object]
     ) -> list[JsonResult]:
-        evaluate = partial(
-            evaluation.evaluate_frame, context, parameters=parameters, identifying_columns=identifying_columns
-        )
-        if earlier_metrics is None:
-            return evaluate(run_metrics, judgeable)
-        import pandas as pd
-
-        with_history = [pair for pair in judgeable if evaluation.has_history(pair[0])]
-        others = [pair for pair in judgeable if pair not in with_history]
-        found = evaluate(run_metrics, others) + evaluate(pd.concat([earlier_metrics, run_metrics]), with_history)
-        by_id = {id(declared): result for (declared, _), result in zip(others + with_history, found, strict=True)}
-        return [by_id[id(declared)] for declared, _ in judgeable]
+        found: dict[int, JsonResult] = {}
+        for with_history, frame in ((False, run_metrics), (True, known_metrics)):
+            group = [pair for pair in judgeable if evaluation.has_history(pair[0]) is with_history]
+            evaluated = evaluation.evaluate_frame(context, frame, group, parameters, identifying_columns)
+            found |= {id(declared): result for (declared, _), result in zip(group, evaluated, strict=True)}
+        return [found[id(declared)] for declared, _ in judgeable]
 
     def judge(suite: Suite, judged: str, rows: Rows | None) -> None:
         """Judge the rows of an output, or the metrics if there are none."""
         parameters = {**run_parameters, **suite.parameters}
         asset, count = ("metrics", len(metrics)) if rows is None else ("aggregates", rows.count)
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
-        judgeable = [expectation for expectation in declared if count or _judges_no_rows(expectation)]
-        if rows is not None:
-            loaded = [pairs[id(expectation)] for expectation in judgeable]
-            json_results = evaluation.evaluate_rows(context, rows, loaded, parameters)
+        judgeable = [pairs[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]
+        if rows is None:
+            json_results = evaluate_metrics(judgeable, parameters)
         else:
-            json_results = evaluate_metrics([pairs[id(expectation)] for expectation in judgeable], parameters)
-        by_id = {id(expectation): result for expectation, result in zip(judgeable, json_results, strict=True)}
+            json_results = evaluation.evaluate_rows(context, rows, judgeable, parameters)
+        by_id = {id(expectation): result for (expectation, _), result in zip(judgeable, json_results, strict=True)}
         results.extend(
             _result(suite.name, judged, expectation, by_id.get(id(expectation)), rows) for expectation in declared
         )
@@ -153,34 +146,9 @@ def _judges_no_rows(expectation: Expectation) -> bool:
     )
 
 
-def _frame(metrics: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS))
-
-
 def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
     naive = frame.select_dtypes("datetime").columns
     return frame.assign(**{column: frame[column].dt.tz_localize("UTC") for column in naive})
-
-
-def create_context() -> EphemeralDataContext:
-    """Return a context in memory, without usage reports and progress bars."""
-    load_great_expectations()
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
-
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
-    config = DataContextConfig(
-        store_backend_defaults=InMemoryStoreBackendDefaults(),
-        progress_bars=ProgressBarsConfig(globally=False),
-        analytics_enabled=False,
-    )
-    return gx.get_context(project_config=config, mode="ephemeral")
 
 
 def load_expectation(declared: Expectation) -> LoadedExpectation:

@@ -1,7 +1,6 @@
 """Great Expectations' Data Docs of an audit: its own pages, for those who know them."""
 
 import html
-import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recapture.quality.audit import Audit
-from recapture.quality.loading import load_great_expectations
+from recapture.quality.loading import create_context
 
 _SITE = "audit"
 
@@ -26,15 +25,15 @@ def write(audit: Audit, run: str, audited: datetime, folder: Path) -> Path:
         audited: when the audit was written, aware.
         folder: the folder of the site.
     """
-    load_great_expectations()
+    site = {
+        "class_name": "SiteBuilder",
+        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.absolute())},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    context = create_context({_SITE: site})
     import great_expectations as gx
     from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult, RunIdentifier
     from great_expectations.core.expectation_validation_result import expectationValidationResultSchema
-    from great_expectations.data_context.types.base import (
-        DataContextConfig,
-        InMemoryStoreBackendDefaults,
-        ProgressBarsConfig,
-    )
     from great_expectations.data_context.types.resource_identifiers import (
         ExpectationSuiteIdentifier,
         ValidationResultIdentifier,
@@ -42,19 +41,6 @@ def write(audit: Audit, run: str, audited: datetime, folder: Path) -> Path:
 
     import recapture.quality.expectations  # noqa: F401, the import registers Recapture's own
 
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
-    site = {
-        "class_name": "SiteBuilder",
-        "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder.absolute())},
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
-    }
-    config = DataContextConfig(
-        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
-        data_docs_sites={_SITE: site},
-        progress_bars=ProgressBarsConfig(globally=False),
-        analytics_enabled=False,
-    )
-    context = gx.get_context(project_config=config, mode="ephemeral")
     run_id = RunIdentifier(run_name=run, run_time=audited)
     for number, validation in enumerate(audit.validations, 1):
         name = re.sub(r"[^\w-]+", " ", f"{number} {validation.suite_name} {validation.judged}")

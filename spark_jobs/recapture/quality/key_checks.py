@@ -5,16 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recapture.process.wording import counted, named_slices
-from recapture.quality.audit import Result
-from recapture.quality.suites import BUILT_IN, Check, Severity
+from recapture.quality.audit import TITLES, Result, slice_result
+from recapture.quality.suites import Check, Severity
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.verdicts import TROUBLES
 
-_TITLES: Mapping[Check, str] = {
-    "events_of_every_key_reach_the_query": "at least one event of every key reached the query",
-    "no_key_disappears": "every key of the three slices before still has rows",
-}
-"""What is so if a check holds."""
 _SHOWN = 5
 """Number of keys that a sentence names."""
 _REMEDIES = {
@@ -60,15 +55,15 @@ def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None
             counts.update({name: unreached.counts[name] for name in ("events", *TROUBLES)})
     if not counts_by_key:
         why = "the query has no key of OVER or GROUP BY that is a column" if arrived else "no event arrived"
-        said = _TITLES[check] if judged else f"{_TITLES[check]} (not judged: {why})"
-        return _result("slices", check, severity, True, [], said, proved=judged)
+        said = TITLES[check] if judged else f"{TITLES[check]} (not judged: {why})"
+        return slice_result(check, severity or "warning", (), said, proved=judged)
     largest = sorted(counts_by_key.items(), key=lambda item: (-item[1]["events"], item[0]))
     named = "; ".join(_sentence(key, counts) for key, counts in largest[:_SHOWN])
     in_all = counted(max(count, len(counts_by_key)), "key")
     more = f"; in all {in_all}, counted in each slice and partition" if len(counts_by_key) > _SHOWN else ""
     remedy = _REMEDIES[_main_trouble(largest[0][1])]
     said = f"no event of these keys ({columns}) reached the query: {named}{more}; {remedy}"
-    return _result("slices", check, severity, False, sorted(starts)[:3], said)
+    return slice_result(check, severity or "warning", sorted(starts), said)
 
 
 def vanished_result(
@@ -80,9 +75,9 @@ def vanished_result(
     """
     check: Check = "no_key_disappears"
     if not vanished:
-        said = _TITLES[check]
+        said = TITLES[check]
         said += "" if why_unjudged is None else f" (not judged: {why_unjudged})"
-        return _result(alias, check, severity, True, [], said, proved=why_unjudged is None)
+        return slice_result(check, severity or "warning", (), said, judged=alias, proved=why_unjudged is None)
     named = "; ".join(
         f"{', '.join(vanished_keys.keys[:_SHOWN])}{_more(vanished_keys)} in slice {vanished_keys.slice_start}"
         for vanished_keys in vanished[:_SHOWN]
@@ -93,7 +88,7 @@ def vanished_result(
         f"keys have no rows, but had some in each of the three slices before: {named}{more}; look for their events "
         "among the late, early and malformed ones, and in the archive"
     )
-    return _result(alias, check, severity, False, starts[:3], said)
+    return slice_result(check, severity or "warning", starts, said, judged=alias)
 
 
 def _more(vanished_keys: VanishedKeys) -> str:
@@ -109,17 +104,3 @@ def _sentence(key: str, counts: Mapping[str, int]) -> str:
 
 def _main_trouble(counts: Mapping[str, int]) -> str:
     return max(_REMEDIES, key=lambda name: counts[name])
-
-
-def _result(
-    judged: str,
-    check: Check,
-    severity: Severity | None,
-    success: bool,
-    observed: list[str],
-    said: str,
-    *,
-    proved: bool = True,
-) -> Result:
-    title = _TITLES[check]
-    return Result(BUILT_IN, judged, check, severity or "warning", success, observed, None, said, title, proved)

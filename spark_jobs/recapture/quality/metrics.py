@@ -41,18 +41,14 @@ Counts and seconds have the same type, which is exact for counts up to 2^53.
 
 
 def derive(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the metrics with DERIVED_COLUMNS."""
-    return metrics.assign(
-        unaccounted_events=unaccounted_events(metrics), late_share=share_of_events(metrics, ["LateInputEvents"])
-    )
+    """Return the metrics with DERIVED_COLUMNS.
 
-
-def unaccounted_events(metrics: pd.DataFrame) -> pd.Series:
-    """Return InputEvents less DuplicateEvents and the sum of the verdicts.
-
-    It is 0 if every event has exactly one verdict, and null if a count is missing.
+    `unaccounted_events` is InputEvents less DuplicateEvents and the sum of the verdicts: 0 if every event has exactly
+    one verdict, null if a count is missing.
     """
-    return metrics["InputEvents"] - metrics[["DuplicateEvents", *VERDICTS]].sum(axis=1, skipna=False)
+    accounted = metrics[["DuplicateEvents", *VERDICTS]].sum(axis=1, skipna=False)
+    late_share = share_of_events(metrics, ["LateInputEvents"])
+    return metrics.assign(unaccounted_events=metrics["InputEvents"] - accounted, late_share=late_share)
 
 
 def share_of_events(metrics: pd.DataFrame, counts: Sequence[str]) -> pd.Series:
@@ -89,9 +85,7 @@ class Totals:
     """The metrics of several partitions as one."""
 
     complete: bool
-    """Whether all of them are complete."""
     whole: bool
-    """Whether all of them are whole."""
     values: Mapping[str, Value]
     furthest_ahead: EventAhead | None
     missing: int
@@ -173,9 +167,7 @@ def _totals(rows: list[PartitionMetrics]) -> Totals:
         whole=all(row.whole for row in rows),
         values=combine(row.values for row in rows),
         furthest_ahead=max(
-            (row.furthest_ahead for row in rows if row.furthest_ahead),
-            key=lambda ahead: ahead.seconds,
-            default=None,
+            (row.furthest_ahead for row in rows if row.furthest_ahead), key=lambda ahead: ahead.seconds, default=None
         ),
         missing=sum(row.gaps.missing for row in rows),
         gaps=tuple(itertools.islice(gaps, MAX_GAPS)),

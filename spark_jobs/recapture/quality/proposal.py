@@ -62,11 +62,7 @@ def propose(name: str, published: PublishedSlices) -> Declared:
         f"Proposed from {counted(len(published.rows), 'row')} of {counted(len(published.slices), 'slice')}, "
         f"{_text(published.slices[0])} to {_text(published.slices[-1] + published.length)}. Review every bound."
     )
-    return {
-        "name": name,
-        "notes": origin,
-        "expectations": [*_of_rows(published), *_of_metrics(published.metrics)],
-    }
+    return {"name": name, "notes": origin, "expectations": [*_of_rows(published), *_of_metrics(published.metrics)]}
 
 
 def _of_rows(published: PublishedSlices) -> Iterator[Declared]:
@@ -185,56 +181,41 @@ def _of_variation(rows: pd.DataFrame, column: str, key: list[str]) -> Iterator[D
 def _of_earlier_days(rows: pd.DataFrame, column: str, key: list[str]) -> Iterator[Declared]:
     groups = rows.groupby(key, dropna=False, observed=True, sort=False).ngroup() if key else 0
     by_group = rows.assign(slice=rows["slice_start"], group=groups).groupby(["slice", "group"])[column]
-    bounds = _near_earlier_days(
-        by_group.median().dropna().rename("value").reset_index(), "expect_column_values_to_be_near_earlier_days"
+    yield from _near_earlier_days(
+        by_group.median().dropna().rename("value").reset_index(),
+        *("expect_column_values_to_be_near_earlier_days", f"{column} is about as on earlier days"),
+        column=column,
+        **_key_argument(key),
     )
-    if bounds:
-        yield _declared(
-            *("expect_column_values_to_be_near_earlier_days", "warning", f"{column} is about as on earlier days"),
-            bounds.note,
-            column=column,
-            **_key_argument(key),
-            min_deviation=bounds.min_deviation,
-        )
 
 
 def _of_counts(rows: pd.DataFrame) -> Iterator[Declared]:
     counts = rows["slice_start"].value_counts().sort_index()
     values = counts.rename_axis("slice").rename("value").astype("float64").reset_index().assign(group=0)
-    bounds = _near_earlier_days(values, "expect_table_row_count_to_be_near_earlier_days")
-    if bounds:
-        yield _declared(
-            *("expect_table_row_count_to_be_near_earlier_days", "warning", "there are as many rows as on earlier days"),
-            bounds.note,
-            min_deviation=bounds.min_deviation,
-        )
+    kind = "expect_table_row_count_to_be_near_earlier_days"
+    yield from _near_earlier_days(values, kind, "there are as many rows as on earlier days")
 
 
 def _key_argument(key: list[str]) -> dict[str, Any]:
     return {"key_columns": key} if key else {}
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    min_deviation: float
-    note: str
-
-
-def _near_earlier_days(values: pd.DataFrame, kind: str) -> _Bounds | None:
-    """Return how far values were from the median of earlier days; None if no value has enough of them."""
+def _near_earlier_days(values: pd.DataFrame, kind: str, description: str, /, **arguments: Any) -> Iterator[Declared]:
+    """Propose how far values may be from the median of earlier days, unless no value has enough of them."""
     history = SIGNATURES[kind].history
     assert history is not None
     compared = comparisons.with_earlier_days(values, values, history.days)
     compared = compared[compared["earlier_days"] >= MIN_DAYS]
     if compared.empty:
-        return None
+        return
     largest = float((compared["value"] - compared["median"]).abs().max())
     typical = float(compared["mad"].median())
     note = (
         f"{counted(len(compared), 'value')} with {MIN_DAYS} earlier days or more: the largest distance from the median "
         f"is {largest:.6g}, the usual deviation (MAD) {typical:.6g}"
     )
-    return _Bounds(rounded(HEADROOM * largest, math.ceil), note)
+    arguments["min_deviation"] = rounded(HEADROOM * largest, math.ceil)
+    yield _declared(kind, "warning", description, note, **arguments)
 
 
 def _of_windows(published: PublishedSlices, end: str, key: list[str]) -> Iterator[Declared]:
@@ -267,11 +248,7 @@ def _of_windows(published: PublishedSlices, end: str, key: list[str]) -> Iterato
 
 
 def _of_metrics(metrics: pd.DataFrame) -> Iterator[Declared]:
-    for kind, counts in (
-        ("late", ["LateInputEvents"]),
-        ("adjusted", list(ADJUSTED)),
-        ("malformed", ["malformed"]),
-    ):
+    for kind, counts in (("late", ["LateInputEvents"]), ("adjusted", list(ADJUSTED)), ("malformed", ["malformed"])):
         shares = share_of_events(metrics, counts).dropna()
         if len(shares):
             largest = float(shares.max())

@@ -14,9 +14,9 @@ from recapture.pages.page import share
 from recapture.printable import one_line
 from recapture.process import wording
 from recapture.process.wording import counted
-from recapture.quality.audit import Result
+from recapture.quality.audit import TITLES, Result, slice_result
 from recapture.quality.metrics import UNUSABLE
-from recapture.quality.suites import BUILT_IN, SEVERITIES, Check, Severity
+from recapture.quality.suites import SEVERITIES, Check, Severity
 from recapture.time_model import verdicts
 
 CRITICAL_UNUSABLE_SHARE = 0.9
@@ -29,15 +29,11 @@ PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
-_SENTENCES: Mapping[Check, tuple[str, str]] = {
-    "events_can_be_used": ("nearly all events can be used", "events cannot be used (at most 1 % expected)"),
-    "events_reach_the_query": ("some events reach the query", "no event reaches the query"),
-    "query_returns_rows": (
-        "the query returns rows for the events that it reads",
-        "the query returns no rows for the events that it reads",
-    ),
+_FAILURES: Mapping[Check, str] = {
+    "events_can_be_used": "events cannot be used (at most 1 % expected)",
+    "events_reach_the_query": "no event reaches the query",
+    "query_returns_rows": "the query returns no rows for the events that it reads",
 }
-"""What is so if a check holds, and if it fails."""
 _FIELDS_SHOWN = 12
 _NAME_LENGTH = 60
 """Largest number of characters that are shown of a field's name."""
@@ -196,16 +192,14 @@ def _result(
     failed: Sequence[SliceCounts],
     why: str,
 ) -> Result:
-    holds, fails = _SENTENCES[check]
     events = "events that the query read" if check == "query_returns_rows" else "events"
     of = f"{counted(len(slices), 'slice')} with {events}"
     if failed:
-        sentence = f"{fails}: {len(failed):,} of {of} ({share(len(failed), len(slices))}): {why}"
+        sentence = f"{_FAILURES[check]}: {len(failed):,} of {of} ({share(len(failed), len(slices))}): {why}"
     else:
         true_for = f"true for {'all ' * (len(slices) > 1)}{of}"
-        sentence = f"{holds} ({true_for if slices else f'no {events}'})"
-    observed = [slice_.start for slice_ in failed[:3]]
-    return Result(BUILT_IN, judged, check, severity, not failed, observed, None, sentence, holds)
+        sentence = f"{TITLES[check]} ({true_for if slices else f'no {events}'})"
+    return slice_result(check, severity, [slice_.start for slice_ in failed], sentence, judged=judged)
 
 
 def _unusable_text(slice_: SliceCounts) -> str:

@@ -131,7 +131,7 @@ def load(
         if name not in used:
             raise DefinitionError(f"{path}: no expectation uses the parameter {name}; remove it from the pipeline file")
     if suite.name == BUILT_IN:
-        raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in suite; choose another')
+        raise DefinitionError(f'{path}: the name "{suite.name}" belongs to the built-in checks; choose another')
     return suite
 
 

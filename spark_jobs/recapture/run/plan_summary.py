@@ -108,7 +108,7 @@ def _slice_summary(start: str, inputs: list[dict[str, Any]], standing: Standing)
     return {
         "slice_start": start,
         "state": standing.state(start) or (State.MISSING if is_complete else State.INCOMPLETE),
-        "differing": list(standing.findings.outdated.get(start, ())),
+        "differing": list(standing.outdated.get(start, ())),
         "blobs": sum(input_summary["blobs"] for input_summary in inputs),
         "bytes": sum(input_summary["bytes"] for input_summary in inputs),
         "inputs": inputs,

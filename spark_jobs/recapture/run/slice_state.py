@@ -63,9 +63,11 @@ _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What is known about slices besides their publications; the mappings are keyed by slice_start."""
+class Standing:
+    """What is published for the slices of a pipeline, and what is known about it; all by slice_start."""
 
+    entries: Mapping[str, ShownEntry]
+    """Entries of the publications' snapshot."""
     blocked: Mapping[str, str]
     """Last run that its audit stopped, for slices of which nothing was published since."""
     changes: Changes
@@ -73,8 +75,14 @@ class Findings:
     outdated: Mapping[str, tuple[str, ...]]
     """Parts of the definition that differ from the pipeline's present ones, for published slices."""
 
-    def state(self, start: str, entry: ShownEntry) -> State | None:
-        """Return the state of a slice by its entry in the publications' snapshot; None if nothing is published."""
+    @property
+    def published(self) -> dict[str, ShownEntry]:
+        """Entries of the slices that hold a publication."""
+        return {start: entry for start, entry in self.entries.items() if entry.run is not None}
+
+    def state(self, start: str) -> State | None:
+        """Return the state of a slice; None if nothing is published or blocked."""
+        entry = self.entries.get(start, NOTHING_SHOWN)
         if start in self.blocked:
             return State.BLOCKED
         if entry.run is None:
@@ -86,24 +94,6 @@ class Findings:
         if not self.changes.can_tell(start):
             return State.UNCHECKED
         return _BY_QUALITY.get(entry.quality or "", State.WARNINGS)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What is published for the slices of a pipeline, and what is known about it."""
-
-    entries: Mapping[str, ShownEntry]
-    """Entries of the publications' snapshot, by slice_start."""
-    findings: Findings
-
-    @property
-    def published(self) -> dict[str, ShownEntry]:
-        """Entries of the slices that hold a publication, by slice_start."""
-        return {start: entry for start, entry in self.entries.items() if entry.run is not None}
-
-    def state(self, start: str) -> State | None:
-        """Return the state of a slice; None if nothing is published or blocked."""
-        return self.findings.state(start, self.entries.get(start, NOTHING_SHOWN))
 
 
 def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> Standing:
@@ -129,7 +119,7 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
         if publications.version is not None:
             raise
         blocked, changes = {}, Changes()
-    return Standing(entries, Findings(blocked, changes, outdated_slices(parts, entries)))
+    return Standing(entries, blocked, changes, outdated_slices(parts, entries))
 
 
 def _changes(container: Container) -> Changes:

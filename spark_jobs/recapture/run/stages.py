@@ -50,7 +50,7 @@ class Audit:
     name: ClassVar = "audit"
 
     suites: tuple[str, ...]
-    """Files of the pipeline's own suites. The built-in suite always runs as well."""
+    """Files of the pipeline's own suites. The built-in checks always run as well."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _description(stage: Stage) -> str:
             where = {Engine.PROCESSES: "in processes of this machine", Engine.SPARK: "with Spark"}
             return f"compute the rows {where[engine]}"
         case Audit(suites):
-            return f"judge the rows with {', '.join(['the built-in suite', *suites])}"
+            return f"judge the rows with {', '.join(['the built-in checks', *suites])}"
         case Approve(wait):
             hours = counted(wait // timedelta(hours=1), "hour")
             return f"if the audit fails, wait up to {hours} for a person's approval"

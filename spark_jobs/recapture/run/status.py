@@ -46,7 +46,7 @@ def status(
         held, fault_by_slice = tables.others[output.alias].held(), tables.faults[output.alias]
         slices = [_slice(start, standing, held.get(start, ()), fault_by_slice.get(start)) for start in shown]
         outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "unpublished": unpublished})
-    changes = standing.findings.changes
+    changes = standing.changes
     unreadable = [] if changes.problem is None else [Problem(pipeline.outputs[0].table, changes.problem, [], None)]
     return {
         "pipeline": pipeline.name,
@@ -62,7 +62,7 @@ def _states(standing: Standing, start: datetime | None, end: datetime | None) ->
     """Return the states of the slices of a range that are published or blocked, by slice_start and in order."""
     first, last = (None if bound is None else ticks.to_text(ticks.from_datetime(bound)) for bound in (start, end))
     states: dict[str, State] = {}
-    for slice_start in sorted({*standing.entries, *standing.findings.blocked}):
+    for slice_start in sorted({*standing.entries, *standing.blocked}):
         state = standing.state(slice_start)
         if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
             states[slice_start] = state
@@ -85,9 +85,9 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         "problem": fault if is_published else None,
         "missing_events": entry.missing_events,
         "missing_blobs": entry.missing_blobs,
-        "differing": list(standing.findings.outdated.get(start, ())),
-        "blocked_run": standing.findings.blocked.get(start),
-        "checkable": start not in standing.findings.changes.unknown,
+        "differing": list(standing.outdated.get(start, ())),
+        "blocked_run": standing.blocked.get(start),
+        "checkable": start not in standing.changes.unknown,
     }
 
 

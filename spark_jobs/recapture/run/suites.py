@@ -18,7 +18,7 @@ NONE_GIVEN: Parameters = MappingProxyType({})
 
 
 def load_suites(pipeline: Pipeline, given: Parameters = NONE_GIVEN) -> dict[str, suites.Suite]:
-    """Return the outputs' own suites, by alias; the built-in suite always runs as well.
+    """Return the outputs' own suites, by alias; the built-in checks always run as well.
 
     `given` are the values that the run gives; the pipeline file has the others. Raise DefinitionError for a name that
     it does not have, and for a value of another kind.

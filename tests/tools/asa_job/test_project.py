@@ -9,7 +9,8 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import read_job
-from recapture.tools.asa_job.job import BlobFolder, EventHub, JobFunction, JobSettings
+from recapture.tools.asa_job.documents import SettingsPart
+from recapture.tools.asa_job.job import BlobFolder, EventHub, JobFunction
 from tests.tools.asa_job.jobs import PLAIN, PLAIN_QUERY, RATE, WIDE, capture_input, event_hub_input, project, settings
 
 
@@ -24,7 +25,10 @@ def refused(path: Path, name: str | None = None) -> str:
 def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
     job = read_job(project(tmp_path, WIDE))
     assert (job.name, job.query, job.query_where) == ("contoso-telemetry", PLAIN_QUERY, "Transformation.asaql")
-    assert job.settings == JobSettings("JobConfig.json", "Drop", 10, 600, "Stop", "1.2", "en-US")
+    assert (job.settings_where, list(job.settings.model_dump().values())) == (
+        "JobConfig.json",
+        ["Drop", 10, 600, "Stop", "1.2", "en-US"],
+    )
     assert [(part.alias, part.kind, part.reference) for part in job.inputs] == [
         ("telemetry", "Event Hub", False),
         ("alerts", "Event Hub", False),
@@ -71,17 +75,14 @@ def test_a_file_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
 def test_keys_are_read_in_any_letter_case(tmp_path: Path) -> None:
     config = {key.upper(): value for key, value in settings().items() if key != "ScriptType"}
     folder = project(tmp_path, {**PLAIN, "JobConfig.json": {**config, "ScriptType": "JobConfig"}})
-    assert read_job(folder).settings.late_seconds == 600
+    assert read_job(folder).settings.events_late_arrival_max_delay_in_seconds == 600
 
 
 def test_null_means_absent_and_older_spellings_of_settings_are_understood(tmp_path: Path) -> None:
     config = settings(EventsOutOfOrderPolicy=None, EventsLateArrivalMaxDelayInSeconds="5", CompatibilityLevel=1.1)
     parsed = read_job(project(tmp_path, {**PLAIN, "JobConfig.json": config})).settings
-    assert (parsed.out_of_order_policy, parsed.late_seconds, parsed.compatibility_level) == (
-        None,
-        5,
-        "1.1",
-    )
+    assert parsed.events_out_of_order_policy is None
+    assert (parsed.events_late_arrival_max_delay_in_seconds, parsed.compatibility_level) == (5, "1.1")
 
 
 VISUAL_STUDIO = """<Project ToolsVersion="4.0" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
@@ -205,9 +206,10 @@ def test_a_part_that_its_file_does_not_define_has_the_name_of_the_file(
 
 def test_settings_whose_file_does_not_exist_are_not_known(tmp_path: Path) -> None:
     folder = project(tmp_path, PLAIN)
-    assert read_job(folder).settings.is_known
+    assert read_job(folder).settings_exist
     folder.joinpath("JobConfig.json").unlink()
-    assert read_job(folder).settings == JobSettings("JobConfig.json", is_known=False)
+    job = read_job(folder)
+    assert (job.settings, job.settings_where, job.settings_exist) == (SettingsPart(), "JobConfig.json", False)
 
 
 def test_compression_is_also_read_as_visual_studio_spells_it(tmp_path: Path) -> None:

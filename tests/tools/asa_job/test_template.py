@@ -9,7 +9,7 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import read_job
 from recapture.tools.asa_job.expressions import Expansion, TemplateScope
-from recapture.tools.asa_job.job import EventHub, JobSettings
+from recapture.tools.asa_job.job import EventHub
 from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
 
 JOB = "Microsoft.StreamAnalytics/streamingjobs"
@@ -34,7 +34,10 @@ def refused(path: Path, name: str | None = None) -> str:
 def test_a_job_is_read_with_its_parts_in_its_properties(tmp_path: Path) -> None:
     job = read_job(template(tmp_path / "t.json", template_job()))
     assert (job.name, job.query, job.origin) == ("contoso-telemetry", PLAIN_QUERY, "t.json")
-    assert job.settings == JobSettings("t.json, contoso-telemetry", "Drop", 10, None, "Stop", "1.2", None)
+    assert (job.settings_where, list(job.settings.model_dump().values())) == (
+        "t.json, contoso-telemetry",
+        ["Drop", 10, None, "Stop", "1.2", None],
+    )
     assert [(part.alias, part.where, part.source) for part in job.inputs] == [
         ("telemetry", "t.json, inputs/telemetry", EventHub("contoso", "telemetry"))
     ]
@@ -72,7 +75,8 @@ def test_a_template_is_read_in_any_letter_case(tmp_path: Path) -> None:
     properties["EventsOutOfOrderMaxDelayInSeconds"] = properties.pop("eventsOutOfOrderMaxDelayInSeconds")
     properties["eventsOutOfOrderPolicy"] = "drop"
     settings = read_job(template(tmp_path / "t.json", resource)).settings
-    assert (settings.out_of_order_policy, settings.out_of_order_seconds) == ("Drop", 10)
+    assert settings.events_out_of_order_policy == "Drop"
+    assert settings.events_out_of_order_max_delay_in_seconds == 10
 
 
 def test_a_template_of_symbolic_names_and_nested_deployments_is_read(tmp_path: Path) -> None:
@@ -109,10 +113,13 @@ def test_the_parameters_file_next_to_a_template_gives_the_values_of_its_paramete
         },
     )
     open_job = read_job(file)
-    assert (open_job.name, open_job.settings.late_seconds) == ("${streamingjobs_contoso_name}", 5)
+    assert (open_job.name, open_job.settings.events_late_arrival_max_delay_in_seconds) == (
+        "${streamingjobs_contoso_name}",
+        5,
+    )
     parameters(file, streamingJobs_contoso_name="given", Input_telemetry_eventHubName="telemetry", Late=600)
     job = read_job(file)
-    assert (job.name, job.settings.late_seconds) == ("given", 600)
+    assert (job.name, job.settings.events_late_arrival_max_delay_in_seconds) == ("given", 600)
     assert job.inputs[0].source == EventHub(None, "telemetry")
 
 

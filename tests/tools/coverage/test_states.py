@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recapture.run.blocks import blocked_slices
-from recapture.run.slice_state import Findings, Standing, State
+from recapture.run.slice_state import Standing, State
 from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
 from recapture.table.publications import ShownEntry
@@ -32,9 +32,9 @@ def states(
     entries: dict[str, ShownEntry], *, end: str = TWELVE, incomplete_from: str | None = None, **kinds: Any
 ) -> list[str]:
     """Return the hour and the state of each slice."""
-    findings = Findings(kinds.get("blocked", {}), Changes(kinds.get("changed", {})), kinds.get("outdated", {}))
+    changes = Changes(kinds.get("changed", {}))
     found = slice_states(
-        Standing(entries, findings),
+        Standing(entries, kinds.get("blocked", {}), changes, kinds.get("outdated", {})),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),

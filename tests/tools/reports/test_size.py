@@ -12,7 +12,7 @@ from recapture.archive.pinning import PlannedSlice
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS, PROFILE_SCHEMA
-from recapture.run.slice_state import Findings, Standing
+from recapture.run.slice_state import Standing
 from recapture.run_files.changes import Changes
 from recapture.run_files.files import RunFiles
 from recapture.storage import open_container
@@ -76,7 +76,7 @@ def month(home: Path) -> Source:
         metrics=tuple(rows),
         rows={("aggregates", start): 10**6 for start in starts},
         single=None,
-        standing=Standing({}, Findings({}, Changes(), {})),
+        standing=Standing({}, {}, Changes(), {}),
     )
 
 

@@ -57,10 +57,7 @@ class FrameExpectation(BatchExpectation, ABC):
         return values
 
     def _validate(
-        self,
-        metrics: dict[str, Any],
-        runtime_configuration: dict[str, Any] | None = None,
-        execution_engine: Any = None,
+        self, metrics: dict[str, Any], runtime_configuration: dict[str, Any] | None = None, execution_engine: Any = None
     ) -> dict[str, Any]:
         if not isinstance(execution_engine, PandasExecutionEngine):
             raise TypeError("this expectation judges pandas frames: use a pandas data source")

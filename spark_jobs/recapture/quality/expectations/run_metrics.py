@@ -19,9 +19,14 @@ from recapture.time_model.metrics import VERDICTS
 class _MetricsExpectation(FrameExpectation):
     """Base of the expectations that judge the rows of the metrics."""
 
+    judged_columns: ClassVar[tuple[str, ...]]
+
     @abstractmethod
     def judge_rows(self, rows: Rows) -> Finding:
         """Return what is wrong with rows that have the needed columns."""
+
+    def needed_columns(self) -> list[str]:
+        return [*PLACE, *self.judged_columns]
 
     def judge(self, frame: pd.DataFrame) -> Finding:
         return self.judge_rows(rows_of(frame[self.needed_columns()]))
@@ -34,8 +39,7 @@ class ExpectEventsToBeConserved(_MetricsExpectation):
     (docs/time-model.md, section 5).
     """
 
-    def needed_columns(self) -> list[str]:
-        return [*PLACE, "InputEvents", "DuplicateEvents", *VERDICTS]
+    judged_columns = ("InputEvents", "DuplicateEvents", *VERDICTS)
 
     def judge_rows(self, rows: Rows) -> Finding:
         return rules.events_are_conserved(rows)
@@ -47,8 +51,7 @@ class ExpectCaptureToBeComplete(_MetricsExpectation):
     Judges each row: `complete` is true. It is false while a blob of the slice may still be missing. A null fails.
     """
 
-    def needed_columns(self) -> list[str]:
-        return [*PLACE, "complete"]
+    judged_columns = ("complete",)
 
     def judge_rows(self, rows: Rows) -> Finding:
         return rules.capture_is_complete(rows)
@@ -66,9 +69,7 @@ class ExpectSequenceGapsToBeAtMost(_MetricsExpectation):
 
     max_value: NotNegative = 0.0
     success_keys: ClassVar[tuple[str, ...]] = ("max_value",)
-
-    def needed_columns(self) -> list[str]:
-        return [*PLACE, "SequenceGaps"]
+    judged_columns = ("SequenceGaps",)
 
     def judge_rows(self, rows: Rows) -> Finding:
         return rules.gaps_are_at_most(rows, number(self.max_value))
@@ -89,8 +90,7 @@ class _ShareOfEvents(_MetricsExpectation):
         return [*PLACE, "InputEvents", *self.counts]
 
     def judge_rows(self, rows: Rows) -> Finding:
-        limits = number(self.max_value), number(self.mostly)
-        return rules.share_is_at_most(rows, self.counts, self.are, *limits)
+        return rules.share_is_at_most(rows, self.counts, self.are, number(self.max_value), number(self.mostly))
 
 
 class ExpectShareOfLateEventsToBeAtMost(_ShareOfEvents):

@@ -11,9 +11,10 @@ from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
 from recapture.model import AsaType, InputMetadata, JavaScriptFunction
 from recapture.query.compile import compile_query
 from recapture.tools.asa_job import query_text
-from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Finding, Place, on_lines
+from recapture.tools.asa_job.documents import OPEN_VALUE
+from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Place, on_lines
 from recapture.tools.asa_job.inputs import input_sections
-from recapture.tools.asa_job.job import OPEN_VALUE, AsaJob, JobFunction
+from recapture.tools.asa_job.job import AsaJob, JobFunction
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST_NAME = 63
@@ -35,13 +36,18 @@ def carry_over(job: AsaJob) -> Draft:
     draft = Draft(name[:_LONGEST_NAME].rstrip("_"), {})
     if len(name) > _LONGEST_NAME:
         reason = f"the name of the job has {len(job.name)} characters: the pipeline's has the first {_LONGEST_NAME}"
-        draft.different.append(Finding(job.origin, reason))
+        draft.add_different(job.origin, reason)
     draft.values["name"] = draft.name
     draft.values["input"] = input_sections(draft, job)
     _functions(draft, job)
     draft.values["job"] = _settings(draft, job)
-    outputs = [_output(draft, job, alias, number) for number, alias in enumerate(query_text.outputs(job.query))]
-    draft.values["output"] = outputs if len(outputs) > 1 else outputs[0]
+    aliases = query_text.outputs(job.query)
+    several = len(aliases) > 1
+    outputs = [
+        _output(draft, job, alias, ("output", number) if several else ("output",))
+        for number, alias in enumerate(aliases)
+    ]
+    draft.values["output"] = outputs if several else outputs[0]
     _left_out(draft, job)
     _open_values(draft, job)
     _query(draft, job)
@@ -51,45 +57,41 @@ def carry_over(job: AsaJob) -> Draft:
 def _functions(draft: Draft, job: AsaJob) -> None:
     """Carry over each JavaScript function that the query calls, and add a finding for each other function."""
     for function in job.functions:
-        lines = query_text.lines_calling(job.query, function.name)
+        name, lines = f"function {function.name}", query_text.lines_calling(job.query, function.name)
         if not lines:
-            reason = f"function {function.name} is not called by the query: left out"
-            draft.different.append(Finding(function.where, reason))
-            continue
-        if function.language != "JavaScript":
+            draft.add_different(function.where, f"{name} is not called by the query: left out")
+        elif function.language != "JavaScript":
             reason = (
-                f"function {function.name} is written in {function.language} ({on_lines(lines)}), but only JavaScript "
-                "runs: write what it computes in the query language, or compute it after the backfill"
+                f"{name} is written in {function.language} ({on_lines(lines)}), but only JavaScript runs: write what "
+                "it computes in the query language, or compute it after the backfill"
             )
-            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+            draft.add_missing(function.where, reason, ("job",), "query")
         elif not _FUNCTION_NAME.fullmatch(function.name):
-            reason = f"function {function.name} has a name that no query can call ({on_lines(lines)}): rename it"
-            draft.add_missing(Finding(function.where, reason), ("job", "query"))
+            reason = f"{name} has a name that no query can call ({on_lines(lines)}): rename it"
+            draft.add_missing(function.where, reason, ("job",), "query")
         else:
-            draft.values.setdefault("functions", {})[function.name] = _javascript(draft, function, lines)
+            draft.values.setdefault("functions", {})[function.name] = _javascript(draft, function, on_lines(lines))
 
 
-def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[str, Any]:
-    """Return the section of a JavaScript function, and add its script to the draft."""
-    place: Place = ("functions", function.name)
+def _javascript(draft: Draft, function: JobFunction, lines: str) -> dict[str, Any]:
+    """Return the section of a JavaScript function, which is called on these lines, and add its script to the draft."""
+    where, name, place = function.where, f"function {function.name}", ("functions", function.name)
     path = f"{draft.name}_functions/{function.name}.js"
     if function.script is None:
-        reason = f"function {function.name} has no script that can be read ({on_lines(lines)}): set script to its file"
-        draft.add_missing(Finding(function.where, reason), (*place, "script"))
+        draft.add_missing(
+            where, f"{name} has no script that can be read ({lines}): set script to its file", place, "script"
+        )
     else:
         draft.scripts[path] = function.script
     if function.problem is not None:
         reason = (
-            f"function {function.name} ({on_lines(lines)}) is not defined, as {function.problem}: set output_type, and "
-            "add kind: aggregate if it is an aggregate"
+            f"{name} ({lines}) is not defined, as {function.problem}: set output_type, and add kind: aggregate if it "
+            "is an aggregate"
         )
-        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+        draft.add_missing(where, reason, place, "output_type")
     elif function.output_type == "any":
-        reason = (
-            f"function {function.name} returns a value of any type ({on_lines(lines)}), but a published column has "
-            "one: set output_type"
-        )
-        draft.add_missing(Finding(function.where, reason), (*place, "output_type"))
+        reason = f"{name} returns a value of any type ({lines}), but a published column has one: set output_type"
+        draft.add_missing(where, reason, place, "output_type")
     kind = {"kind": "aggregate"} if function.is_aggregate else {}
     # A job may list the timestamp of `accumulate` as the second argument of an aggregate.
     argument_types = function.argument_types[:1] if function.is_aggregate else function.argument_types
@@ -99,76 +101,74 @@ def _javascript(draft: Draft, function: JobFunction, lines: list[int]) -> dict[s
 
 def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
     """Return the job section: the settings with ASA's defaults, and the query."""
-    settings = job.settings
-    late = settings.late_seconds
-    if not settings.is_known:
+    settings, where = job.settings, job.settings_where
+    late, level = settings.events_late_arrival_max_delay_in_seconds, settings.compatibility_level
+    if not job.settings_exist:
         reason = (
             "the settings of the job are not known, as this file does not exist: the pipeline file has ASA's defaults; "
             "set the policies and the tolerances of the job"
         )
-        draft.add_missing(Finding(settings.where, reason), ("job", "eventsOutOfOrderPolicy"))
+        draft.add_missing(where, reason, ("job",), "eventsOutOfOrderPolicy")
     elif late is None:
-        reason = "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
-        draft.different.append(Finding(settings.where, reason))
-    level = settings.compatibility_level
+        draft.add_different(
+            where, "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
+        )
     if level is None or OPEN_VALUE.search(level):
-        reason = f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {_BEFORE_1_2}"
-        draft.different.append(Finding(settings.where, reason))
+        draft.add_different(
+            where, f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {_BEFORE_1_2}"
+        )
     elif level != "1.2":
         differs = _LEVELS.get(level, "the differences are not known")
-        reason = f"the compatibility level is {level}, but the query runs as in 1.2: {differs}"
-        draft.different.append(Finding(settings.where, reason))
+        draft.add_different(where, f"the compatibility level is {level}, but the query runs as in 1.2: {differs}")
     if settings.data_locale and settings.data_locale.lower() != "en-us":
-        reason = f"dataLocale is {settings.data_locale}, but numbers and times in strings are read as in en-US"
-        draft.different.append(Finding(settings.where, reason))
+        draft.add_different(
+            where, f"dataLocale is {settings.data_locale}, but numbers and times in strings are read as in en-US"
+        )
     values: dict[str, Any] = {
-        "eventsOutOfOrderPolicy": settings.out_of_order_policy or "Adjust",
-        "eventsOutOfOrderMaxDelayInSeconds": settings.out_of_order_seconds or 0,
+        "eventsOutOfOrderPolicy": settings.events_out_of_order_policy or "Adjust",
+        "eventsOutOfOrderMaxDelayInSeconds": settings.events_out_of_order_max_delay_in_seconds or 0,
         "eventsLateArrivalMaxDelayInSeconds": -1 if late is None else late,
     }
     if settings.output_error_policy:
         values["outputErrorPolicy"] = settings.output_error_policy
-        reason = (
+        draft.add_different(
+            where,
             f"outputErrorPolicy {settings.output_error_policy} is written to the file but never applies: a table takes "
-            "every row of its query, and an arithmetic error in the query stops the run"
+            "every row of its query, and an arithmetic error in the query stops the run",
         )
-        draft.different.append(Finding(settings.where, reason))
     draft.notes["job",] = [f"compatibility level of the ASA job: {level or 'not stated'}"]
     return {**values, "query": job.query}
 
 
-def _output(draft: Draft, job: AsaJob, alias: str, number: int) -> dict[str, Any]:
-    """Return the output entry of one INTO. `number` is its index if there are several."""
-    several = len(query_text.outputs(job.query)) > 1
-    place: Place = ("output", number, "table") if several else ("output", "table")
+def _output(draft: Draft, job: AsaJob, alias: str, place: Place) -> dict[str, Any]:
+    """Return the output entry of one INTO, which is at this place."""
     output = next((output for output in job.outputs if output.alias.lower() == alias.lower()), None)
     folder = re.sub(r"[^A-Za-z0-9_-]+", "-", alias)
     container = output.target.url if output and output.target else None
+    where = output.where if output else job.query_where
+    problem = None
     if output is None:
         lines = query_text.lines_into(job.query, alias)
         statement = f"writes to {alias} ({on_lines(lines)})" if lines else "has no INTO, so it writes to `output`"
-        reason = f"the query {statement}, which the job does not define: set the url of its table"
-        draft.add_missing(Finding(job.query_where, reason), place)
+        problem = f"the query {statement}, which the job does not define"
     elif output.problem is not None:
-        reason = f"output {alias} is not defined, as {output.problem}: set the url of its table"
-        draft.add_missing(Finding(output.where, reason), place)
+        problem = f"output {alias} is not defined, as {output.problem}"
     elif output.target is None:
-        reason = (
-            f"output {alias} goes to {output.kind}, but rows are published in Delta tables: set the url of its table"
-        )
-        draft.add_missing(Finding(output.where, reason), place)
+        problem = f"output {alias} goes to {output.kind}, but rows are published in Delta tables"
     elif container is None:
-        reason = f"output {alias} has no valid storage account or container name: set the url of its table"
-        draft.add_missing(Finding(output.where, reason), place)
+        problem = f"output {alias} has no valid storage account or container name"
     else:
-        reason = (
+        draft.add_different(
+            where,
             f"output {alias} goes to {output.serialization} blobs, but its rows are published in a Delta table in the "
-            f"same container, recapture/{folder}"
+            f"same container, recapture/{folder}",
         )
-        draft.different.append(Finding(output.where, reason))
+    if problem is not None:
+        draft.add_missing(where, f"{problem}: set the url of its table", place, "table")
     if output and output.has_watermark_settings:
-        reason = f"the watermark settings of output {alias} only decide when the live job sends a row: left out"
-        draft.different.append(Finding(output.where, reason))
+        draft.add_different(
+            where, f"the watermark settings of output {alias} only decide when the live job sends a row: left out"
+        )
     table = f"{container}/recapture/{folder}" if container else f"{NO_CONTAINER}/{folder}"
     return {"alias": alias, "table": table}
 
@@ -178,9 +178,9 @@ def _left_out(draft: Draft, job: AsaJob) -> None:
     written = [alias.lower() for alias in query_text.outputs(job.query)]
     for output in job.outputs:
         if output.alias.lower() not in written:
-            reason = f"output {output.alias} is not written by the query: left out"
-            draft.different.append(Finding(output.where, reason))
-    draft.different.extend(Finding(where, "unknown kind of file or resource: left out") for where in job.unread)
+            draft.add_different(output.where, f"output {output.alias} is not written by the query: left out")
+    for where in job.unread:
+        draft.add_different(where, "unknown kind of file or resource: left out")
 
 
 def _open_values(draft: Draft, job: AsaJob) -> None:
@@ -191,15 +191,12 @@ def _open_values(draft: Draft, job: AsaJob) -> None:
     for place, value in _leaves(draft.values):
         for name in dict.fromkeys(OPEN_VALUE.findall(str(value))):
             if place == ("job", "query"):
-                reason = f"the query uses ${{{name}}}, which the template leaves open: write its value in the query"
-                draft.add_missing(Finding(job.query_where, reason), place)
+                where, user, advice = job.query_where, "the query", "write its value in the query"
             else:
-                key = ".".join(str(step) for step in place)
-                reason = (
-                    f"{key} uses ${{{name}}}, which the template leaves open: set the environment variable {name}, or "
-                    "write the value"
-                )
-                draft.add_missing(Finding(job.origin, reason), place)
+                where, user = job.origin, ".".join(map(str, place))
+                advice = f"set the environment variable {name}, or write the value"
+            reason = f"{user} uses ${{{name}}}, which the template leaves open: {advice}"
+            draft.add_missing(where, reason, place[:-1], place[-1])
 
 
 def _leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
@@ -224,7 +221,7 @@ def _query(draft: Draft, job: AsaJob) -> None:
             functions=[_declared(name, section) for name, section in functions.items()],
         )
     except DefinitionError as error:
-        draft.add_missing(Finding(job.query_where, str(error)), ("job", "query"))
+        draft.add_missing(job.query_where, str(error), ("job",), "query")
 
 
 def _metadata(sections: dict[str, Any] | list[dict[str, Any]]) -> dict[str, InputMetadata | None]:

@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from recapture.errors import DefinitionError
-from recapture.tools.asa_job.job import OPEN_VALUE
 
+OPEN_VALUE = re.compile(r"\$\{(\w+)\}")
+"""Placeholder of an open value. A pipeline file reads it as an environment variable."""
 _REASONS = {
     "string_type": "should be a string",
     "tuple_type": "should be a list",
@@ -19,8 +20,6 @@ _REASONS = {
     "model_type": "should be an object",
     "missing": "is missing",
 }
-
-
 _KIND = re.compile(r"[A-Za-z][A-Za-z ./#-]*[0-9]?")
 _FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", "None", "GZip", "Deflate")
 
@@ -143,7 +142,10 @@ Format = Annotated[str, AfterValidator(_format)]
 
 
 class SettingsPart(JobPart):
-    """Settings of a job. JobConfig.json and a template have the same keys."""
+    """Settings of a job; None where it does not set one. JobConfig.json and a template have the same keys.
+
+    A string in place of a number is an open value.
+    """
 
     events_out_of_order_policy: Annotated[str, one_of(adjust="Adjust", drop="Drop")] | None = None
     events_out_of_order_max_delay_in_seconds: Seconds | None = None

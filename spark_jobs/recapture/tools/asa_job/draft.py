@@ -38,11 +38,15 @@ class Draft:
     notes: dict[Place, list[str]] = field(default_factory=dict)
     """Comments above the line of a key, by its place."""
 
-    def add_missing(self, finding: Finding, *places: Place) -> None:
-        """Record a missing part, and note it above the keys at these places."""
-        self.missing.append(finding)
-        for place in places:
-            self.notes.setdefault(place, []).append(f"TO DO: {finding.what}")
+    def add_missing(self, where: str, what: str, place: Place, *keys: str | int) -> None:
+        """Record a missing part, and note it above these keys of the section at `place`."""
+        self.missing.append(Finding(where, what))
+        for key in keys:
+            self.notes.setdefault((*place, key), []).append(f"TO DO: {what}")
+
+    def add_different(self, where: str, what: str) -> None:
+        """Record a part that is carried over or left out, and differs slightly from the job."""
+        self.different.append(Finding(where, what))
 
 
 def on_lines(lines: list[int]) -> str:

@@ -3,11 +3,9 @@
 A text may contain `${NAME}`: a value that an ARM template leaves open.
 """
 
-import re
 from dataclasses import dataclass
 
-OPEN_VALUE = re.compile(r"\$\{(\w+)\}")
-"""Placeholder of an open value. A pipeline file reads it as an environment variable."""
+from recapture.tools.asa_job.documents import SettingsPart
 
 
 @dataclass(frozen=True)
@@ -105,23 +103,6 @@ class JobFunction:
 
 
 @dataclass(frozen=True)
-class JobSettings:
-    """Settings of a job; None where the job does not set one. A text in place of a number is an open value."""
-
-    where: str
-    out_of_order_policy: str | None = None
-    """Policy for out-of-order events: `Adjust` or `Drop`."""
-    out_of_order_seconds: int | str | None = None
-    late_seconds: int | str | None = None
-    output_error_policy: str | None = None
-    """Policy for output errors: `Stop` or `Drop`."""
-    compatibility_level: str | None = None
-    data_locale: str | None = None
-    is_known: bool = True
-    """Whether the file that has them exists."""
-
-
-@dataclass(frozen=True)
 class AsaJob:
     """ASA job. The lines of `query` end with \\n."""
 
@@ -130,7 +111,10 @@ class AsaJob:
     """Name of the file that the job was read from."""
     query: str
     query_where: str
-    settings: JobSettings
+    settings: SettingsPart
+    settings_where: str
+    """File that has the settings or, if it does not exist, that would have them."""
+    settings_exist: bool
     inputs: tuple[JobInput, ...]
     outputs: tuple[JobOutput, ...]
     functions: tuple[JobFunction, ...]

@@ -1,22 +1,13 @@
 """Read an ASA project of the tools for Visual Studio Code (asaproj.json) or Visual Studio (*.asaproj)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import sources
-from recapture.tools.asa_job.documents import (
-    Format,
-    JobPart,
-    Kind,
-    SettingsPart,
-    SourcePart,
-    parse_json,
-    parse_part,
-)
+from recapture.tools.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_json, parse_part
 from recapture.tools.asa_job.folder import JobFolder
 from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 
@@ -92,14 +83,14 @@ def read_project(file: Path) -> AsaJob:
     config = next(_of_kind(project, "jobconfig"), None)
     where = _relative_path(config) if config else file.name
     has_settings = config is not None and folder.has(where)
-    read = parse_part(SettingsPart, parse_json(folder.read(where), where) if has_settings else {}, where)
-    settings = replace(sources.settings(read, where), is_known=has_settings or config is None)
     return AsaJob(
         name=project.name or folder.path.resolve().name,
         origin=file.name,
         query=folder.read(query_file),
         query_where=Path(query_file).name,
-        settings=settings,
+        settings=parse_part(SettingsPart, parse_json(folder.read(where), where) if has_settings else {}, where),
+        settings_where=where,
+        settings_exist=has_settings or config is None,
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
         functions=tuple(_functions(folder, project)),

@@ -4,8 +4,8 @@ import itertools
 import re
 
 from recapture.model import AsaType
-from recapture.tools.asa_job.documents import SettingsPart, SourcePart
-from recapture.tools.asa_job.job import OPEN_VALUE, BlobFolder, BlobPath, EventHub, JobSettings
+from recapture.tools.asa_job.documents import OPEN_VALUE, SourcePart
+from recapture.tools.asa_job.job import BlobFolder, BlobPath, EventHub
 
 _TYPES = {"".join(kind.split()): kind.value for kind in AsaType}
 _NAMESPACE = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,49}")
@@ -40,19 +40,6 @@ def blob_path(part: SourcePart) -> BlobPath:
         date_format if _DATE_FORMAT.fullmatch(date_format) else None,
         part.time_format if _TIME_FORMAT.fullmatch(part.time_format) else None,
         has_deltas=bool(part.delta_path_pattern),
-    )
-
-
-def settings(part: SettingsPart, where: str) -> JobSettings:
-    """Return the settings of a job that were read from `where`."""
-    return JobSettings(
-        where=where,
-        out_of_order_policy=part.events_out_of_order_policy,
-        out_of_order_seconds=part.events_out_of_order_max_delay_in_seconds,
-        late_seconds=part.events_late_arrival_max_delay_in_seconds,
-        output_error_policy=part.output_error_policy,
-        compatibility_level=part.compatibility_level,
-        data_locale=part.data_locale,
     )
 
 

@@ -135,7 +135,7 @@ class _Transformation(JobPart):
     properties: _Query = _Query()
 
 
-class _JobProperties(SettingsPart):
+class _JobProperties(JobPart):
     inputs: tuple[_Named, ...] = ()
     outputs: tuple[_Named, ...] = ()
     functions: tuple[_Named, ...] = ()
@@ -171,7 +171,8 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
     job = _job(file, jobs, job_name)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
     own = [resource for resource in resources if resource.type != JOB and resource.name.lower().startswith(prefix)]
-    read = parse_part(_JobProperties, job.properties, f"{file}, {job.name}")
+    where = f"{file}, {job.name}"
+    settings, read = parse_part(SettingsPart, job.properties, where), parse_part(_JobProperties, job.properties, where)
 
     def parts(kind: str, nested: tuple[_Named, ...]) -> list[tuple[str, dict[str, Any], str]]:
         """Return the name, the properties and the place of the job's parts of this kind."""
@@ -179,7 +180,7 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
         named = [*((named.name, named.properties) for named in nested), *separate]
         return [(name, properties, f"{file}, {kind}/{name}") for name, properties in named]
 
-    query, query_where = read.transformation.properties.query, f"{file}, {job.name}"
+    query, query_where = read.transformation.properties.query, where
     for _, properties, query_where in parts("transformations", ()):
         query = parse_part(_Query, properties, query_where).query
     if query is None:
@@ -189,7 +190,9 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
         origin=file,
         query=query.replace("\r\n", "\n").replace("\r", "\n"),
         query_where=query_where,
-        settings=sources.settings(read, f"{file}, {job.name}"),
+        settings=settings,
+        settings_where=where,
+        settings_exist=True,
         inputs=tuple(_input(*item) for item in parts("inputs", read.inputs)),
         outputs=tuple(_output(*item) for item in parts("outputs", read.outputs)),
         functions=tuple(_function(*item) for item in parts("functions", read.functions)),

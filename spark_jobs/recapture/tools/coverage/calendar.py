@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from itertools import groupby
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from recapture.errors import DefinitionError
@@ -79,44 +80,6 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A slice, or a day, in a table of the page."""
-
-    label: str
-    """What a screen reader says."""
-    href: str
-    state: State
-    text: str
-    chosen: bool = False
-    start: str = ""
-    end: str = ""
-
-    @property
-    def kind(self) -> str:
-        return KINDS[self.state]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A month of the year, or a day of the month."""
-
-    name: str
-    href: str
-    cells: Sequence[Cell | None]
-
-
-@dataclass(frozen=True)
-class First:
-    """The newest slices in a state that a reader looks at first."""
-
-    state: State
-    slices: Sequence[tuple[str, str]]
-    """Text and address of each slice, the newest first."""
-    more: int
-    """Number of the other slices in this state."""
-
-
-@dataclass(frozen=True)
 class Access:
     """What the user may start, and where Airflow is."""
 
@@ -131,30 +94,6 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Block:
-    """Why a run was stopped by its audit, and what a person can do."""
-
-    run: str
-    failures: Sequence[str]
-    """Checks that failed, one line each."""
-    decision: str
-    """Who decides about the run, in a sentence."""
-    required_actions: str | None
-    """Address at which a person who is asked can answer; None if nobody is asked."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """A DAG run of the chosen slices that has not succeeded."""
-
-    id: str
-    state: RunState
-    href: str
-    failed_tasks: Sequence[tuple[str, str]]
-    """Failed tasks, with the addresses of their logs."""
-
-
-@dataclass(frozen=True)
 class Summary:
     """A pipeline in the list of pipelines."""
 
@@ -163,24 +102,6 @@ class Summary:
     """Number of slices in each state, the most urgent first."""
     problem: str | None = None
     """Why its slices cannot be read; None if they can."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the chosen slices hold."""
-
-    counts: Sequence[tuple[State, int]]
-    runs: Sequence[tuple[str, str]]
-    """Runs, with what became of them."""
-    more_runs: int
-    only: SliceState | None
-    """The slice, if only one is chosen."""
-    metrics: Mapping[str, str]
-    """Metrics that are not 0, by name, as text."""
-    blocks: Sequence[Block]
-    work: Sequence[Work]
-    unpublished: int
-    """Number of chosen slices for which nothing is published."""
 
 
 def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None:
@@ -297,8 +218,7 @@ def blocking_runs(states: Iterable[SliceState], chosen: Range | None) -> list[st
 
 def summary(pipeline: str, states: Iterable[SliceState]) -> Summary:
     """Return the pipeline with the number of its slices in each state."""
-    counts = Counter(state.state for state in states)
-    return Summary(pipeline, [(state, counts[state]) for state in State if counts[state]])
+    return Summary(pipeline, _counts(states))
 
 
 def pipelines_page(pipelines: Sequence[Summary], errors: Sequence[str], root: str) -> bytes:
@@ -324,18 +244,15 @@ def script_hash() -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'"
 
 
-def _first(states: Sequence[SliceState]) -> list[First]:
-    """Return the newest slices in each of FIRST_STATES."""
-    by_state = {first: [state for state in reversed(states) if state.state is first] for first in FIRST_STATES}
-    return [
-        First(
-            first,
-            [_link(state) for state in slices_in_state[:FIRST_SLICES]],
-            max(len(slices_in_state) - FIRST_SLICES, 0),
-        )
-        for first, slices_in_state in by_state.items()
-        if slices_in_state
-    ]
+def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:
+    """Return each of FIRST_STATES that slices are in, with links to the newest of them and the number of the others."""
+    first = []
+    for attention in FIRST_STATES:
+        slices = [state for state in reversed(states) if state.state is attention]
+        if slices:
+            links = [_link(state) for state in slices[:FIRST_SLICES]]
+            first.append({"state": attention, "slices": links, "more": len(slices) - len(links)})
+    return first
 
 
 def _link(state: SliceState) -> tuple[str, str]:
@@ -358,24 +275,31 @@ def _day(instant: int) -> date:
     return ticks.to_datetime(instant).date()
 
 
-def _month_row(year: int, number: int, days: Mapping[date, Sequence[SliceState]]) -> Row:
+def _month_row(year: int, number: int, days: Mapping[date, Sequence[SliceState]]) -> dict[str, Any]:
     first = date(year, number, 1)
     query = _query(month=f"{first:%Y-%m}")
     every = (date(year, number, day) for day in range(1, monthrange(year, number)[1] + 1))
-    return Row(f"{first:%b}", query, [_day_cell(day, days.get(day, ()), query) for day in every])
+    return {"name": f"{first:%b}", "href": query, "cells": [_day_cell(day, days.get(day, ()), query) for day in every]}
 
 
-def _day_cell(day: date, states: Sequence[SliceState], query: str) -> Cell | None:
+def _day_cell(day: date, states: Sequence[SliceState], query: str) -> dict[str, Any] | None:
     """Return the day with its most urgent state; None if nothing is known of it."""
     if not states:
         return None
     counts = Counter(state.state for state in states)
-    worst = min(counts, key=_URGENCY.__getitem__)
-    listed = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_URGENCY.__getitem__))
-    return Cell(f"{day.day} {day:%B}: {listed}", f"{query}#d{day}", worst, SIGNS[worst])
+    urgent = sorted(counts, key=_URGENCY.__getitem__)
+    listed = ", ".join(f"{counts[state]} {state}" for state in urgent)
+    return _cell(urgent[0], f"{day.day} {day:%B}: {listed}", f"{query}#d{day}")
 
 
-def _day_rows(month: date, days: Mapping[date, Sequence[SliceState]], chosen: Range | None, length: int) -> list[Row]:
+def _cell(state: State, label: str, href: str) -> dict[str, Any]:
+    """Return a day or a slice in a table. `label` is what a screen reader says."""
+    return {"label": label, "href": href, "kind": KINDS[state], "text": SIGNS[state]}
+
+
+def _day_rows(
+    month: date, days: Mapping[date, Sequence[SliceState]], chosen: Range | None, length: int
+) -> list[dict[str, Any]]:
     rows = []
     last = max(days, default=month)
     for number in range(1, monthrange(month.year, month.month)[1] + 1):
@@ -384,24 +308,21 @@ def _day_rows(month: date, days: Mapping[date, Sequence[SliceState]], chosen: Ra
             break
         midnight = ticks.from_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC))
         by_start = {state.start: state for state in days.get(day, ())}
-        starts = range(midnight, midnight + ticks.from_seconds(86_400), length)
-        cells = [_slice_cell(by_start[start], month, chosen) if start in by_start else None for start in starts]
         bounds = Range(midnight, midnight + ticks.from_seconds(86_400))
-        rows.append(Row(f"{day:%a %d}", _choice(month, bounds), cells))
+        starts = range(bounds.start, bounds.end, length)
+        cells = [_slice_cell(by_start[start], month, chosen) if start in by_start else None for start in starts]
+        rows.append({"name": f"{day:%a %d}", "href": _choice(month, bounds), "cells": cells})
     return rows
 
 
-def _slice_cell(state: SliceState, month: date, chosen: Range | None) -> Cell:
+def _slice_cell(state: SliceState, month: date, chosen: Range | None) -> dict[str, Any]:
     bounds = Range(state.start, state.end)
-    return Cell(
-        f"{_text(state)}: {state.state}",
-        _choice(month, bounds),
-        state.state,
-        SIGNS[state.state],
-        chosen is not None and chosen.contains(state),
-        bounds.from_,
-        bounds.to,
-    )
+    return {
+        **_cell(state.state, f"{_text(state)}: {state.state}", _choice(month, bounds)),
+        "chosen": chosen is not None and chosen.contains(state),
+        "start": bounds.from_,
+        "end": bounds.to,
+    }
 
 
 def _choice(month: date, bounds: Range) -> str:
@@ -419,30 +340,39 @@ def _facts(
     metrics: Mapping[str, float | None],
     access: Access,
     audits: Mapping[str, str],
-) -> Facts:
+) -> dict[str, Any]:
+    """Return what the chosen slices hold."""
     inside = [state for state in states if chosen.contains(state)]
     dag_runs = {state.dag_run.id: state.dag_run for state in inside if state.dag_run}
     unfinished = [run for run in dag_runs.values() if run.state is not RunState.SUCCESS]
-    counts = Counter(state.state for state in inside)
     runs: dict[str, str] = {}
     for state in inside:
         if state.blocked_run:
             runs.setdefault(state.blocked_run, "stopped by its audit")
         if state.run:
             runs.setdefault(state.run, f"published, {state.entry.quality}")
-    return Facts(
-        [(state, counts[state]) for state in State if counts[state]],
-        list(runs.items())[:SHOWN_RUNS],
-        max(len(runs) - SHOWN_RUNS, 0),
-        inside[0] if len(inside) == 1 else None,
-        {name: value_text(name, value) for name, value in metrics.items() if value},
-        [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
-        [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],
-        sum(state.run is None for state in inside),
-    )
+    return {
+        "counts": _counts(inside),
+        "runs": list(runs.items())[:SHOWN_RUNS],
+        "more_runs": max(len(runs) - SHOWN_RUNS, 0),
+        "only": inside[0] if len(inside) == 1 else None,
+        "metrics": {name: value_text(name, value) for name, value in metrics.items() if value},
+        "blocks": [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
+        "work": [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],
+        "unpublished": sum(state.run is None for state in inside),
+    }
 
 
-def _block(pipeline: str, run: str, inside: Sequence[SliceState], access: Access, audits: Mapping[str, str]) -> Block:
+def _counts(states: Iterable[SliceState]) -> list[tuple[State, int]]:
+    """Return the number of slices in each state that any is in, the most urgent first."""
+    counts = Counter(state.state for state in states)
+    return [(state, counts[state]) for state in State if counts[state]]
+
+
+def _block(
+    pipeline: str, run: str, inside: Sequence[SliceState], access: Access, audits: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return why a run was stopped by its audit, and who decides about it."""
     dag_runs = [state.dag_run for state in inside if state.blocked_run == run]
     asking = next((dag_run for dag_run in dag_runs if dag_run and dag_run.awaits_decision), None)
     if asking is not None:
@@ -456,12 +386,14 @@ def _block(pipeline: str, run: str, inside: Sequence[SliceState], access: Access
         )
     failures = [" ".join(line.split()) for line in audits.get(run, "").splitlines() if line.startswith("FAILED")]
     actions = None if asking is None else f"{_address(pipeline, asking, access)}/tasks/approval/required_actions"
-    return Block(run, failures, decision, actions)
+    return {"run": run, "failures": failures, "decision": decision, "required_actions": actions}
 
 
-def _work(pipeline: str, run: DagRun, access: Access) -> Work:
+def _work(pipeline: str, run: DagRun, access: Access) -> dict[str, Any]:
+    """Return a DAG run that has not succeeded, with links to the logs of its failed tasks."""
     address = _address(pipeline, run, access)
-    return Work(run.id, run.state, address, [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks])
+    tasks = [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks]
+    return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks}
 
 
 def _address(pipeline: str, run: DagRun, access: Access) -> str:

@@ -79,7 +79,7 @@ class CoverageReader:
             except RecaptureError as error:
                 problem = str(error)
             states = slice_states(standing, last_end, length, incomplete_from, activity)
-            return Coverage(tuple(states), standing.findings.changes, problem)
+            return Coverage(tuple(states), standing.changes, problem)
 
     @cached_property
     def _parts(self) -> dict[str, str]:

@@ -1,8 +1,6 @@
 """The state of each slice of a pipeline."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from recapture.run.slice_state import Standing, State
 from recapture.table.publications import NOTHING_SHOWN, ShownEntry
@@ -43,11 +41,7 @@ class SliceState:
 
 
 def slice_states(
-    standing: Standing,
-    last_end: int,
-    length: int,
-    incomplete_from: int | None,
-    activity: Activity = NO_ACTIVITY,
+    standing: Standing, last_end: int, length: int, incomplete_from: int | None, activity: Activity = NO_ACTIVITY
 ) -> list[SliceState]:
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
@@ -55,37 +49,36 @@ def slice_states(
     the schedule computes. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
     `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
-    entries, findings = standing.entries, standing.findings
-    first = _first(entries, findings.blocked, activity, last_end - MOST_UNPUBLISHED * length)
+    first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
     newest = newest_runs(activity.runs, first, last_end, length)
     states = []
     for start in range(first, last_end, length):
         slice_start = ticks.to_text(start)
-        entry, dag_run = entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
+        entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
-        held = _held(findings.state(slice_start, entry), entry, dag_run, is_complete)
+        held = _held(standing.state(slice_start), entry, dag_run, is_complete)
         states.append(
             SliceState(
                 start,
                 start + length,
                 _state(held, start, dag_run, activity),
                 entry,
-                findings.blocked.get(slice_start),
+                standing.blocked.get(slice_start),
                 dag_run,
-                findings.outdated.get(slice_start, ()),
+                standing.outdated.get(slice_start, ()),
             )
         )
     return states
 
 
-def _first(entries: Mapping[str, Any], blocked: Mapping[str, str], activity: Activity, oldest: int) -> int | None:
+def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
     """Return the start of the first slice of which something is known, in ticks; None if nothing is.
 
     `oldest` is the start of the first slice of which DAG runs and the schedule say something.
     """
-    published_or_blocked = sorted((*entries, *blocked))[:1]
+    published_or_blocked = sorted((*standing.entries, *standing.blocked))[:1]
     known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
     known += [] if activity.schedule_start is None else [max(activity.schedule_start, oldest)]

@@ -128,10 +128,7 @@ class Sample:
 
 
 def read_sample(
-    container: Container,
-    reader: Reader,
-    blobs: Sequence[PinnedBlob],
-    records: Sequence[tuple[str, ...]] = (),
+    container: Container, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
 ) -> Sample:
     """Read a sample of the blobs, with the properties of `records`.
 

@@ -34,13 +34,7 @@ def capture(source: Source) -> dict[str, Any]:
                 }
             )
     gaps = [
-        {
-            "input": row.input,
-            "partition": row.partition,
-            "slice_start": row.slice_start,
-            "first": first,
-            "last": last,
-        }
+        {"input": row.input, "partition": row.partition, "slice_start": row.slice_start, "first": first, "last": last}
         for row in source.metrics
         for first, last in row.gaps.ranges
     ]

@@ -26,11 +26,11 @@ def standing(source: Source) -> dict[str, Any] | None:
     """Return how the slices of a range stand now; None for the report of a run."""
     if source.standing is None:
         return None
-    findings, state_of = source.standing.findings, states(source)
+    known, state_of = source.standing, states(source)
     counts = Counter(state for state in state_of.values() if state is not None)
-    differing = {start: findings.outdated.get(start, ()) for start, state in state_of.items() if state is not None}
+    differing = {start: known.outdated.get(start, ()) for start, state in state_of.items() if state is not None}
     parts = Counter(name for names in differing.values() if is_outdated(names) for name in names)
-    changes = findings.changes
+    changes = known.changes
     return {
         "states": {state: counts[state] for state in State if counts[state]},
         "differing": dict(parts),
@@ -52,10 +52,7 @@ def holes(source: Source) -> dict[str, Any]:
     else:
         currents = (source.entries[start].current for start in source.starts)
         found = [hole for current in currents if current is not None for hole in current.holes]
-    return {
-        "count": len(found),
-        "holes": [_hole(hole, name_input) for hole in found[:MAX_HOLES]],
-    }
+    return {"count": len(found), "holes": [_hole(hole, name_input) for hole in found[:MAX_HOLES]]}
 
 
 def _hole(hole: Hole, name_input: bool) -> dict[str, Any]:

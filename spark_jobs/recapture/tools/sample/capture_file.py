@@ -54,10 +54,7 @@ def capture_schema(*, properties_with_null: bool = True) -> str:
 
 
 def capture_file(
-    events: Iterable[SampleEvent],
-    *,
-    codec: Literal["null", "deflate"] = "null",
-    properties_with_null: bool = True,
+    events: Iterable[SampleEvent], *, codec: Literal["null", "deflate"] = "null", properties_with_null: bool = True
 ) -> bytes:
     """Return the bytes of a Capture file: a header and one block, even if there are no events."""
     schema = capture_schema(properties_with_null=properties_with_null)
