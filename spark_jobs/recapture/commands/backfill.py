@@ -51,21 +51,21 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
     pipeline = arguments.load_pipeline(stderr)
     _require_range_or_manifest(arguments)
+    return carry_out(pipeline, arguments, stderr)
+
+
+def carry_out(pipeline: Pipeline, arguments: Arguments, stderr: Console) -> dict[str, Any]:
+    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does."""
     require_packages()
-    with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
-        return carry_out(Backfill(pipeline, arguments, stderr, drawing, bar))
-
-
-def carry_out(backfill: "Backfill") -> dict[str, Any]:
-    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError for Ctrl-C."""
-    pipeline = backfill.pipeline
-    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, backfill.arguments.master))
+    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, arguments.master))
     stage = stages[0]
-    try:
-        for stage in stages:
-            backfill.carry_out(stage)
-    except KeyboardInterrupt:
-        raise InterruptedRunError(backfill.interrupted(stage)) from None
+    with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
+        backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
+        try:
+            for stage in stages:
+                backfill.carry_out(stage)
+        except KeyboardInterrupt:
+            raise InterruptedRunError(backfill.interrupted(stage)) from None
     return backfill.result
 
 

@@ -59,7 +59,8 @@ class Reading:
 
     def record(self, run_files: Container) -> None:
         """Record which slices are stale, as `recapture check` does, so that every page and command shows it."""
-        write_changes(run_files, self.changes)
+        if any(facts.run is not None for facts in self.state.slices.values()):
+            write_changes(run_files, self.changes)
 
 
 def sources_of(pipeline: Pipeline) -> Sources:
@@ -94,9 +95,8 @@ class _Reader:
         self.length = sources.length
         self.end = self.instant // self.length * self.length
         self.standing = read_standing(sources.publications, sources.run_files, sources.parts, sources.length)
-        findings = self.standing.findings
-        self.changes = findings.changes
-        starts = map(_start, {*self.standing.entries, *findings.blocked})
+        self.changes = self.standing.changes
+        starts = map(_start, {*self.standing.entries, *self.standing.blocked})
         self.known = {start for start in starts if start is not None and start % self.length == 0 and start < self.end}
         """Starts of the slices that were ever published or stopped."""
         self.lagging = {
@@ -156,7 +156,7 @@ class _Reader:
             run=entry.run,
             is_unfinished=text in self.lagging,
             difference=difference,
-            outdated=self.standing.findings.outdated.get(text, ()),
+            outdated=self.standing.outdated.get(text, ()),
             rolled_back=entry.taken_back,
             stop=self._stop(text, archived),
         )
@@ -189,7 +189,7 @@ class _Reader:
         return any(policy is not None and policy.late_tolerance is None for policy in policies)
 
     def _stop(self, text: str, archived: ArchivedSlice | None) -> Stop | None:
-        run = self.standing.findings.blocked.get(text)
+        run = self.standing.blocked.get(text)
         bounds = None if run is None else range_of_run(run)
         if run is None or bounds is None:
             return None
