@@ -139,8 +139,9 @@ class _Reader:
         reach += max(definition.last_needed(Slice(0, 0)) for definition in definitions)
         first = since if updated is None else max(since, min(self.instant, _ticks(updated)) - reach - MARGIN)
         recent = max(since, (self.instant - reach) // self.length * self.length)
-        recorded = self.changes.slices if self.sources.schedule.late_data == "republish" else {}
-        stale = {start for text in recorded if (start := _start(text)) is not None and start >= since} & self.known
+        recorded = self.changes.slices.keys() if self.sources.schedule.late_data == "republish" else set()
+        starts = map(_start, recorded - self.standing.blocked.keys())
+        stale = {start for start in starts if start is not None and start >= since} & self.known
         published = {start for start in self.known if start + self.length > first}
         return min(first, recent), sorted({*range(recent, self.end, self.length), *published, *stale})
 
@@ -194,10 +195,12 @@ class _Reader:
         if run is None or bounds is None:
             return None
         stopped, (start, end) = self.stopped_of(run), bounds
-        repeats = stopped is None or (
-            stopped.parts == self.sources.parts and (archived is None or stopped.read.get(text) == archived.read)
-        )
-        return Stop(run, start, (end - start) // self.length, repeats)
+        if archived is None or stopped is None:
+            has_changed = self.changes.released.get(text) == run
+        else:
+            has_changed = stopped.read.get(text) != archived.read
+        same_definition = stopped is None or stopped.parts == self.sources.parts
+        return Stop(run, start, (end - start) // self.length, repeats=same_definition and not has_changed)
 
     def _record(self, slices: Mapping[int, SliceFacts], first: int, unknown: Sequence[str]) -> Changes:
         """Return the record of this update, which compared all slices from `first` on."""
@@ -213,6 +216,11 @@ class _Reader:
             start=_text(min(first, self.end)),
             end=_text(self.end),
             unknown=tuple(unknown),
+            released={
+                ticks.to_text(start): facts.stop.run
+                for start, facts in slices.items()
+                if facts.stop is not None and not facts.stop.repeats
+            },
             noticed={text: noticed.get(text, now) if before.get(text) == run else now for text, run in stale.items()},
             updated=now,
         )

@@ -27,6 +27,8 @@ class Changes:
     """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
     noticed: Mapping[str, str] = field(default_factory=dict)
     """Time at which an update first found these slices changed, ISO 8601, by slice_start."""
+    released: Mapping[str, str] = field(default_factory=dict)
+    """Run that its audit stopped and whose blobs have changed since, by slice_start."""
     updated: str | None = None
     """Time of the last update, ISO 8601, which compared all slices that could have changed; None if there was none."""
     problem: Annotated[str | None, Field(exclude=True)] = None

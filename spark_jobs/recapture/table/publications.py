@@ -112,7 +112,7 @@ class Entry:
 
         Publishing the same input again replaces its publication instead of adding one.
         """
-        if self.current == publication:
+        if self.current == publication and self.taken_back is None:
             return self
         before = self.earlier
         if self.current is not None and self.current.digest != publication.digest:
@@ -215,7 +215,7 @@ class Publications:
 
     def _write_entry(self, slice_entry: tuple[str, Entry]) -> File:
         start, entry = slice_entry
-        values = asdict(_shown(entry))
+        values = asdict(shown(entry))
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         stored = _Stored(PUBLICATIONS_FORMAT, _ENTRY.dump_python(entry, mode="json"))
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
@@ -246,7 +246,8 @@ class Publications:
         return _ENTRY.validate_python(stored.entry)
 
 
-def _shown(entry: Entry) -> ShownEntry:
+def shown(entry: Entry) -> ShownEntry:
+    """Return what the table's snapshot shows of an entry."""
     current = entry.current
     if current is None:
         return ShownEntry(taken_back=entry.taken_back)
