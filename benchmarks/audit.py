@@ -6,7 +6,6 @@ are in one file per hour, as a run stages them, and are audited without a suite 
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.usage import peak_mib
 from recapture.quality import suites
 from recapture.quality.metrics import COLUMNS
 from recapture.quality.rows import Rows, SliceFile
@@ -91,8 +91,7 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
         slice_count=SLICES,
     )
     seconds = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"peak": peak, "seconds": seconds, "verdict": result.verdict}
+    return {"peak": peak_mib(), "seconds": seconds, "verdict": result.verdict}
 
 
 if __name__ == "__main__":

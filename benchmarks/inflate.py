@@ -7,12 +7,12 @@ import argparse
 import gzip
 import json
 import multiprocessing
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from benchmarks.usage import peak_mib
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.event_hubs import CaptureReader
 from recapture.formats.events import Reader
@@ -34,7 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
     print("blob                    inflated MiB  peak MiB  peak per inflated byte")
     for name, reader, small, content, inflated in blobs(chosen.mib << 20):
         peak = measure(reader, small, content)
-        print(f"{name:23} {inflated / (1 << 20):12,.0f} {peak / (1 << 20):9,.0f} {peak / inflated:12.2f}", flush=True)
+        size = inflated / (1 << 20)
+        print(f"{name:23} {size:12,.0f} {peak:9,.0f} {peak / size:12.2f}", flush=True)
 
 
 def blobs(size: int) -> Iterator[tuple[str, Reader, bytes, bytes, int]]:
@@ -53,13 +54,13 @@ def blobs(size: int) -> Iterator[tuple[str, Reader, bytes, bytes, int]]:
             yield f"gzip {name} {body:,} B", JsonReader(), gzip.compress(text), content, len(text_blob)
 
 
-def measure(reader: Reader, small: bytes, large: bytes) -> int:
-    """Return the number of bytes by which a reader's process grows for a large blob."""
+def measure(reader: Reader, small: bytes, large: bytes) -> float:
+    """Return by how many MiB a reader's process grows for a large blob."""
     fresh = multiprocessing.get_context("spawn")
     receiver, sender = fresh.Pipe(duplex=False)
     process = fresh.Process(target=_read, args=(reader, small, large, sender))
     process.start()
-    peak: int = receiver.recv()
+    peak: float = receiver.recv()
     process.join()
     return peak
 
@@ -67,15 +68,9 @@ def measure(reader: Reader, small: bytes, large: bytes) -> int:
 def _read(reader: Reader, small: bytes, large: bytes, sender: Connection) -> None:
     reader.read(BLOB, small, ())
     Path("/proc/self/clear_refs").write_text("5")
-    before = _peak()
+    before = peak_mib()
     reader.read(BLOB, large, ())
-    sender.send(_peak() - before)
-
-
-def _peak() -> int:
-    """Return the peak of the process's memory since it was last reset, in bytes."""
-    status = Path("/proc/self/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024  # type: ignore[index]
+    sender.send(peak_mib() - before)
 
 
 if __name__ == "__main__":

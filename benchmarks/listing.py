@@ -7,13 +7,13 @@ a month before each range, and each plan runs in a process of its own.
 import argparse
 import multiprocessing
 import os
-import resource
 import time
 from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.blob_service import serve
+from benchmarks.usage import peak_mib
 from recapture.archive.definitions import InputDefinition, RunDefinition
 from recapture.archive.manifest import pin_blobs
 from recapture.formats.event_hubs import CaptureNames
@@ -80,17 +80,11 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = f"AccountName=devstoreaccount1;{KEY};BlobEndpoint={endpoint}"
     policies = Policies(0, late_tolerance=ticks.from_seconds(600), early_window=ticks.from_seconds(300), adjust=True)
-    input_definition = InputDefinition(
-        alias="telemetry",
-        names=NAMES,
-        policies=policies,
-        look_back=ticks.from_seconds(300),
-        interval_seconds=300,
-        reading={},
+    look_back = ticks.from_seconds(300)
+    telemetry = InputDefinition(
+        alias="telemetry", names=NAMES, policies=policies, look_back=look_back, interval_seconds=300, reading={}
     )
-    definition = RunDefinition(
-        name="telemetry", engine="benchmark", canonical_query="SELECT 1", inputs=[input_definition]
-    )
+    definition = RunDefinition(name="telemetry", engine="benchmark", canonical_query="SELECT 1", inputs=[telemetry])
     first = ticks.from_datetime(START)
     slices = list(slices_between(first, first + ticks.from_seconds(3600 * hours), ticks.from_seconds(3600)))
     begin = time.perf_counter()
@@ -98,8 +92,7 @@ def _plan(hours: int, port: int, sender: Connection) -> None:
     planned = pin_blobs(definition, containers, slices, datetime.now(UTC))
     size = len(planned.to_json())
     seconds = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send((planned.blob_count, seconds, peak, size / 1024 / 1024))
+    sender.send((planned.blob_count, seconds, peak_mib(), size / 1024 / 1024))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.usage import peak_mib
 from recapture.execute.spark.session import create_session
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
@@ -121,7 +122,9 @@ def compare(spark: SparkSession, comparison: Comparison, events: int, rounds: in
         peers.append(read / peer_seconds)
     ratio = median(our / their for our, their in zip(ours[1:], peers[1:], strict=True))
     rates = f"recapture {median(ours[1:]):,.0f} events/s, plain Spark {median(peers[1:]):,.0f}"
-    return f"{rates}: {ratio:.2f} of plain Spark; peak memory {peak_mib(spark):,.0f} MiB"
+    assert spark.sparkContext._jvm is not None
+    peak = peak_mib(spark.sparkContext._jvm.ProcessHandle.current().pid())
+    return f"{rates}: {ratio:.2f} of plain Spark; peak memory {peak:,.0f} MiB"
 
 
 def timed(spark: SparkSession, sql: str) -> tuple[float, tuple[int, float]]:
@@ -129,14 +132,6 @@ def timed(spark: SparkSession, sql: str) -> tuple[float, tuple[int, float]]:
     begin = time.perf_counter()
     [(count, total)] = spark.sql(f"SELECT count(v), round(sum(v), 3) FROM (\n{sql}\n)").collect()
     return time.perf_counter() - begin, (count, total)
-
-
-def peak_mib(spark: SparkSession) -> float:
-    """Return the largest memory that Spark's process has had."""
-    assert spark.sparkContext._jvm is not None
-    process = spark.sparkContext._jvm.ProcessHandle.current().pid()
-    status = Path(f"/proc/{process}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 if __name__ == "__main__":

@@ -58,6 +58,12 @@ def run(command: Sequence[str], scratch: Path) -> Usage:
     return Usage(took, cpu, peak, worker, shuffled, spilled)
 
 
+def peak_mib(process: int | str = "self") -> float:
+    """Return the largest memory that a process has had since this was last reset."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def _watched(process: psutil.Popen) -> tuple[float, int, int]:
     """Wait for a process. Return the CPU of it and its descendants, their peak memory, and that of a Python worker."""
     cpu: dict[int, float] = {}

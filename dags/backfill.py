@@ -9,10 +9,8 @@ from airflow.sdk import DAG, chain
 import backfill_tasks as tasks
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
-from recapture.execute.engine import unattended_engine
-from recapture.run.stages import stages_of
 from slice_schedule import OLDEST, NewestFirst, SliceTimetable, most_active_runs
-from stage_tasks import StageTasks
+from stage_tasks import stage_tasks
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
@@ -56,8 +54,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         | tasks.suite_params(pipeline),
         doc_md=tasks.DOCUMENTATION,
     ) as dag:
-        stage_tasks = StageTasks(pipeline, APPLICATION)
-        chain(*map(stage_tasks.task_of, stages_of(pipeline, unattended_engine(pipeline.engine), unattended=True)))
+        chain(*stage_tasks(pipeline, APPLICATION))
     return dag
 
 

@@ -22,17 +22,12 @@ CHATTY_LIBRARIES = ("azure", "great_expectations")
 PROCESSES = "processes"
 """Name of the pool of the tasks that compute rows without Spark."""
 SPARK = "spark_default"
-"""Id of the connection to the Spark master."""
 WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
 """Regular expression of a whole hour in ISO 8601, with its zone."""
 RETRY_POLICY = ExceptionRetryPolicy(
     [
         RetryRule(
-            [
-                "recapture.errors.AuditError",
-                "recapture.errors.DefinitionError",
-                "recapture.errors.PermanentError",
-            ],
+            ["recapture.errors.AuditError", "recapture.errors.DefinitionError", "recapture.errors.PermanentError"],
             RetryAction.FAIL,
             reason="a retry would fail in the same way",
         )
@@ -115,16 +110,15 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
     from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import with_report
 
-    pipeline = load(Path(file))
-    planned_run = load_run(pipeline, run)
+    planned_run = load_run(load(Path(file)), run)
     computed, accept_loss = read_computed(planned_run.files), bool((params or {}).get(ACCEPT_LOSS))
     audited = audit(planned_run, computed, parameters_of(params), accept_loss=accept_loss)
     error = stopped(planned_run, computed, audited)
     if error is None:
         return {"verdict": audited.verdict, "text": audited.text}
     error = with_report(error, planned_run, computed, audited)
-    notify(pipeline, "blocked", run, str(error))
-    if pipeline.approval is None:
+    notify(planned_run.pipeline, "blocked", run, str(error))
+    if planned_run.pipeline.approval is None:
         raise error
     return {"verdict": "failed", "reason": str(error)}
 
@@ -136,8 +130,8 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     Notify if the run passed its audit and some of its slices were blocked until now.
     """
     from recapture.run.approval import APPROVED, approval_of
-    from recapture.run.blocks import blocked_slices_of
     from recapture.run.publish import publish
+    from recapture.run.slice_state import blocked_slices_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.contents import AUDIT, OUTCOME
     from recapture.run_files.planned import load_run
@@ -149,16 +143,11 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     own_audit = files.read(AUDIT)
     outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
     published: dict[str, Any] = OUTCOME.json_types(outcome)
-    _add_to_events(
-        outlet_events, pipeline, published["outputs"], published["slices"], run=run, audit=audited["verdict"]
-    )
+    outputs, slices = published["outputs"], published["slices"]
+    _add_to_events(outlet_events, pipeline, outputs, slices, run=run, audit=audited["verdict"])
     if blocked and outcome.quality != APPROVED:
-        notify(
-            pipeline,
-            "recovered",
-            run,
-            f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}",
-        )
+        message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
+        notify(pipeline, "recovered", run, message)
     return published
 
 
@@ -215,11 +204,7 @@ def _add_to_events(
 
 def dag_ids_of(pipeline: Pipeline) -> dict[str, str]:
     """Return the id of each of the pipeline's DAGs, by what it does. No pipeline has a name with a full stop."""
-    return {
-        "backfill": pipeline.name,
-        "rollback": f"{pipeline.name}.rollback",
-        "check": f"{pipeline.name}.check",
-    }
+    return {"backfill": pipeline.name, "rollback": f"{pipeline.name}.rollback", "check": f"{pipeline.name}.check"}
 
 
 def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
@@ -255,27 +240,14 @@ def range_params(without: str | None = None) -> dict[str, Param]:
 
 def loss_param() -> dict[str, Param]:
     """Return the field of the trigger form that accepts the loss of events."""
-    return {
-        ACCEPT_LOSS: Param(
-            False,
-            type="boolean",
-            title="Accept loss",
-            description=(
-                "Publish although the archive has holes, or fewer events than are published: the blobs are gone for "
-                "good."
-            ),
-        )
-    }
+    text = "Publish although the archive has holes, or fewer events than are published: the blobs are gone for good."
+    return {ACCEPT_LOSS: Param(False, type="boolean", title="Accept loss", description=text)}
 
 
 def suite_params(pipeline: Pipeline) -> dict[str, Param]:
     """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
-    declared = {
-        name: value
-        for output in pipeline.outputs
-        if (quality := pipeline.quality_of(output))
-        for name, value in quality.parameters.items()
-    }
+    qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
+    declared = {name: value for quality in qualities for name, value in quality.parameters.items()}
     if not declared:
         return {}
     types = {name: {"type": "string" if isinstance(value, str) else "number"} for name, value in declared.items()}

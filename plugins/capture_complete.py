@@ -118,12 +118,7 @@ class CaptureCompleteTrigger(BaseTrigger):
         """Return the import path of this class in the plugins folder, and its arguments."""
         return (
             "capture_complete.CaptureCompleteTrigger",
-            {
-                "file": self.file,
-                "start": self.start,
-                "end": self.end,
-                "poll_seconds": self.poll_seconds,
-            },
+            {"file": self.file, "start": self.start, "end": self.end, "poll_seconds": self.poll_seconds},
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -185,10 +180,7 @@ class CaptureCompleteSensor(BaseSensorOperator):
 
         run = context["dag_run"]
         start, end = range_of_dag_run(
-            context["params"],
-            run.data_interval_start,
-            run.data_interval_end,
-            is_backfill=run.run_type == BACKFILL,
+            context["params"], run.data_interval_start, run.data_interval_end, is_backfill=run.run_type == BACKFILL
         )
         require_whole_slices(load(Path(self.file)), start, end)
         if not self._is_complete(start, end):

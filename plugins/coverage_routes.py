@@ -157,10 +157,7 @@ def calendar(
         metrics,
         length,
         Access(
-            _airflow(request),
-            _root(request),
-            _why_disabled(pipeline, user, session),
-            pipeline.approval is not None,
+            _airflow(request), _root(request), _why_disabled(pipeline, user, session), pipeline.approval is not None
         ),
         {run: _audit_text(_files(pipeline, run, environment)) for run in blocking_runs(coverage.slices, chosen)},
         damage,

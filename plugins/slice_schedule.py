@@ -129,16 +129,11 @@ class SchedulePlugin(AirflowPlugin):
     priority_weight_strategies = [NewestFirst]  # noqa: RUF012
 
 
-def longest_wait(pipeline: "Pipeline") -> timedelta:
-    """Return the time after the end of a slice at which it is complete by the clock."""
-    from recapture.definition.digest import run_definition
-
-    return run_definition(pipeline).longest_wait
-
-
 def most_active_runs(pipeline: "Pipeline") -> int:
     """Return how many runs may be active: WORKING_RUNS, and those that wait for Capture or for a person."""
-    waits = [longest_wait(pipeline)]
+    from recapture.definition.digest import run_definition
+
+    waits = [run_definition(pipeline).longest_wait]
     if pipeline.approval is not None:
         waits.append(timedelta(hours=pipeline.approval.wait_hours))
     return WORKING_RUNS + sum(-(-wait // timedelta(hours=pipeline.slice_hours)) for wait in waits)

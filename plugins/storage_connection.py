@@ -10,7 +10,6 @@ from airflow.sdk.log import mask_secret
 from recapture.errors import DefinitionError
 
 STORAGE = "recapture_storage"
-"""Id of the connection."""
 TYPES = ("wasb", "generic")
 """Types of the connection. Without the provider microsoft-azure, `airflow connections add` stores wasb as generic."""
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"

@@ -5,14 +5,12 @@ import itertools
 import json
 import os
 import secrets
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -20,7 +18,7 @@ import httpx
 
 from embedded.java import java_home
 from embedded.postgres import Postgres
-from embedded.process import CACHE, ROOT, Server, start_on_free_port, stop_all
+from embedded.process import CACHE, ROOT, Server, run_once, start_on_free_port, stop_all
 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
@@ -40,7 +38,6 @@ disk.
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 ENDED = ("success", "failed")
-"""States of a run that has ended."""
 
 
 class Airflow:
@@ -52,12 +49,7 @@ class Airflow:
     """
 
     def __init__(
-        self,
-        env: Mapping[str, str],
-        *,
-        schedule: bool,
-        homes: Path = CACHE / "airflow",
-        databases: Path | None = None,
+        self, env: Mapping[str, str], *, schedule: bool, homes: Path = CACHE / "airflow", databases: Path | None = None
     ) -> None:
         self.port = 0
         """Port of the web interface; 0 before the start."""
@@ -129,7 +121,8 @@ class Airflow:
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}))
         env = {**os.environ, **self._settings(home), **self._env}
-        _create_database(env)
+        # On the first start, this also makes the configuration with its keys.
+        run_once("airflow db migrate", [sys.executable, "-m", "airflow", "db", "migrate"], env)
         self._servers.clear()
         self._started.callback(lambda: stop_all(self._servers.values()))
         for component, options in COMPONENTS.items():
@@ -147,9 +140,7 @@ class Airflow:
             self._call("POST", "/api/v2/pools", {"name": pool, "slots": 1})
         self.connect("spark_default", conn_type="spark", host="local[*]")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._started.close()
 
     def keep_running(self) -> None:
@@ -295,28 +286,7 @@ def reserve_home(homes: Path) -> tuple[Path, int]:
     raise AssertionError("unreachable")
 
 
-def _create_database(env: Mapping[str, str]) -> None:
-    """Create the tables and, on the first start, the configuration with its keys, which only this user can read.
-
-    Raise RuntimeError, with the last lines of Airflow's output, if that fails.
-    """
-    command = [sys.executable, "-m", "airflow", "db", "migrate"]
-    done = subprocess.run(
-        command,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        umask=0o077,
-        check=False,
-    )
-    if done.returncode:
-        output = done.stdout.decode(errors="replace").splitlines()
-        raise RuntimeError("\n".join([f"airflow db migrate ended with exit code {done.returncode}:", *output[-40:]]))
-
-
 def _run(dag: str, run: str) -> str:
-    """Return the path of a run in Airflow's API."""
     return f"/api/v2/dags/{dag}/dagRuns/{quote(run, safe='')}"
 
 

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from embedded.node import AZURITE, node
@@ -54,8 +53,6 @@ class Azurite:
         (self.port,) = server.ports()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._server is not None:
             self._server.stop()

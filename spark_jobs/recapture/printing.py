@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from recapture.archive.progress import PartitionProgress
-    from recapture.run.propose import Proposal
     from recapture.run_files.computed import Computed
     from recapture.run_files.planned import PlannedRun
     from recapture.tools.advise.advice import Advice
@@ -55,9 +54,7 @@ _METRICS = {
 }
 """Metrics of a slice that are printed, by the title of their column."""
 _SETTING = ("late", "out of order", "slice complete", "unchanged")
-"""Columns of a setting of tolerances."""
 _NOT_POSSIBLE = "no setting does"
-"""Stands for a setting that there is none of."""
 PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""
 
@@ -96,7 +93,6 @@ def print_error(stderr: Console, error: str) -> None:
 
 
 def print_warnings(out: Console, warnings: Iterable[str]) -> None:
-    """Print warnings."""
     for warning in warnings:
         out.print(f"[yellow]warning:[/] {escape(message(warning))}")
 
@@ -306,13 +302,13 @@ def _problem(problem: Mapping[str, Any]) -> str:
     return f"{problem['table']} {problem['problem']}: {named_slices(problem['slices'])}; {problem['remedy']}"
 
 
-def print_proposal(proposal: Proposal, file: Path | None, stderr: Console) -> None:
+def print_proposal(stderr: Console, text: str, result: Mapping[str, Any]) -> None:
     """Print a proposed suite, or the file that holds it."""
-    if file is None:
-        print(printable(proposal.text), end="")
-    expectations = counted(len(proposal.suite["expectations"]), "expectation")
-    origin = f"from {counted(proposal.rows, 'row')} of {counted(proposal.slices, 'slice')} of {proposal.output}"
-    written = "proposed" if file is None else f"written to {file}"
+    if result["written"] is None:
+        print(printable(text), end="")
+    expectations = counted(len(result["suite"]["expectations"]), "expectation")
+    origin = f"from {counted(result['rows'], 'row')} of {counted(result['slices'], 'slice')} of {result['output']}"
+    written = "proposed" if result["written"] is None else f"written to {result['written']}"
     stderr.print(_line(f"{expectations} {written}, {origin}: review every bound"))
 
 
@@ -333,7 +329,7 @@ def print_rollback(out: Console, result: dict[str, Any]) -> None:
 
 def print_advice(out: Console, advice: Advice) -> None:
     """Print what became of the events of a range with other tolerances, and which settings suffice."""
-    bounds = " to ".join(ticks.to_text(ticks.from_datetime(bound)) for bound in (advice.start, advice.end))
+    bounds = f"{ticks.text_of(advice.start)} to {ticks.text_of(advice.end)}"
     out.print(f"{advice.pipeline.name}: what arrived from {bounds}")
     for input_advice in advice.inputs:
         _print_input_advice(out, input_advice, advice.pipeline.job.policy == "Adjust")

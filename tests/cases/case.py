@@ -3,27 +3,52 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from recapture.model import AsaType, JavaScriptFunction, OutputColumn
 
 Row = dict[str, Any]
 
-_SECTION = re.compile(r"^\[(input|reference|query|output) ?(\w*)\]$")
+HOUR = timedelta(hours=1)
+ARRIVAL, PARTITION = "EventEnqueuedUtcTime", "PartitionId"
+"""Columns of an input that are not part of the body."""
+_SECTION = re.compile(r"^\[(input|reference|function|query|output|refused) ?(\S*)\]$")
+_FUNCTION = re.compile(r"ud(?P<kind>[fa])\.(?P<name>\w+)(?:\((?P<arguments>.*)\))?:(?P<output>.+)")
+_REFUSAL = re.compile(r"^(\S.*?)\n=> ([^\n]+)$", re.MULTILINE | re.DOTALL)
 _SEPARATOR = " | "
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A query with its inputs, reference data and expected rows, each by its alias."""
+    """A query with its inputs, reference data and expected rows, each by its alias, and its JavaScript functions."""
 
     query: str
     inputs: dict[str, list[Row]]
     references: dict[str, list[Row]]
     outputs: dict[str, str]
     """Expected rows of each output, as `table` writes them."""
+    functions: list[JavaScriptFunction]
+    refused: list[tuple[str, str]]
+    """Queries that are not supported, each with the first line of its error."""
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The hours of its run: from the hour before the first event to the hour after the last one."""
+        arrivals = [arrival(row) for rows in self.inputs.values() for row in rows]
+        return hour(min(arrivals)) - HOUR, hour(max(arrivals)) + 2 * HOUR
+
+    def difference(self, alias: str, columns: Sequence[OutputColumn], rows: Iterable[Row]) -> str | None:
+        """Return the published rows and the expected ones, as a case writes them; None if they are the same."""
+        actual = table(
+            [column.name for column in columns],
+            [{column.name: _of_type(row[column.name], column.type) for column in columns} for row in rows],
+        )
+        expected = self.outputs[alias]
+        return None if actual == expected else f"[output {alias}]\n{actual}\n\nExpected:\n{expected}"
 
 
 def parse(text: str) -> Case:
@@ -46,6 +71,24 @@ def parse(text: str) -> Case:
         inputs={alias: list(_rows(part)) for alias, part in tables["input"].items()},
         references={alias: list(_rows(part)) for alias, part in tables["reference"].items()},
         outputs={alias: table(_columns(part), _rows(part)) for alias, part in tables["output"].items()},
+        functions=[_function(signature, part) for signature, part in tables["function"].items()],
+        refused=[refusal for part in tables["refused"].values() for refusal in _REFUSAL.findall("\n".join(part))],
+    )
+
+
+def _function(signature: str, script: Iterable[str]) -> JavaScriptFunction:
+    """Return a function, such as `udf.add(float,any):float`, or `uda.mean:float` without the types of its arguments."""
+    match = _FUNCTION.fullmatch(signature)
+    if match is None:
+        raise ValueError(f"a function is declared like udf.add(float,any):float, not like {signature}")
+    arguments = match["arguments"]
+    types = [None if name == "any" else AsaType(name) for name in (arguments or "").split(",") if name]
+    return JavaScriptFunction(
+        match["name"],
+        "\n".join(script).strip("\n"),
+        AsaType(match["output"]),
+        None if arguments is None else tuple(types),
+        is_aggregate=match["kind"] == "a",
     )
 
 
@@ -74,8 +117,27 @@ def _value(cell: str) -> Any:
         return cell
 
 
-def is_time(value: Any) -> bool:
+def hour(time: datetime) -> datetime:
+    return time.replace(minute=0, second=0, microsecond=0)
+
+
+def arrival(row: Row) -> datetime:
+    """Return the time in a row's column EventEnqueuedUtcTime, else its first time."""
+    return datetime.fromisoformat(row[ARRIVAL] if ARRIVAL in row else next(filter(_is_time, row.values())))
+
+
+def _is_time(value: Any) -> bool:
     return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def body(row: Row) -> bytes:
+    """Return the JSON of a row of an input, without its columns that are not part of the body."""
+    return json.dumps({name: value for name, value in row.items() if name not in (ARRIVAL, PARTITION)}).encode()
+
+
+def _of_type(value: Any, type_: AsaType) -> Any:
+    """Return a published value; records and arrays are published as JSON."""
+    return json.loads(value) if value is not None and type_ in (AsaType.RECORD, AsaType.ARRAY) else value
 
 
 def table(columns: list[str], rows: Iterable[Row]) -> str:

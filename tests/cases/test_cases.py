@@ -17,22 +17,20 @@ from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.stage import stage_rows
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import AsaType
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import read_computed
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
-from tests.cases.case import Case, Row, is_time, parse, table
+from tests.cases.case import ARRIVAL, HOUR, PARTITION, Case, Row, arrival, body, hour, parse
 from tests.paths import ROOT
 from tests.query.test_queries_run import in_spark
 from tests.settings import interpreting
-from tests.worlds import HOUR, TELEMETRY, World, blob_name
+from tests.worlds import TELEMETRY, World, blob_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ARRIVAL, PARTITION = "EventEnqueuedUtcTime", "PartitionId"
 INTERVAL = timedelta(minutes=5)
 [EXAMPLE] = re.findall(r"^```\n(# .*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("*.txt"))}
@@ -83,8 +81,7 @@ def test_a_case_that_needs_no_spark(processes: Workers, tmp_path: Path, name: st
 
 def planned(world: World, case: Case) -> PlannedRun:
     """Write the archive and the pipeline file, and plan the hours from the first event to an hour after the last."""
-    arrivals = [arrival(row) for rows in case.inputs.values() for row in rows]
-    start, end = hour(min(arrivals)) - HOUR, hour(max(arrivals)) + 2 * HOUR
+    start, end = case.span
     sections: list[dict[str, Any]] = []
     for alias, rows in case.inputs.items():
         sections.append(TELEMETRY | {"alias": alias, "event_hub": alias, "arrival_time": ARRIVAL})
@@ -99,24 +96,13 @@ def planned(world: World, case: Case) -> PlannedRun:
     return plan_run(world.define(case.query, inputs=sections, outputs=tables), start, end)
 
 
-def hour(time: datetime) -> datetime:
-    return time.replace(minute=0, second=0, microsecond=0)
-
-
-def arrival(row: Row) -> datetime:
-    """Return the time in a row's column EventEnqueuedUtcTime, else its first time."""
-    return datetime.fromisoformat(row[ARRIVAL] if ARRIVAL in row else next(filter(is_time, row.values())))
-
-
 def write_blobs(capture: Path, alias: str, rows: list[Row], end: datetime) -> None:
     """Write a blob for each interval with events, and an empty one after the range, which shows that it is complete."""
     blobs: dict[tuple[str, datetime], list[SampleEvent]] = defaultdict(list)
     for number, row in enumerate(rows):
         time, partition = arrival(row), str(row.get(PARTITION, 0))
-        body = {name: value for name, value in row.items() if name not in (ARRIVAL, PARTITION)}
         opened = hour(time) + (time - hour(time)) // INTERVAL * INTERVAL
-        event = SampleEvent(number, str(number), time, json.dumps(body).encode())
-        blobs[partition, opened].append(event)
+        blobs[partition, opened].append(SampleEvent(number, str(number), time, body(row)))
         blobs[partition, end + HOUR] = []
     for (partition, opened), events in blobs.items():
         path = capture / blob_name(partition, opened, alias)
@@ -132,18 +118,6 @@ def require_rows(run: PlannedRun, case: Case) -> None:
     for output in run.pipeline.outputs:
         home = Path(output.table.removeprefix("file://"))
         files = [home / file.path for file in computed.staged_of(output.alias)]
-        columns = run.pipeline.compiled(output).columns
-        rows = [
-            {column.name: of_type(row[column.name], column.type) for column in columns}
-            for file in files
-            for row in pq.read_table(file).to_pylist()
-        ]
-        actual = table([column.name for column in columns], rows)
-        expected = case.outputs[output.alias]
-        if actual != expected:
-            pytest.fail(f"[output {output.alias}]\n{actual}\n\nExpected:\n{expected}", pytrace=False)
-
-
-def of_type(value: Any, type_: AsaType) -> Any:
-    """Return a published value; records and arrays are published as JSON."""
-    return json.loads(value) if value is not None and type_ in (AsaType.RECORD, AsaType.ARRAY) else value
+        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+        if difference := case.difference(output.alias, run.pipeline.compiled(output).columns, rows):
+            pytest.fail(difference, pytrace=False)

@@ -21,7 +21,7 @@ def table(tables: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         seed, copy = Path(folder, "seed"), Path(folder, "here")
         before = Place(seed.as_uri(), NAMES[:tables])
-        place = Place(copy.as_uri(), NAMES[:tables], access=scheduled(schedule))
+        place = Place(copy.as_uri(), NAMES[:tables])
         before.publish("first")
         before.publish("second")
 
@@ -33,9 +33,10 @@ def table(tables: int) -> Iterator[str]:
         yield "| steps | every table and the publications | after a rollback |"
         yield "|---|---|---|"
         ends = 0
-        for steps, _ in schedule.interleavings(world):
-            end = one_run(place, steps)
-            place.rollback(run=end)
-            yield f"| {' '.join(steps)} | {end} | {one_run(place, steps)} |"
-            ends += 1
+        with scheduled(schedule):
+            for steps, _ in schedule.interleavings(world):
+                end = one_run(place, steps)
+                place.rollback(run=end)
+                yield f"| {' '.join(steps)} | {end} | {one_run(place, steps)} |"
+                ends += 1
         yield f"{schedule.states:,} states, {ends} ends, one run in every table at each"

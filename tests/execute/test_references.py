@@ -12,8 +12,7 @@ from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
-from recapture.run_files.computed import METRICS
-from recapture.run_files.staged import STAGED
+from recapture.run_files.computed import METRICS, STAGED
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recapture.errors import RunError
+from recapture.execute.spark.merging import MERGED_BYTES, divide
 from recapture.execute.spark.session import CLUSTERS_OWN
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
@@ -131,3 +132,20 @@ def test_what_looks_like_a_variable_of_spark_is_text_and_shows_nothing_of_the_en
     assert row["n"] == 12 * 6
     assert json.loads(row["r"])["t"] == "${env:PATH}"
     assert "${env:TICK}" in json.loads(row["r"])
+
+
+@pytest.mark.parametrize(
+    ("size", "slices", "most", "partitions", "buckets"),
+    [
+        (0, 1, 8, 1, 1),
+        (MERGED_BYTES, 24, 8, 1, 1),
+        (MERGED_BYTES + 1, 1, 8, 2, 2),
+        (20 * MERGED_BYTES, 3, 8, 8, 3),
+        (20 * MERGED_BYTES, 24, 200, 20, 1),
+    ],
+)
+def test_a_partition_merges_the_panes_of_many_blobs(
+    size: int, slices: int, most: int, partitions: int, buckets: int
+) -> None:
+    division = divide(size, slices, most)
+    assert (division.partitions, division.buckets) == (partitions, buckets)

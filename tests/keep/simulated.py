@@ -5,11 +5,15 @@ made up: those of a slice are the contents of the blobs that it reads, with the 
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from recapture.archive import listing
 from recapture.archive.definitions import RunDefinition
 from recapture.archive.manifest import Manifest, RunSlice, pin_blobs
 from recapture.definition.sections import Schedule
@@ -72,6 +76,10 @@ class Clock:
         return ticks.from_datetime(self.now)
 
 
+Versions = list[tuple[datetime, Blob | None, bytes]]
+"""Versions of a blob, oldest first, with their times; None if it was deleted."""
+
+
 @dataclass
 class MemoryContainer:
     """A container in memory. Its listings may lag: they then show what it held some time ago."""
@@ -80,8 +88,7 @@ class MemoryContainer:
     clock_: Clock
     requests: Requests
     lag: timedelta = timedelta()
-    _versions: dict[str, list[tuple[datetime, Blob | None, bytes]]] = field(default_factory=dict)
-    """Versions of each blob, oldest first, with their times; None if the blob was deleted."""
+    _versions: "dict[str, Versions]" = field(default_factory=dict)
     _etags: int = 0
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
@@ -137,7 +144,7 @@ class MemoryContainer:
         blob, content = next((blob, content) for _, blob, content in reversed(self._versions[name]) if blob is not None)
         self._versions[name].append((self.clock_.now, blob, content))
 
-    def names(self, *, present: bool = True) -> "list[str]":
+    def names(self, *, present: bool = True) -> Sequence[str]:
         """Return the names of the blobs that are there, or of those that were deleted."""
         return [name for name in sorted(self._versions) if (self._versions[name][-1][1] is not None) is present]
 
@@ -253,14 +260,19 @@ class Deployment:
     def __post_init__(self) -> None:
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
-        access = publish.Access(
-            open=self.open,
-            publications=lambda table: SimulatedPublications(self.open(table), self.entries),
-            look=NoLook,
-            sleep=lambda seconds: None,
-        )
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
-        self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others, access)
+        self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let the protocol of publications use the tables in memory, and not wait."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(publish, "OpenTable", self.open)
+            patch.setattr(publish, "Publications", lambda table: SimulatedPublications(self.open(table), self.entries))
+            patch.setattr(publish, "Look", NoLook)
+            patch.setattr(time, "sleep", lambda seconds: None)
+            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)  # the order of requests depends on the seed alone
+            yield
 
     def open(self, table: Table) -> SimulatedTable:
         return SimulatedTable(table, self.logs, self.requests)

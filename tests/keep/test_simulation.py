@@ -2,7 +2,7 @@
 
 Blobs come late, are replaced, vanish and return; the query changes; people backfill and roll back; storage lists stale
 results; updates are missed, run twice, meet each other, fail, and are killed at any request. A failure names the seed
-of its world: `World(seed).live()` repeats it.
+of its world: it is the same every time.
 """
 
 import random
@@ -11,11 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive import listing
 from recapture.archive.definitions import ArrivalTime, InputDefinition, RunDefinition, version_of
 from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
@@ -373,17 +371,13 @@ class World:
         assert deployment.requests.count - before <= MOST_REQUESTS, (deployment.requests.count - before, due)
 
 
-@pytest.fixture(autouse=True)
-def one_listing_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the order of requests depend on the seed alone."""
-    monkeypatch.setattr(listing, "CONCURRENT_LISTINGS", 1)
-
-
 @given(st.integers(0, 2**32))
 @settings(
     max_examples=examples(100),
     phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[*SLOW_EXAMPLES, HealthCheck.function_scoped_fixture],
+    suppress_health_check=SLOW_EXAMPLES,
 )
 def test_whatever_happens_the_tables_end_as_those_of_one_run(seed: int) -> None:
-    World(seed).live()
+    world = World(seed)
+    with world.deployment.in_use():
+        world.live()

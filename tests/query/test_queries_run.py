@@ -26,9 +26,8 @@ from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
 from recapture.run.plan import plan_run
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.verdicts import PROCESSED

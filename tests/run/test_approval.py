@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 
 from recapture.errors import AuditError
 from recapture.run.approval import approve
-from recapture.run.blocks import blocked_slices_of
 from recapture.run.changed import check
 from recapture.run.rollback import rollback
+from recapture.run.slice_state import blocked_slices_of
 from recapture.run_files.changes import read_changes
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container

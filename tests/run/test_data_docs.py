@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from recapture.commands.data_docs import write_data_docs
 from recapture.errors import RunError
 from recapture.quality.audit import Audit
-from recapture.run.data_docs import write_data_docs
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.planned import files_of
 from tests.worlds import World

@@ -12,8 +12,7 @@ from recapture import cli
 from recapture.quality.metrics import combine
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
-from recapture.run_files.computed import METRICS
-from recapture.run_files.staged import STAGED
+from recapture.run_files.computed import METRICS, STAGED
 from recapture.time_model.metrics import VERDICTS
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
 

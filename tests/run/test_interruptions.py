@@ -9,7 +9,6 @@ from recapture import cli
 from recapture.commands import backfill as command
 from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
-from recapture.execute.engine import Engine
 from recapture.run.status import status
 from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
@@ -35,7 +34,7 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
-    def order_and_aggregate(backfill: Backfill, engine: Engine) -> None:
+    def order_and_aggregate(backfill: Backfill) -> None:
         from recapture.execute.spark.compute import compute
 
         backfill.computed = compute(spark, backfill.run)

@@ -13,7 +13,7 @@ from recapture.errors import PermanentError
 from recapture.process.versions import FORMAT
 from recapture.quality.audit import Audit, Result, Validation
 from recapture.run_files.changes import Changes, read_changes, write_changes
-from recapture.run_files.computed import METRICS
+from recapture.run_files.computed import METRICS, STAGED, StagedSlice
 from recapture.run_files.contents import (
     APPROVAL,
     AUDIT,
@@ -29,7 +29,6 @@ from recapture.run_files.contents import (
 )
 from recapture.run_files.files import RunFiles
 from recapture.run_files.json_file import JsonFile
-from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import open_container
 from recapture.time_model.metrics import COMBINED
 from recapture.time_model.partition_metrics import (

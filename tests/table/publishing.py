@@ -20,7 +20,7 @@ from recapture.storage.address import parse
 from recapture.table import publish
 from recapture.table.delta import METADATA, File, OpenTable, Table
 from recapture.table.files import write_slice_file
-from recapture.table.publications import SCHEMA, Entry, Publication
+from recapture.table.publications import SCHEMA, Entry, Publication, Publications
 from recapture.table.publish import Outcome
 from recapture.time_model import ticks
 
@@ -39,12 +39,11 @@ class Place:
     schema: pa.Schema = field(default=WRITTEN_BY)
     pipeline: str | None = "telemetry"
     """Name of the pipeline; None for tables of a version that did not record it."""
-    access: publish.Access = field(default_factory=publish.Access)
 
     @property
     def tables(self) -> publish.Tables:
         tables = {name: Table(self.table_url(name), self.schema, self.pipeline) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables, self.access)
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
@@ -82,12 +81,12 @@ class Place:
         """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
         runs = {"publications": self.entry(start).run}
         for name, table in self.tables.others.items():
-            files = self.access.open(table).held([start]).get(start)
+            files = OpenTable(table).held([start]).get(start)
             runs[name] = None if files is None else run_of(*(file.path for file in files))
         return runs
 
     def entry(self, start: str = NINE) -> Entry:
-        return self.access.publications(self.tables.publications).entries([start])[start]
+        return Publications(self.tables.publications).entries([start])[start]
 
     def version(self, name: str) -> int | None:
         return OpenTable(self.tables.others[name]).version

@@ -1,6 +1,7 @@
 """Publishing: the slices of a run in every table of a pipeline, or their rollback."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -415,9 +416,9 @@ def test_a_publisher_that_was_overtaken_names_the_run_that_the_slices_hold(
 
 def test_a_writer_that_never_stops_is_reported_in_one_line(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenTable, "commit", lambda *arguments: False)
-    hasty = replace(folder, access=publish.Access(sleep=lambda seconds: None))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     with pytest.raises(RunError, match=r"other writers kept committing to .*/publications: run the same command again"):
-        hasty.publish("run")
+        folder.publish("run")
 
 
 def test_a_place_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:

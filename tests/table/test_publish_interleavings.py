@@ -6,16 +6,19 @@ two of them over one table are enumerated on Delta tables; `make chaos` enumerat
 
 import copy
 import shutil
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from recapture.table import publish
+from recapture.table import publications, publish
 from recapture.table.delta import File, OpenTable
-from recapture.table.publications import Entry, Publications
+from recapture.table.publications import Entry
 from recapture.table.stored import Look
+from tests.table import publishing
 from tests.table.interleavings import Actors, InMemory, Logs, PublicationsInMemory, Schedule, ScheduledTable
 from tests.table.publishing import METRICS, ROWS, Place, digest
 
@@ -53,16 +56,17 @@ class PlaceInMemory(Place):
         return File(f"{start}/{digest(run)}", 1, 1)
 
 
-def test_two_publishers_and_a_rollback_leave_one_run_in_every_table() -> None:
+def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule, entries = Schedule(), dict[str, Entry]()
     logs: Logs = {}
-    access = publish.Access(
-        open=lambda table: InMemory(table, logs, schedule),
-        publications=lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries),
-        look=NoLook,
-        sleep=no_waiting,
-    )
-    place = PlaceInMemory("file:///tables", (ROWS, METRICS), access=access)
+    for module in (publish, publishing):
+        monkeypatch.setattr(module, "OpenTable", lambda table: InMemory(table, logs, schedule))
+        monkeypatch.setattr(
+            module, "Publications", lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries)
+        )
+    monkeypatch.setattr(publish, "Look", NoLook)
+    monkeypatch.setattr(time, "sleep", no_waiting)
+    place = PlaceInMemory("file:///tables", (ROWS, METRICS))
     place.publish("first")
     place.publish("second")
     before = copy.deepcopy(logs)
@@ -82,13 +86,14 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table() -> None:
     assert schedule.states > 1000
 
 
-def scheduled(schedule: Schedule) -> publish.Access:
-    """Return access to Delta tables whose commits are steps of a schedule, without waiting."""
-    return publish.Access(
-        open=lambda table: ScheduledTable(schedule, table),
-        publications=lambda table: Publications(table, lambda table: ScheduledTable(schedule, table)),
-        sleep=no_waiting,
-    )
+@contextmanager
+def scheduled(schedule: Schedule) -> Iterator[None]:
+    """Make the commits to Delta tables steps of a schedule, without waiting."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (publish, publications, publishing):
+            patch.setattr(module, "OpenTable", lambda table: ScheduledTable(schedule, table))
+        patch.setattr(time, "sleep", no_waiting)
+        yield
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,7 @@ def test_any_two_of_them_leave_one_run_on_delta_tables(
     seed = Place((tmp_path / "seed").as_uri(), (ROWS,))
     seed.publish("first")
     seed.publish("second")
-    place = Place((tmp_path / "place").as_uri(), (ROWS,), access=scheduled(schedule))
+    place = Place((tmp_path / "place").as_uri(), (ROWS,))
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
@@ -113,10 +118,11 @@ def test_any_two_of_them_leave_one_run_on_delta_tables(
         return actors, lambda: shutil.rmtree(tmp_path / "place")
 
     ends = set()
-    for steps, outcomes in schedule.interleavings(world):
-        assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes.values()), (steps, outcomes)
-        end = one_run(place, steps)
-        place.rollback(run=end)
-        ends.add((end, one_run(place, steps)))
+    with scheduled(schedule):
+        for steps, outcomes in schedule.interleavings(world):
+            assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes.values()), (steps, outcomes)
+            end = one_run(place, steps)
+            place.rollback(run=end)
+            ends.add((end, one_run(place, steps)))
     assert ends == expected
     assert schedule.states > 20

@@ -29,7 +29,6 @@ class BlobNames(ABC):
     on_schedule: ClassVar[bool] = False
     """Whether a service writes each blob when its interval ends."""
     most_partitions: ClassVar[int] = 10**PARTITION_DIGITS
-    """Most partitions of one input."""
     padded: ClassVar[bool] = True
     """Whether a partition below ten may have a leading zero."""
 
@@ -118,7 +117,6 @@ class BlobNames(ABC):
         return True
 
     def _forms(self, partition: str) -> tuple[str, ...]:
-        """Return all spellings of a partition."""
         return (partition, f"0{partition}") if self.padded and len(partition) == 1 else (partition,)
 
     @cached_property
@@ -206,5 +204,4 @@ def _disjoint(prefixes: Iterable[str]) -> list[str]:
 
 
 def _digits(instant: datetime) -> dict[str, str]:
-    """Return the value of each token of the time."""
     return {token: f"{getattr(instant, token.lower()):0{width}}" for token, width in WIDTHS.items()}

@@ -18,7 +18,6 @@ from recapture.storage import Blob, Container
 from recapture.time_model import ticks
 
 SHOWN = 100
-"""Number of changes that a message lists."""
 _DAY = timedelta(days=1)
 
 
@@ -38,7 +37,7 @@ class Change:
             return f"{name} was deleted"
         pairs = [
             ("size", self.pinned.size, self.now.size),
-            ("LastModified", _last_modified(self.pinned), _last_modified(self.now)),
+            ("LastModified", ticks.text_of(self.pinned.last_modified), ticks.text_of(self.now.last_modified)),
             ("etag", self.pinned.etag, self.now.etag),
         ]
         differences = ", ".join(f"{name} {before}, now {after}" for name, before, after in pairs if before != after)
@@ -105,7 +104,3 @@ def _spans(days: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
     for _, group in itertools.groupby(enumerate(days), lambda numbered: numbered[1] - numbered[0] * _DAY):
         consecutive = [day for _, day in group]
         yield consecutive[0], consecutive[-1] + timedelta(hours=23)
-
-
-def _last_modified(blob: Blob) -> str:
-    return ticks.to_text(ticks.from_datetime(blob.last_modified))

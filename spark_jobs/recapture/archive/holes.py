@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition
 from recapture.archive.listing import FAR
@@ -69,7 +69,6 @@ class SliceNumbers:
 
     @classmethod
     def of(cls, slice_: Slice, arrived: ArrivedNumbers) -> "SliceNumbers":
-        """Return the numbers that arrived in a slice."""
         return cls(
             slice_,
             tuple(
@@ -85,7 +84,6 @@ class Hole:
 
     kind: Kind
     input: str
-    """Alias of the input."""
     partition: str
     slice_start: int
     """Start of the slice that has the next arrival after the hole, in ticks."""
@@ -96,7 +94,6 @@ class Hole:
     first: int | None = None
     """First missing number; or first number of a hub or of a partition that begins. None if it is not known."""
     last: int | None = None
-    """Last missing number."""
     start: int | None = None
     """Time after which something is missing, in ticks; None if it is not known."""
     end: int | None = None
@@ -132,9 +129,7 @@ class _Placed:
 
     numbers: Numbers
     slice: Slice
-    """Slice of the first number."""
     last_slice: Slice
-    """Slice of the last number."""
 
 
 @dataclass(frozen=True)
@@ -285,12 +280,19 @@ def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> 
     return [hole for partition in partitions for hole in _Finder(definition, partition, min(begins, default=0)).holes()]
 
 
-def _continues(hole: Hole, following: Hole) -> bool:
-    """Return whether two holes around no missing numbers are one."""
-    if hole.end is None or following.start is None:
-        return False
-    is_next = following.start - hole.end < TICKS_PER_SECOND
-    return is_next and (hole.kind, hole.first, hole.last) == (following.kind, following.first, following.last)
+def _add(holes: list[Hole], hole: Hole) -> None:
+    """Add a hole around no missing numbers, or make it one with the last hole."""
+    last = holes[-1] if holes else None
+    if (
+        last is not None
+        and last.end is not None
+        and hole.start is not None
+        and hole.start - last.end < TICKS_PER_SECOND
+        and (last.kind, last.first, last.last) == (hole.kind, hole.first, hole.last)
+    ):
+        holes[-1] = _with_next(last, hole)
+    else:
+        holes.append(hole)
 
 
 def _with_next(hole: Hole, following: Hole) -> Hole:
@@ -322,11 +324,11 @@ class _Finder:
                 continue
             if number in by_jump:
                 holes[by_jump[number]] = _with_next(holes[by_jump[number]], hole)
-            elif number is None and holes and _continues(holes[-1], hole):
-                holes[-1] = _with_next(holes[-1], hole)
+            elif number is None:
+                _add(holes, hole)
             else:
+                by_jump[number] = len(holes)
                 holes.append(hole)
-                by_jump |= {} if number is None else {number: len(holes) - 1}
         holes += self._blobless(chain, Kind.SILENT, self.partition.silent)
         holes += self._blobless(chain, Kind.QUIET, self.partition.quiet)
         others = (jump for number, jump in enumerate(chain.jumps) if number not in by_jump)
@@ -340,16 +342,11 @@ class _Finder:
             before, after, _ = chain.at((slice_.start + slice_.end) // 2)
             if before is not None and after is not None:
                 continue
-            hole = self._hole(kind, slice_.start, start=slice_.start, end=slice_.end)
-            if holes and _continues(holes[-1], hole):
-                holes[-1] = _with_next(holes[-1], hole)
-            else:
-                holes.append(hole)
+            _add(holes, self._hole(kind, slice_.start, start=slice_.start, end=slice_.end))
         return holes
 
     @property
     def _own(self) -> Slice:
-        """The slices of the run as one."""
         return Slice(self.partition.slices[0].slice.start, self.partition.slices[-1].slice.end)
 
     def _parts(self) -> Iterator[Pause]:
@@ -361,15 +358,14 @@ class _Finder:
 
     def _of_pause(self, pause: Pause, before: _Placed | None, after: _Placed | None, jump: _Jump | None) -> Hole | None:
         """Return what a pause is; None if nothing is to be said about it."""
-        hole = self._hole(Kind.UNKNOWN, self._slice_of(pause), blobs=pause.blobs, start=pause.start, end=pause.end)
-        hole = replace(hole, in_run=self._own.start < self.definition.last_arrival(pause.end) <= self._own.end)
+        in_run = self._own.start < self.definition.last_arrival(pause.end) <= self._own.end
+        bounds = {"start": pause.start, "end": pause.end}
+        hole = self._hole(Kind.UNKNOWN, self._slice_of(pause), blobs=pause.blobs, in_run=in_run, **bounds)
         if before is not None and before is after:
             return replace(hole, kind=Kind.PAUSED, events=0) if hole.in_run else None
         if jump is not None:
-            jump_hole = self._of_jump(jump)
-            return replace(
-                hole, kind=jump_hole.kind, events=jump_hole.events, first=jump_hole.first, last=jump_hole.last
-            )
+            lost = self._of_jump(jump)
+            return replace(hole, kind=lost.kind, events=lost.events, first=lost.first, last=lost.last)
         if before is not None or pause.before is not None:
             return hole
         first = None if after is None else after.numbers.first
@@ -383,18 +379,17 @@ class _Finder:
         is_read = self.definition.last_arrival(begin) <= self._own.end
         return is_read and begin - self.input_begins_at < self.definition.interval
 
-    def _hole(self, kind: Kind, slice_start: int, *, start: int | None, end: int | None, blobs: int = 0) -> Hole:
-        giver = self.partition.sequence_partition
-        alias, name = self.definition.alias, self.partition.name
-        hole = Hole(kind, alias, name, slice_start, blobs=blobs, start=start, end=end, sequence_partition=giver)
+    def _hole(self, kind: Kind, slice_start: int, **fields: Any) -> Hole:
+        alias, giver = self.definition.alias, self.partition.sequence_partition
+        hole = Hole(kind, alias, self.partition.name, slice_start, sequence_partition=giver, **fields)
         return replace(hole, from_hub=self.definition.names.on_schedule)
 
     def _of_jump(self, jump: _Jump) -> Hole:
         before, after = jump.before.numbers, jump.after.numbers
         own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         slice_start = min(max(jump.after.slice, own[0]), own[-1]).start
-        hole = self._hole(Kind.RECREATED, slice_start, start=before.enqueued_until, end=after.enqueued)
-        hole = replace(hole, first=after.first)
+        bounds = {"start": before.enqueued_until, "end": after.enqueued}
+        hole = self._hole(Kind.RECREATED, slice_start, first=after.first, **bounds)
         if jump.recreated:
             return hole
         missing = range(before.last + 1, after.first)

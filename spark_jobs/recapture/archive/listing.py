@@ -131,9 +131,7 @@ class UnmatchedNames:
     """
 
     count: int
-    """Number of these names."""
     example: str
-    """First of these names."""
 
 
 @dataclass
@@ -144,7 +142,6 @@ class Listing:
     blobs: list[ListedBlob] = field(default_factory=list)
     """Blobs that the search may need, in any order."""
     newest: dict[str, NewestBlob] = field(default_factory=dict)
-    """Newest blob of each partition."""
     name_times: "dict[str, array[int]]" = field(default_factory=lambda: defaultdict(lambda: array("q")))
     """Times in the names of each partition's listed blobs, whether they are read or not, in any order; ticks."""
     displaced: list[ListedBlob] = field(default_factory=list)
@@ -176,7 +173,7 @@ class Listing:
             return None
         arrived = [blob for blob in self.displaced if self.search.has_arrival(blob)]
         read = sum(map(self.search.within_reach, arrived))
-        furthest = max(self.displaced, key=_distance)
+        furthest = max(self.displaced, key=lambda blob: (abs(blob.written - blob.name_time), blob.blob.name))
         return FarBlobs(
             read,
             len(self.displaced) - len(arrived),
@@ -185,10 +182,6 @@ class Listing:
             tuple(sorted({blob.name_time // _HOUR * _HOUR for blob in self.displaced})),
             furthest.written - furthest.name_time,
         )
-
-
-def _distance(blob: ListedBlob) -> tuple[int, str]:
-    return abs(blob.written - blob.name_time), blob.blob.name
 
 
 def partition_folders(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
@@ -209,16 +202,8 @@ def partition_folders(names: BlobNames, container: Container) -> tuple[set[str],
             f"{container.url}/{base} has {len(partitions):,} partition folders, but an input has at most "
             f"{names.most_partitions:,}: move out the folders that do not belong to this input, or correct input.path"
         )
-    too_large = [
-        folder
-        for folder, partition in partition_by_folder.items()
-        if partition is None and _is_number(folder, base or "")
-    ]
-    return partitions, too_large
-
-
-def _is_number(folder: str, base: str) -> bool:
-    return folder.removeprefix(base).rstrip("/").isdecimal()
+    unknown = [folder for folder, partition in partition_by_folder.items() if partition is None]
+    return partitions, [folder for folder in unknown if folder.removeprefix(base or "").rstrip("/").isdecimal()]
 
 
 def list_blobs(

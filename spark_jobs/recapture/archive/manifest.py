@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -166,14 +167,12 @@ def pin_blobs(
     slices = list(slices)
     inputs = tuple(
         pin_input(input_definition, containers[input_definition.alias], slices, now)
-        for input_definition in sorted(definition.inputs, key=lambda input_definition: input_definition.alias)
+        for input_definition in sorted(definition.inputs, key=attrgetter("alias"))
     )
     look_back = max(input_definition.look_back for input_definition in definition.inputs)
     references = tuple(
-        pin_reference(reference_definition, containers[reference_definition.alias], slices, look_back)
-        for reference_definition in sorted(
-            definition.references, key=lambda reference_definition: reference_definition.alias
-        )
+        pin_reference(reference, containers[reference.alias], slices, look_back)
+        for reference in sorted(definition.references, key=attrgetter("alias"))
     )
     run_slices = _run_slices(definition.digest, slices, inputs, references)
     digest = digest_of([run_slice.digest for run_slice in run_slices])
@@ -204,7 +203,6 @@ def _run_slices(
     inputs: Sequence[PlannedInput],
     references: Sequence[PlannedReference],
 ) -> tuple[RunSlice, ...]:
-    """Return the slices of a run, each with its digest."""
     return tuple(
         RunSlice(
             slice_,

@@ -22,7 +22,6 @@ class Piece(NamedTuple):
     token: str | None
     """Meaning of the token: PartitionId, a key of WIDTHS, or the name of a hub or namespace; None for text."""
     text: str
-    """Name of the token in the format, or the text."""
 
 
 @dataclass(frozen=True)

@@ -1,55 +1,70 @@
 """Carry out the stages of a run, for a person at a terminal."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
 
 from recapture import printing
+from recapture.archive import changes
 from recapture.archive.manifest import Manifest
-from recapture.commands.arguments import OptionalRangeArguments
+from recapture.commands.arguments import load_pipeline
 from recapture.commands.compute import compute_in_processes, compute_with_spark
-from recapture.commands.manifest import repeated
 from recapture.commands.progress import ProgressBar
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.execute.engine import Engine, engine_of
 from recapture.process import log
 from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
-from recapture.run.plan import begin_run, preview, require_auditable, require_packages
+from recapture.run.plan import (
+    begin_run,
+    changed_since,
+    load_manifest,
+    preview,
+    require_auditable,
+    require_packages,
+    require_publishable,
+)
 from recapture.run.publish import publish
-from recapture.run.stages import Audit, OrderAndAggregate, Plan, Publish, Report, Stage, stages_of
+from recapture.run.stages import Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
 from recapture.run.summary import summary
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
+from recapture.time_model import ticks
 from recapture.tools.reports.drawing import Drawing, drawing_process
 from recapture.tools.reports.write import with_report, write_run_report
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(OptionalRangeArguments):
-    """Arguments of the command."""
+class Arguments:
+    """Arguments of the command, apart from the pipeline file."""
 
+    start: datetime | None
+    """Start of the range, exclusive."""
+    end: datetime | None
+    """End of the range, inclusive."""
     manifest: str | None
     """File of a manifest, or name of a run, instead of a range."""
     changed: Literal["fail", "replan"]
     """What to do if blobs of the manifest have changed."""
     master: str
-    """The Spark master."""
     parameters: list[str]
     """Parameters of the suites, each as NAME=VALUE."""
     accept_loss: bool
     take_over: bool
+    json: bool
 
 
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
+def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
-    pipeline = arguments.load_pipeline(stderr)
+    arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_range_or_manifest(arguments)
     return carry_out(pipeline, arguments, stderr)
 
@@ -57,9 +72,9 @@ def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
 def carry_out(pipeline: Pipeline, arguments: Arguments, stderr: Console) -> dict[str, Any]:
     """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does."""
     require_packages()
-    stages = stages_of(pipeline, engine_of(pipeline.engine, pipeline.query.needs_spark, arguments.master))
+    stages = stages_of(pipeline)
     stage = stages[0]
-    with drawing_process() as drawing, ProgressBar(stderr, hidden=arguments.verbose) as bar:
+    with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar:
         backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
         try:
             for stage in stages:
@@ -79,11 +94,8 @@ class Backfill:
     drawing: Drawing
     bar: ProgressBar
     run: PlannedRun = field(init=False)
-    """The planned run."""
     parameters: Parameters = field(init=False)
-    """Parameters of the suites."""
     warnings: list[str] = field(init=False)
-    """Warnings about the plan."""
     computed: Computed = field(init=False)
     audited: Audited = field(init=False)
     outcome: Outcome = field(init=False)
@@ -92,20 +104,14 @@ class Backfill:
 
     def carry_out(self, stage: Stage) -> None:
         """Carry out the next stage."""
-        self.bar.begin(stage.name.replace("_", " "))
-        match stage:
-            case Plan():
-                self.plan()
-            case OrderAndAggregate(engine):
-                self.order_and_aggregate(engine)
-            case Audit():
-                self.audit()
-            case Publish():
-                self.publish()
-            case Report():
-                self.report()
-            case _:
-                raise AssertionError(f"the command has no stage {stage.name}")
+        self.bar.begin(stage.replace("_", " "))
+        {
+            Stage.PLAN: self.plan,
+            Stage.ORDER_AND_AGGREGATE: self.order_and_aggregate,
+            Stage.AUDIT: self.audit,
+            Stage.PUBLISH: self.publish,
+            Stage.REPORT: self.report,
+        }[stage]()
 
     def plan(self) -> None:
         """Write the manifest, and remove what an interrupted run of these slices left."""
@@ -116,10 +122,11 @@ class Backfill:
         for leftover in remove_leftovers(self.pipeline, self.run.id):
             self.stderr.print(f"removed leftovers of an interrupted run of these slices: {escape(leftover)}")
 
-    def order_and_aggregate(self, engine: Engine) -> None:
+    def order_and_aggregate(self) -> None:
         """Stage the rows."""
         self.drawing.load()  # before there are workers, whose `kill` would end it
-        if engine is Engine.SPARK and not self.arguments.verbose:
+        engine = engine_of(self.pipeline.engine, self.pipeline.query.needs_spark, self.arguments.master)
+        if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
         compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
         check = partial(require_auditable, self.pipeline, self.parameters)
@@ -155,7 +162,7 @@ class Backfill:
 
     def interrupted(self, stage: Stage) -> str:
         """Return what Ctrl-C during a stage means for the tables."""
-        if isinstance(stage, Publish | Report):
+        if stage in (Stage.PUBLISH, Stage.REPORT):
             progress = f"while run {self.run.id} was being published or reported"
             return f"interrupted {progress}: recapture status shows what is published"
         return "interrupted; nothing was published: run the same command again"
@@ -165,10 +172,32 @@ class Backfill:
         start, end, name = self.arguments.start, self.arguments.end, self.arguments.manifest
         take_over = self.arguments.take_over
         if name is not None:
-            return repeated(self.pipeline, name, replan=self.arguments.changed == "replan", take_over=take_over)
+            return _repeated(self.pipeline, name, replan=self.arguments.changed == "replan", take_over=take_over)
         assert start is not None
         assert end is not None
         return preview(self.pipeline, start, end, take_over=take_over), []
+
+
+def _repeated(pipeline: Pipeline, name: str, *, replan: bool, take_over: bool) -> tuple[Manifest, list[str]]:
+    """Return the manifest in a file or of a run, and warnings; write nothing.
+
+    If its blobs have changed, return a new manifest of the same range if `replan`, and otherwise raise RunError.
+    """
+    manifest = load_manifest(pipeline, name)
+    changed = changed_since(pipeline, manifest)
+    if not changed:
+        require_publishable(pipeline, take_over=take_over)
+        return manifest, []
+    count = f"{len(changed):,} of the {manifest.pinned_count:,} blobs"
+    difference = f"{count} of run {manifest.run} have changed since it was planned:\n{changes.summary(changed)}"
+    if not replan:
+        raise RunError(
+            f"{difference}\nrestore them, or add --changed replan to plan the range again from the current blobs"
+        )
+    bounds = manifest.slices[0].slice.start, manifest.slices[-1].slice.end
+    start, end = map(ticks.to_datetime, bounds)
+    manifest = preview(pipeline, start, end, take_over=take_over)
+    return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 
 def _require_range_or_manifest(arguments: Arguments) -> None:

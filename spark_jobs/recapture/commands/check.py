@@ -1,19 +1,19 @@
 """Compare the archive with what the published slices of a range read."""
 
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from recapture import printing
-from recapture.commands.arguments import RangeArguments
+from recapture.commands.arguments import load_pipeline
 from recapture.run.changed import check
 
-Arguments = RangeArguments
 
-
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
+def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bool) -> dict[str, Any]:
     """Return the slices whose blobs have changed."""
-    result = check(arguments.load_pipeline(stderr), arguments.start, arguments.end)
-    if not arguments.json:
+    result = check(load_pipeline(file, stderr), start, end)
+    if not json:
         printing.print_check(printing.console(), result)
     return result

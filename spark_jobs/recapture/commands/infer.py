@@ -1,39 +1,34 @@
 """Infer CREATE TABLE of each input."""
 
-from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from recapture import printing
-from recapture.commands.arguments import OptionalRangeArguments
+from recapture.commands.arguments import require_whole_range
 from recapture.definition.pipeline import load_without_query
 from recapture.printable import printable
-from recapture.tools.infer.inference import infer, require_no_create_table, write
+from recapture.tools.infer import inference
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arguments(OptionalRangeArguments):
-    """Arguments of the command."""
-
-    write: bool
-    """Whether the statements are written into the pipeline file."""
-
-
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
-    """Print the statements, write them if asked to, and return what they were inferred from."""
-    pipeline = load_without_query(arguments.pipeline)
-    arguments.require_whole_range("the newest hour")
-    if arguments.write:
-        require_no_create_table(pipeline)
-    inference = infer(pipeline, arguments.start, arguments.end)
-    if not arguments.json:
-        print(printable(inference.statement), end="")
-    if arguments.write:
-        write(pipeline, inference)
-    printing.print_warnings(stderr, inference.warnings)
-    if arguments.write:
-        for inferred in inference.inputs:
-            stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(inferred.alias)} is written")
-    return inference.summary | {"written": arguments.write}
+def run(
+    stderr: Console, *, file: Path, start: datetime | None, end: datetime | None, write: bool, json: bool
+) -> dict[str, Any]:
+    """Print the statements, `write` them into the pipeline file, and return what they were inferred from."""
+    pipeline = load_without_query(file)
+    require_whole_range(start, end, "the newest hour")
+    if write:
+        inference.require_no_create_table(pipeline)
+    inferred = inference.infer(pipeline, start, end)
+    if not json:
+        print(printable(inferred.statement), end="")
+    if write:
+        inference.write(pipeline, inferred)
+    printing.print_warnings(stderr, inferred.warnings)
+    if write:
+        for table in inferred.inputs:
+            stderr.print(f"{escape(str(pipeline.file))}: CREATE TABLE {escape(table.alias)} is written")
+    return inferred.summary | {"written": write}

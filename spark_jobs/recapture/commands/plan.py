@@ -1,32 +1,32 @@
 """Show what a backfill would read."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from recapture import printing
-from recapture.commands.arguments import RangeArguments
+from recapture.commands.arguments import load_pipeline
 from recapture.execute.engine import DEFAULT_MASTER, engine_of
 from recapture.run.plan import preview
 from recapture.run.plan_summary import plan_summary
 from recapture.run.progress import capture_progress, storage_time
 from recapture.run.slice_state import standing_of
-from recapture.run.stages import explained, stages_of
-
-Arguments = RangeArguments
+from recapture.run.stages import description, stages_of
 
 
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
+def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bool) -> dict[str, Any]:
     """Return what a backfill of the range would read. Write nothing."""
-    pipeline = arguments.load_pipeline(stderr)
-    manifest = preview(pipeline, arguments.start, arguments.end)
+    pipeline = load_pipeline(file, stderr)
+    manifest = preview(pipeline, start, end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
     engine = engine_of(pipeline.engine, pipeline.query.needs_spark, DEFAULT_MASTER)
-    result |= {"engine": engine, "stages": explained(stages_of(pipeline, engine))}
+    stages = [{"name": stage, "description": description(stage, pipeline, engine)} for stage in stages_of(pipeline)]
+    result |= {"engine": engine, "stages": stages}
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
-    if not arguments.json:
+    if not json:
         printing.print_plan(printing.console(), result, progress)
     return result

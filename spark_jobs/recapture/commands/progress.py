@@ -1,7 +1,6 @@
 """The progress bar of a run on standard error."""
 
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -21,7 +20,7 @@ class ProgressBar:
         self._shown.enter_context(self._bar)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.remove()
 
     def remove(self) -> None:

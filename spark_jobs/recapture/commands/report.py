@@ -1,29 +1,23 @@
 """Write the report of published slices."""
 
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from recapture import printing
-from recapture.commands.arguments import OptionalRangeArguments
+from recapture.commands.arguments import load_pipeline, require_whole_range
 from recapture.tools.reports.write import write_range_report
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arguments(OptionalRangeArguments):
-    """Arguments of the command."""
-
-    out: Path | None
-    """The page to write; None for a file in this folder whose name has the range."""
-
-
-def run(arguments: Arguments, stderr: Console) -> dict[str, Any]:
-    """Write the report, and return its files and its verdict."""
-    pipeline = arguments.load_pipeline(stderr)
-    arguments.require_whole_range("the newest 744 published slices")
-    result = write_range_report(pipeline, arguments.start, arguments.end, arguments.out)
-    if not arguments.json:
+def run(
+    stderr: Console, *, file: Path, start: datetime | None, end: datetime | None, out: Path | None, json: bool
+) -> dict[str, Any]:
+    """Write the report to `out`, or to a file in this folder; return its files and its verdict."""
+    pipeline = load_pipeline(file, stderr)
+    require_whole_range(start, end, "the newest 744 published slices")
+    result = write_range_report(pipeline, start, end, out)
+    if not json:
         printing.print_report(printing.console(), result)
     return result

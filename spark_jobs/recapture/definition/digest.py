@@ -6,7 +6,6 @@ from recapture import __version__
 from recapture.archive.definitions import InputDefinition, ReferenceDefinition, RunDefinition
 from recapture.definition.pipeline import Pipeline
 from recapture.formats.sections import Input
-from recapture.query.model import CompiledInput
 
 
 def run_definition(pipeline: Pipeline) -> RunDefinition:
@@ -16,20 +15,19 @@ def run_definition(pipeline: Pipeline) -> RunDefinition:
         name=pipeline.name,
         engine=__version__,
         canonical_query=query.canonical,
-        inputs=[_input_definition(pipeline, compiled) for compiled in query.inputs],
+        inputs=[
+            replace(
+                definition_without_query(pipeline.section(compiled.alias)),
+                policies=pipeline.policies(compiled),
+                look_back=compiled.look_back,
+            )
+            for compiled in query.inputs
+        ],
         references=[
             ReferenceDefinition(alias=section.alias, names=section.names, reading=section.reading)
             for section in pipeline.references
         ],
         functions=[asdict(function) for function in query.functions],
-    )
-
-
-def _input_definition(pipeline: Pipeline, compiled: CompiledInput) -> InputDefinition:
-    return replace(
-        definition_without_query(pipeline.section(compiled.alias)),
-        policies=pipeline.policies(compiled),
-        look_back=compiled.look_back,
     )
 
 

@@ -68,7 +68,6 @@ class Pipeline(Section):
     notifications: Annotated[tuple[Notification, ...], _NOTIFICATIONS] = ()
     """Notifiers of Airflow that tell what happens to runs."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
-    """Length of a slice, in hours."""
     engine: Annotated[
         Literal["processes", "spark"] | None, reject_none("write processes or spark, or remove the key")
     ] = None
@@ -102,12 +101,10 @@ class Pipeline(Section):
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Inputs of events."""
         return tuple(section for section in self.all_inputs if not isinstance(section, ReferenceInput))
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Reference data."""
         return tuple(section for section in self.all_inputs if isinstance(section, ReferenceInput))
 
     @property

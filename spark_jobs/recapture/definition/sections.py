@@ -35,7 +35,6 @@ class Job(Section):
     early_policy: Literal["Drop", "Adjust"] = "Drop"
     """What happens to early events: Drop them, as in ASA, or Adjust their times."""
     query: str
-    """Query in ASA's language."""
 
 
 def _output_type(written: object) -> object:
@@ -68,7 +67,6 @@ class Function(Section):
     script: str
     """Path of the script, relative to the pipeline file."""
     output_type: Annotated[AsaType, BeforeValidator(_output_type)]
-    """Type of what it returns."""
     argument_types: tuple[Annotated[AsaType | Literal["any"], BeforeValidator(_argument_type)], ...] | None = None
     """Types of its arguments; None if they are not declared."""
 
@@ -151,7 +149,6 @@ class Output(Section):
     alias: Alias
     """Name after INTO."""
     table: str
-    """Address of the table."""
     quality: Quality | None = None
     """What the rows must pass; None for the top-level section, or for the built-in checks."""
 

@@ -13,10 +13,9 @@ from recapture.ordering.task import Task, split
 from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
-from recapture.run_files.computed import Computed, write_computed
+from recapture.run_files.computed import Computed, StagedSlice, write_computed
 from recapture.run_files.metrics import metric_rows
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
 
@@ -39,7 +38,6 @@ class InputTasks:
 
 
 WriteRows = Callable[[list[InputTasks]], Iterable[StagedSlice]]
-"""Runs the tasks, and writes and returns the files of the slices that have rows."""
 
 
 def stage_rows(run: PlannedRun, cores: int, write_rows: WriteRows) -> Computed:

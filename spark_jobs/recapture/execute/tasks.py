@@ -47,7 +47,6 @@ class TaskContext:
 
     input: CompiledInput
     container_url: str
-    """Address of the container of the input."""
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
@@ -56,7 +55,6 @@ class TaskContext:
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
-    """Whether the tasks log."""
 
 
 def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,12 +71,7 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     container = open_container(context.container_url)
     process = order_and_aggregate if context.input.aggregations else order
     batches, counters_by_slice = process(
-        task,
-        container,
-        context.input,
-        context.policies,
-        context.reader,
-        quarantine_damaged=context.quarantine_damaged,
+        task, container, context.input, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches

@@ -137,7 +137,8 @@ class _Reader:
         definitions, updated = self.sources.definition.inputs, self.changes.updated
         reach = max(definition.longest_write_delay for definition in definitions)
         reach += max(definition.last_needed(Slice(0, 0)) for definition in definitions)
-        first = since if updated is None else max(since, min(self.instant, _ticks(updated)) - reach - MARGIN)
+        until = 0 if updated is None else min(self.instant, _ticks(updated)) - reach - MARGIN
+        first = max(since, until // self.length * self.length)
         recent = max(since, (self.instant - reach) // self.length * self.length)
         recorded = self.changes.slices.keys() if self.sources.schedule.late_data == "republish" else set()
         starts = map(_start, recorded - self.standing.blocked.keys())
@@ -209,12 +210,12 @@ class _Reader:
             for start, facts in slices.items()
             if facts.difference is not None and facts.run is not None
         }
-        now, before, noticed = _text(self.instant), self.changes.slices, self.changes.noticed
+        now, before, noticed = ticks.whole_seconds(self.now), self.changes.slices, self.changes.noticed
         return Changes(
             slices=stale,
             checked=now,
-            start=_text(min(first, self.end)),
-            end=_text(self.end),
+            start=ticks.to_text(min(first, self.end)),
+            end=ticks.to_text(self.end),
             unknown=tuple(unknown),
             released={
                 ticks.to_text(start): facts.stop.run
@@ -250,11 +251,6 @@ def _start(text: str) -> int | None:
         return _ticks(text)
     except ValueError:
         return None
-
-
-def _text(instant: int) -> str:
-    """Return an instant in ISO 8601, without a fraction of a second."""
-    return ticks.to_text(instant // ticks.TICKS_PER_SECOND * ticks.TICKS_PER_SECOND)
 
 
 def _ticks(text: str) -> int:

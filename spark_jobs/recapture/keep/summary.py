@@ -13,7 +13,7 @@ def tick_summary(pipeline: str, state: State, tick: Tick) -> dict[str, Any]:
     due = [slice_ for range_ in tick.ranges for slice_ in range_.slices]
     return {
         "pipeline": pipeline,
-        "now": ticks.to_text(state.now // ticks.TICKS_PER_SECOND * ticks.TICKS_PER_SECOND),
+        "now": ticks.whole_seconds(ticks.to_datetime(state.now)),
         "since": ticks.to_text(state.since),
         "due": [_due(slice_) for slice_ in sorted(due, key=lambda slice_: slice_.start)],
         "ranges": [{"from": ticks.to_text(range_.start), "to": ticks.to_text(range_.end)} for range_ in tick.ranges],

@@ -48,7 +48,6 @@ CONFIG: Mapping[str, Any] = {
     "rule": {"color": _MUTED},
     "mark": {"color": "var(--accent)"},
 }
-"""Settings that all pictures share."""
 LONGEST_NAME = 24
 """Largest number of characters of a name in a picture."""
 Draw = Callable[[Mapping[str, Any], str], "Markup"]

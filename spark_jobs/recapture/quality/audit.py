@@ -20,7 +20,6 @@ class Evidence:
     columns: tuple[str, ...] = ()
     """Columns that were judged; none if the name of the expectation or check says it."""
     expected: str = ""
-    """What was expected, in words."""
     notes: str | list[str] | None = None
     """What a failure may mean."""
     judged: int | None = None

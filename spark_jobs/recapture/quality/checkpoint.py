@@ -71,7 +71,9 @@ def audit(
     run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = len({row.get("input") for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
-    run_metrics = _in_utc(derive(pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS))))
+    run_metrics = derive(pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS)))
+    for column in run_metrics.select_dtypes("datetime"):
+        run_metrics[column] = run_metrics[column].dt.tz_localize("UTC")
     known_metrics = run_metrics if earlier_metrics is None else pd.concat([earlier_metrics, run_metrics])
     pairs = _pairs([*distinct, *suites.values()])
     context = create_context()
@@ -144,11 +146,6 @@ def _judges_no_rows(expectation: Expectation) -> bool:
         or expectation.type == "expect_column_to_exist"
         or evaluation.has_history(expectation)
     )
-
-
-def _in_utc(frame: pd.DataFrame) -> pd.DataFrame:
-    naive = frame.select_dtypes("datetime").columns
-    return frame.assign(**{column: frame[column].dt.tz_localize("UTC") for column in naive})
 
 
 def load_expectation(declared: Expectation) -> LoadedExpectation:

@@ -236,7 +236,8 @@ def _combine(parts: Sequence[ExpectationValidationResult]) -> JsonResult:
     example_values = [value for _, value in examples]
     share = unexpected / present * 100 if present else None
     whole = copy.copy(parts[0])
-    whole.success = not present or (float(present) - float(unexpected)) / float(present) >= _mostly(whole)
+    mostly = float(whole.expectation_config.kwargs.get("mostly", 1)) if whole.expectation_config else 1.0
+    whole.success = not present or (float(present) - float(unexpected)) / float(present) >= mostly
     whole.result = {
         "element_count": rows,
         "unexpected_count": unexpected,
@@ -263,12 +264,6 @@ def _example_counts(example_values: Sequence[Any]) -> dict[str, Any]:
     except TypeError:
         return {}
     return {"partial_unexpected_counts": [{"value": value, "count": count} for value, count in counts]}
-
-
-def _mostly(result: ExpectationValidationResult) -> float:
-    """Return the share of rows, 0 to 1, that must be as expected."""
-    config = result.expectation_config
-    return float(config.kwargs.get("mostly", 1)) if config else 1.0
 
 
 def _json(result: ExpectationValidationResult) -> JsonResult:

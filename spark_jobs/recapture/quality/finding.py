@@ -15,7 +15,6 @@ class Finding:
     item: str | None
     """What was judged, in the singular: slice, window, key, value or watermark; None for rows of the frame."""
     judged: int
-    """Number of items that were judged."""
     failed: int
     examples: Sequence[Mapping[str, Any]]
     """The first failed items, with JSON values."""

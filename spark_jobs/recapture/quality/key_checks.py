@@ -30,7 +30,6 @@ class VanishedKeys:
     keys: tuple[str, ...]
     """The first of these keys, each as its parts, with commas between them."""
     count: int
-    """Number of these keys."""
 
 
 def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None) -> Result:
@@ -78,21 +77,17 @@ def vanished_result(
         said = TITLES[check]
         said += "" if why_unjudged is None else f" (not judged: {why_unjudged})"
         return slice_result(check, severity or "warning", (), said, judged=alias, proved=why_unjudged is None)
-    named = "; ".join(
-        f"{', '.join(vanished_keys.keys[:_SHOWN])}{_more(vanished_keys)} in slice {vanished_keys.slice_start}"
-        for vanished_keys in vanished[:_SHOWN]
-    )
-    starts = [vanished_keys.slice_start for vanished_keys in vanished]
+    named = []
+    for gone in vanished[:_SHOWN]:
+        others = f" and {gone.count - _SHOWN:,} more" if gone.count > _SHOWN else ""
+        named.append(f"{', '.join(gone.keys[:_SHOWN])}{others} in slice {gone.slice_start}")
+    starts = [gone.slice_start for gone in vanished]
     more = f"; in all {named_slices(starts)}" if len(vanished) > _SHOWN else ""
     said = (
-        f"keys have no rows, but had some in each of the three slices before: {named}{more}; look for their events "
-        "among the late, early and malformed ones, and in the archive"
+        f"keys have no rows, but had some in each of the three slices before: {'; '.join(named)}{more}; look for their "
+        "events among the late, early and malformed ones, and in the archive"
     )
     return slice_result(check, severity or "warning", starts, said, judged=alias)
-
-
-def _more(vanished_keys: VanishedKeys) -> str:
-    return f" and {vanished_keys.count - _SHOWN:,} more" if vanished_keys.count > _SHOWN else ""
 
 
 def _sentence(key: str, counts: Mapping[str, int]) -> str:

@@ -74,7 +74,6 @@ class Gap:
     """A range of sequence numbers that never arrived."""
 
     input: str
-    """Alias of the input."""
     partition: str
     first: int
     last: int

@@ -40,11 +40,9 @@ class Rows:
     """Rows of an output, with the columns of its files and then `slice_column`."""
 
     schema: pa.Schema
-    """Schema of the files."""
     slice_column: str
     files: Sequence[SliceFile]
     frame_rows: int = FRAME_ROWS
-    """Number of rows in a partial frame."""
     history: Sequence[SliceFile] = ()
     """Published files of earlier slices, in the order of the slices."""
 

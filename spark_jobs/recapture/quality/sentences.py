@@ -140,8 +140,15 @@ def _value(value: object) -> str:
         return ", ".join(map(_value, value))
     if isinstance(value, str):
         return f"{value.removesuffix('+00:00')}Z" if _IN_UTC.fullmatch(value) else value
+    return value_text(value)
+
+
+def value_text(value: Any, digits: int = 7) -> str:
+    """Return a value of a row as a string; a float has at most this number of significant digits."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
-        return f"{value:.7g}"
+        return f"{value:.{digits}g}"
     if hasattr(value, "isoformat"):
         return str(value.isoformat()).replace("+00:00", "Z")
     return json.dumps(value, default=str)

@@ -205,7 +205,6 @@ _WRONG_VALUE_MESSAGES = {
     ("_Expectation", "meta"): 'meta must be an object such as {"asset": "metrics"}',
     ("_Meta", "failure"): "failure must be a string that says what is true if the expectation is not met",
 }
-"""Message for each key with a wrong value."""
 
 
 def _validate(

@@ -143,10 +143,7 @@ def stopped(run: PlannedRun, computed: Computed, audited: Audited) -> AuditError
 
 
 def _vanished_result(
-    run: PlannedRun,
-    output: Output,
-    computed: Computed,
-    severities: Mapping[str, Mapping[Check, Severity]],
+    run: PlannedRun, output: Output, computed: Computed, severities: Mapping[str, Mapping[Check, Severity]]
 ) -> Result:
     from recapture.quality import key_checks
 

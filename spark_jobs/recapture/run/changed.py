@@ -48,9 +48,10 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     record = read_changes(container)
     before = {text: run for text, run in record.slices.items() if text not in starts}
     unknown = [text for text, run in runs.items() if run not in manifests]
-    record = replace(record, slices=before | changed, checked=_text(now), start=_text(start), end=_text(end))
+    first, last = ticks.text_of(start), ticks.text_of(end)
+    record = replace(record, slices=before | changed, checked=ticks.whole_seconds(now), start=first, end=last)
     write_changes(container, replace(record, unknown=tuple(unknown)))
-    return {"from": _text(start), "to": _text(end), "checked": len(runs), "changed": list(changed), "unknown": unknown}
+    return {"from": first, "to": last, "checked": len(runs), "changed": list(changed), "unknown": unknown}
 
 
 def _read_by_slice(
@@ -79,7 +80,3 @@ def _differing(
         for (text, planned_slice), slice_blobs in zip(read.items(), blobs, strict=True)
         if pinning.digest_of_blobs(slice_blobs) != planned_slice.digest
     ]
-
-
-def _text(instant: datetime) -> str:
-    return ticks.to_text(ticks.from_datetime(instant.replace(microsecond=0)))

@@ -53,11 +53,14 @@ def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Ho
     """Return what is missing from the archive for a run, or may be: the most severe first, by input."""
     slices = [run_slice.slice for run_slice in run.manifest.slices]
     neighbours = _Neighbours(publications, slices[0], slices[-1])
+    arrived: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for row in rows:
+        arrived[row.input][row.slice_start, row.partition] += row.count("InputEventsSourcesTotal")
     holes = [
         hole
         for definition in run_definition(run.pipeline).inputs
         for hole in (
-            *_displaced(run.manifest.input(definition.alias), _blobs_by_place(rows, definition.alias)),
+            *_displaced(run.manifest.input(definition.alias), arrived[definition.alias]),
             *find_holes(definition, list(_partitions(definition, run, rows, neighbours))),
         )
     ]
@@ -82,15 +85,6 @@ def holes_of_plan(pipeline: Pipeline, manifest: Manifest) -> list[Hole]:
         )
         holes += [*_displaced(planned, arrived), *find_holes(definition, partitions)]
     return holes
-
-
-def _blobs_by_place(rows: Rows, alias: str) -> Counter[tuple[str, str]]:
-    """Return the number of blobs that arrived, by slice_start and partition."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        if row.input == alias:
-            counts[row.slice_start, row.partition] += row.count("InputEventsSourcesTotal")
-    return counts
 
 
 def _displaced(planned: PlannedInput, arrived: Counter[tuple[str, str]]) -> Iterator[Hole]:

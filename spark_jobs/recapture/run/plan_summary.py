@@ -18,10 +18,7 @@ from recapture.time_model import ticks
 
 
 def plan_summary(
-    pipeline: Pipeline,
-    manifest: Manifest,
-    progress: Mapping[str, Iterable[PartitionProgress]],
-    standing: Standing,
+    pipeline: Pipeline, manifest: Manifest, progress: Mapping[str, Iterable[PartitionProgress]], standing: Standing
 ) -> dict[str, Any]:
     """Return what a backfill of a manifest would read, slice by slice, and how complete that is, in JSON types.
 
@@ -80,7 +77,6 @@ def plan_summary(
 
 
 def _slices_of_input(planned: PlannedInput) -> Iterator[dict[str, Any]]:
-    """Yield what each slice reads of an input."""
     for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
         yield {
             "alias": planned.alias,

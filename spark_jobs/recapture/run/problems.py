@@ -24,7 +24,6 @@ class Problem:
     """Something that is wrong in a table."""
 
     table: str
-    """Address of the table."""
     problem: str
     slices: list[str]
     """Starts of the slices that it concerns; none if it concerns the table."""

@@ -9,7 +9,6 @@ from datetime import datetime
 from recapture.archive import pinning
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.manifest import Manifest
-from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import PartitionProgress, partition_progress, warnings
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -26,7 +25,6 @@ class Completeness:
     """How far the archives reach, and what a range still waits for."""
 
     partitions: tuple[PartitionProgress, ...]
-    """Progress of each partition of the inputs."""
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
     not_before: datetime
@@ -70,7 +68,7 @@ def first_incomplete(
     If a slice is complete, so are those before it. A slice that is complete by the clock needs no listing.
     """
     definitions, now = run_definition(pipeline).inputs, storage_time(pipeline, now, environment)
-    open_ = [slice_ for slice_ in slices if not all(_complete_by_clock(of, slice_, now) for of in definitions)]
+    open_ = [slice_ for slice_ in slices if not all(pinning.is_complete(of, slice_, None, now) for of in definitions)]
 
     def is_waiting(slice_: Slice) -> bool:
         start, end = ticks.to_datetime(slice_.start), ticks.to_datetime(slice_.end)
@@ -78,10 +76,6 @@ def first_incomplete(
 
     first = bisect_left(open_, True, key=is_waiting)
     return open_[first] if first < len(open_) else None
-
-
-def _complete_by_clock(definition: InputDefinition, slice_: Slice, now: datetime) -> bool:
-    return pinning.is_complete(definition, slice_, None, now)
 
 
 def _completeness_of_input(
@@ -115,20 +109,14 @@ def _completeness_of_input(
 def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> dict[str, list[PartitionProgress]]:
     """Return how far the archive reaches in each partition of a plan, by the alias of the input."""
     definitions = {definition.alias: definition for definition in run_definition(pipeline).inputs}
-    return {
-        planned.alias: _progress_of_input(definitions[planned.alias], section, planned, now, len(manifest.inputs) > 1)
-        for section, planned in planned_inputs(pipeline, manifest)
-    }
-
-
-def _progress_of_input(
-    definition: InputDefinition, section: Input, planned: PlannedInput, now: datetime, name_input: bool
-) -> list[PartitionProgress]:
-    newest_blobs = {newest.partition: newest for newest in planned.newest}
-    return [
-        partition_progress(definition, name, newest_blobs.get(name), section.empty_blobs, now, name_input)
-        for name in planned.partitions
-    ]
+    name_input, progress = len(manifest.inputs) > 1, {}
+    for section, planned in planned_inputs(pipeline, manifest):
+        definition, newest = definitions[planned.alias], {blob.partition: blob for blob in planned.newest}
+        progress[planned.alias] = [
+            partition_progress(definition, name, newest.get(name), section.empty_blobs, now, name_input)
+            for name in planned.partitions
+        ]
+    return progress
 
 
 def capture_warnings(pipeline: Pipeline, manifest: Manifest) -> Iterator[str]:

@@ -18,7 +18,7 @@ from recapture.run.approval import APPROVED
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.contents import (
     OUTCOME,
     Audited,
@@ -29,7 +29,6 @@ from recapture.run_files.contents import (
 )
 from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
 from recapture.table.delta import File
@@ -43,12 +42,7 @@ MAX_REASONS = 20
 
 
 def publish(
-    run: PlannedRun,
-    computed: Computed,
-    audited: Audited,
-    approval: Approval | None = None,
-    *,
-    take_over: bool = False,
+    run: PlannedRun, computed: Computed, audited: Audited, approval: Approval | None = None, *, take_over: bool = False
 ) -> Outcome:
     """Publish the run's slices in every table, and return what was published.
 
@@ -160,7 +154,6 @@ def _published_output(output: Output, changes: table_publish.Outcome) -> Publish
 def _stage_metrics(
     run: PlannedRun, output: Output, slices: Mapping[str, SliceTotals], staged: Iterable[StagedSlice]
 ) -> dict[str, File]:
-    """Write the rows of each slice for the output's metrics table."""
     folder, outputs = open_container(output.metrics_table), output_metrics(staged)
 
     def write(start: str) -> File:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +15,14 @@ from recapture.definition.sections import Output
 from recapture.errors import PermanentError
 from recapture.quality.history import slices_before
 from recapture.quality.metrics import PARTITION_METRICS
-from recapture.quality.rows import Rows, SliceFile
+from recapture.quality.rows import Rows
 from recapture.quality.suites import Suite
+from recapture.run.staged import local_files
 from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import SLICE_COLUMN, OpenTable, Table
-from recapture.table.files import read_slice_file
+from recapture.table.files import require_slice_file
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ def with_history(run: PlannedRun, output: Output, suite: Suite, rows: Rows, fold
     """Return the rows of an output with the published rows that its suite compares them with, in local files."""
     starts = slices_before(suite.expectations, "aggregates", [run_slice.slice for run_slice in run.manifest.slices])
     published = published_files(tables_of(run.pipeline).others[output.alias], starts)
-    files = []
-    for number, (start, content) in enumerate(published.items()):
-        path = folder / f"{output.alias}-earlier-{number}.parquet"
-        path.write_bytes(content)
-        files.append(SliceFile(path, datetime.fromisoformat(start)))
-    return replace(rows, history=tuple(files))
+    return replace(rows, history=local_files(folder, f"{output.alias}-earlier", published.items()))
 
 
 def earlier_metrics(run: PlannedRun, suites: Iterable[Suite]) -> pd.DataFrame | None:
@@ -88,13 +83,9 @@ def published_files(table: Table, starts: Iterable[int]) -> dict[str, bytes]:
                 f"another program changed the rows of slice {start} in {table.url}: backfill the slice again, which "
                 "restores what is published"
             )
-        content = read_slice_file(container, file.path)
-        if content is None:
-            raise PermanentError(
-                f"{file.path}, which {table.url} names for slice {start}, is gone or damaged: restore it, or "
-                "backfill the slice again"
-            )
-        return content
+        named = f"{file.path}, which {table.url} names for slice {start}"
+        problem = f"{named}, is gone or damaged: restore it, or backfill the slice again"
+        return require_slice_file(container, file.path, problem)
 
     published = [start for start in texts if start in held]
     return dict(zip(published, in_parallel(read, published), strict=True))

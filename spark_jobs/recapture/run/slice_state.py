@@ -1,21 +1,23 @@
 """The state of a slice: what is published for it, and whether that can still be trusted."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
 from recapture.run.approval import APPROVED
-from recapture.run.blocks import blocked_slices
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import blocks_in
+from recapture.run_files.blocks import Block, blocks_in
 from recapture.run_files.changes import Changes, read_changes
+from recapture.run_files.planned import PlannedRun
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable
 from recapture.table.publications import NOTHING_SHOWN, ShownEntry, shown_entries
+from recapture.time_model import ticks
 
 
 class State(StrEnum):
@@ -64,7 +66,7 @@ _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS
 
 @dataclass(frozen=True)
 class Standing:
-    """What is published for the slices of a pipeline, and what is known about it; all by slice_start."""
+    """What is published for the slices of a pipeline, and what is known about it; mappings are keyed by slice_start."""
 
     entries: Mapping[str, ShownEntry]
     """Entries of the publications' snapshot."""
@@ -77,7 +79,7 @@ class Standing:
 
     @property
     def published(self) -> dict[str, ShownEntry]:
-        """Entries of the slices that hold a publication."""
+        """Entries of the slices that hold a publication, by slice_start."""
         return {start: entry for start, entry in self.entries.items() if entry.run is not None}
 
     def state(self, start: str) -> State | None:
@@ -120,6 +122,31 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
             raise
         blocked, changes = {}, Changes()
     return Standing(entries, blocked, changes, outdated_slices(parts, entries))
+
+
+def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Block], length: int) -> dict[str, str]:
+    """Return the slices that are blocked, each with the last run that its audit stopped; `length` is that of a slice.
+
+    `entries` are those of the publications' snapshot, by slice_start. A slice is blocked until something is published
+    for it. A run that was published or rolled back in spite of an earlier audit does not block.
+    """
+    blocked: dict[str, str] = {}
+    for block in blocks:
+        for instant in range(block.start, block.end, length):
+            start = ticks.to_text(instant)
+            entry = entries.get(start, NOTHING_SHOWN)
+            if block.run in (entry.run, entry.taken_back):
+                blocked.pop(start, None)
+            elif entry.published is None or datetime.fromisoformat(entry.published) < block.at:
+                blocked[start] = block.run
+    return blocked
+
+
+def blocked_slices_of(run: PlannedRun) -> list[str]:
+    """Return the slices of a run that are blocked now."""
+    entries = shown_entries(OpenTable(tables_of(run.pipeline).publications))
+    blocked = blocked_slices(entries, blocks_in(run.files.container), slice_length(run.pipeline))
+    return [start for start in run.slices if start in blocked]
 
 
 def _changes(container: Container) -> Changes:

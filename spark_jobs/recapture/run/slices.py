@@ -15,13 +15,13 @@ def require_whole_slices(pipeline: Pipeline, start: datetime, end: datetime) -> 
             raise DefinitionError(f"{name} {instant.isoformat()} has no zone: write it as 2026-03-01T10:00:00Z")
         if ticks.from_datetime(instant) % slice_length(pipeline):
             raise DefinitionError(
-                f"{name} {_text(instant)} is not on a slice border: {pipeline.name} has slices of "
+                f"{name} {ticks.text_of(instant)} is not on a slice border: {pipeline.name} has slices of "
                 f"{pipeline.slice_hours} h, counted from midnight UTC"
             )
     if start >= end:
-        raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
+        raise DefinitionError(f"the range is empty: from {ticks.text_of(start)} is not before to {ticks.text_of(end)}")
     if end > datetime.now(UTC):
-        raise DefinitionError(f"to {_text(end)} lies in the future: choose an end at which a slice has ended")
+        raise DefinitionError(f"to {ticks.text_of(end)} lies in the future: choose an end at which a slice has ended")
 
 
 def slices_of(pipeline: Pipeline, start: datetime, end: datetime) -> list[Slice]:
@@ -32,7 +32,3 @@ def slices_of(pipeline: Pipeline, start: datetime, end: datetime) -> list[Slice]
 def slice_length(pipeline: Pipeline) -> int:
     """Return the length of the pipeline's slices in ticks."""
     return timedelta(hours=pipeline.slice_hours) // timedelta(microseconds=1) * ticks.TICKS_PER_MICROSECOND
-
-
-def _text(instant: datetime) -> str:
-    return ticks.to_text(ticks.from_datetime(instant))

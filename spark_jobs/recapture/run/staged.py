@@ -9,13 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
-from recapture.errors import PermanentError
 from recapture.quality.rows import Rows, SliceFile
-from recapture.run_files.computed import Computed
-from recapture.run_files.staged import StagedSlice
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.storage import open_container
 from recapture.table.delta import SLICE_COLUMN
-from recapture.table.files import read_slice_file
+from recapture.table.files import require_slice_file
 
 
 def staged_rows(run_id: str, computed: Computed, output: Output, limit: int | None = None) -> pa.Table:
@@ -36,19 +34,22 @@ def staged_rows(run_id: str, computed: Computed, output: Output, limit: int | No
 
 def write_locally(output: Output, staged: Iterable[StagedSlice], run_id: str, folder: Path) -> Rows:
     """Write the staged rows of an output to a local folder, and return them."""
-    files = []
-    for number, file in enumerate(staged):
-        local = folder / f"{output.alias}-{number}.parquet"
-        local.write_bytes(staged_content(output, file, run_id))
-        files.append(SliceFile(local, datetime.fromisoformat(file.slice_start)))
+    contents = ((file.slice_start, staged_content(output, file, run_id)) for file in staged)
+    files = local_files(folder, output.alias, contents)
     return Rows(pq.read_schema(files[0].path), SLICE_COLUMN, files)
+
+
+def local_files(folder: Path, name: str, contents: Iterable[tuple[str, bytes]]) -> tuple[SliceFile, ...]:
+    """Write the Parquet files of slices, given with slice_start, into a local folder, and return them."""
+    files = []
+    for number, (start, content) in enumerate(contents):
+        path = folder / f"{name}-{number}.parquet"
+        path.write_bytes(content)
+        files.append(SliceFile(path, datetime.fromisoformat(start)))
+    return tuple(files)
 
 
 def staged_content(output: Output, staged: StagedSlice, run_id: str) -> bytes:
     """Return the content of a staged file. Raise PermanentError if it is gone or damaged."""
-    content = read_slice_file(open_container(output.table), staged.path)
-    if content is None:
-        raise PermanentError(
-            f"{staged.path}, which run {run_id} staged, is gone or damaged: start the run again from its plan"
-        )
-    return content
+    problem = f"{staged.path}, which run {run_id} staged, is gone or damaged: start the run again from its plan"
+    return require_slice_file(open_container(output.table), staged.path, problem)

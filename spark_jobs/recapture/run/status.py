@@ -19,10 +19,7 @@ from recapture.time_model import ticks
 
 
 def status(
-    pipeline: Pipeline,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    states: Collection[State] = (),
+    pipeline: Pipeline, start: datetime | None = None, end: datetime | None = None, states: Collection[State] = ()
 ) -> dict[str, Any]:
     """Return the state of every slice that is published or blocked, and the unpublished ranges between published ones.
 
@@ -60,7 +57,7 @@ def status(
 
 def _states(standing: Standing, start: datetime | None, end: datetime | None) -> dict[str, State]:
     """Return the states of the slices of a range that are published or blocked, by slice_start and in order."""
-    first, last = (None if bound is None else ticks.to_text(ticks.from_datetime(bound)) for bound in (start, end))
+    first, last = (None if bound is None else ticks.text_of(bound) for bound in (start, end))
     states: dict[str, State] = {}
     for slice_start in sorted({*standing.entries, *standing.blocked}):
         state = standing.state(slice_start)

@@ -61,16 +61,13 @@ def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[s
     return values
 
 
-def _number(text: str) -> ParameterValue | None:
+def _number(text: str) -> float | None:
+    """Return the number in a text; None for an infinity, and for what is not a number."""
     try:
-        return int(text) if text.lstrip("+-").isdecimal() else _finite(float(text))
+        number = int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
         return None
-
-
-def _finite(value: float) -> float | None:
-    """Return a number, or None for an infinity and for what is not a number."""
-    return value if math.isfinite(value) else None
+    return number if math.isfinite(number) else None
 
 
 def _require_declared(pipeline: Pipeline, given: Parameters) -> None:

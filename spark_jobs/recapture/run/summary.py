@@ -26,11 +26,7 @@ SHOWN_GAPS = 5
 
 
 def summary(
-    run: PlannedRun,
-    computed: Computed,
-    audited: Audited,
-    outcome: Outcome | None,
-    approval: Approval | None = None,
+    run: PlannedRun, computed: Computed, audited: Audited, outcome: Outcome | None, approval: Approval | None = None
 ) -> dict[str, Any]:
     """Return everything that is known about a run in JSON types; `outcome` is None if nothing was published.
 
@@ -53,12 +49,7 @@ def summary(
         "run": run.id,
         "pipeline": pipeline.name,
         "slices": [
-            {
-                "slice_start": start,
-                "rows": written[start]["OutputEvents"],
-                **slice_totals.to_dict(),
-                **written[start],
-            }
+            {"slice_start": start, "rows": written[start]["OutputEvents"], **slice_totals.to_dict(), **written[start]}
             for start, slice_totals in slices.items()
         ],
         "metrics": metrics.combine(slice_totals.values for slice_totals in totals) | output_totals,

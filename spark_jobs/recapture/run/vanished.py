@@ -13,8 +13,8 @@ from recapture.quality.key_checks import VanishedKeys
 from recapture.run.published import published_files
 from recapture.run.staged import staged_content
 from recapture.run.tables import tables_of
+from recapture.run_files.computed import StagedSlice
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 from recapture.time_model import ticks
 
 SLICES_BEFORE = 3

@@ -7,9 +7,25 @@ from recapture.quality.metrics import SliceTotals, by_slice
 from recapture.run_files.files import RunFiles
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.metric_row import MetricRow
-from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.time_model.partition_metrics import PartitionMetrics
 
+
+@dataclass(frozen=True)
+class StagedSlice:
+    """The rows of one slice of one output, in a Parquet file that no commit names yet."""
+
+    output: str
+    slice_start: str
+    path: str
+    """Path relative to the output's table."""
+    size: int
+    """Size of the file in bytes."""
+    rows: int
+    unanchored: int
+    """Number of rows that are sessions cut by the rule for sparse streams."""
+
+
+STAGED = JsonFile("staged.json", tuple[StagedSlice, ...])
 METRICS = JsonFile("metrics.json", tuple[MetricRow, ...])
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field, PlainSerializer
@@ -10,6 +10,7 @@ from pydantic import Field, PlainSerializer
 from recapture.archive.holes import Hole
 from recapture.quality.audit import Audit, Verdict
 from recapture.run_files.json_file import JsonFile
+from recapture.time_model.ticks import whole_seconds
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,14 @@ class Audited:
     """Digest of the run file, by which an approval names the audit."""
 
 
-def _seconds(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
 @dataclass(frozen=True)
 class Approved:
     """A person's decision to publish a run that its audit stopped."""
 
     by: str
-    at: Annotated[datetime, PlainSerializer(_seconds)]
+    at: Annotated[datetime, PlainSerializer(whole_seconds)]
     reason: str
     audit: str
-    """Digest of the audit that was approved."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,6 @@ class PublishedOutput:
     table: str
     version: int | None
     changed: bool
-    """Whether the run changed the table."""
     metrics_table: str
     metrics_version: int | None
 

@@ -24,9 +24,7 @@ RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}", re.ASCII)
 
 MANIFEST = "manifest.json"
 REPORT_PAGE = "report.html"
-"""Run file of the page of a run's report."""
 REPORT_DOCUMENT = "report.json"
-"""Run file of the document of a run's report."""
 
 
 def range_of_run(run: str) -> tuple[int, int] | None:
@@ -45,7 +43,6 @@ class RunFiles:
     container: Container
     """Container of the run files: the first output's table."""
     id: str
-    """Id of the run."""
 
     def name(self, file: str) -> str:
         """Return the blob name of a run file."""

@@ -24,7 +24,6 @@ class JsonFile(Generic[Content]):
     """
 
     name: str
-    """Name of the file among the run files."""
     type: type[Content]
 
     @property

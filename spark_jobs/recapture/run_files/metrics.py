@@ -8,8 +8,8 @@ from recapture.archive.pinning import PlannedInput, PlannedSlice
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.quality import metrics
+from recapture.run_files.computed import StagedSlice
 from recapture.run_files.files import RunFiles
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import in_parallel
 from recapture.time_model.partition_metrics import PartitionMetrics
 

@@ -1,15 +1,20 @@
 """Read and write blobs in an Azure container or a local folder, through one protocol."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from recapture.storage.address import parse
 from recapture.storage.container import Blob, Container
 from recapture.storage.delta import delta_storage_options, delta_table_uri
-from recapture.storage.parallel import in_parallel
 
 __all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "in_parallel", "open_container"]
+
+AT_ONCE = 16
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:
@@ -28,3 +33,12 @@ def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Con
     from recapture.storage.credentials import access
 
     return AzureContainer(address, access(address, environment))
+
+
+def in_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return the result of a call for every item, in order; raise the error of the first failure.
+
+    For small blobs, the wait for the response takes the most time, so AT_ONCE threads wait.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(call, items))

@@ -29,8 +29,8 @@ from recapture.errors import RunError
 from recapture.storage.address import AzureAddress
 from recapture.storage.container import Blob, changed, content_md5, deleted, verified
 from recapture.storage.credentials import Access
-from recapture.storage.pages import EndlessListingError, ForeignAnswerError, date_of, pages, require_service
-from recapture.storage.refusals import CONTAINER_MISSING, endless, foreign, garbled, refusal
+from recapture.storage.pages import AnswerError, date_of, pages, require_service
+from recapture.storage.refusals import CONTAINER_MISSING, GARBLED, refusal
 
 _RETRIES: dict[str, Any] = {
     "retry_total": 5,
@@ -144,7 +144,9 @@ class AzureContainer:
         settings = ContentSettings(content_md5=bytearray(base64.b64decode(md5)))
         client = self._client.get_blob_client(self._base + name)
         properties = client.upload_blob(content, overwrite=overwrite, content_settings=settings)
-        return Blob(name, _unquoted(properties["etag"]), len(content), _whole_seconds(properties["last_modified"]), md5)
+        return Blob(
+            name, _unquoted(properties["etag"]), len(content), properties["last_modified"].replace(microsecond=0), md5
+        )
 
     def _changed(self, blob: Blob) -> RunError:
         """Return the error for a blob that no longer has its etag."""
@@ -176,11 +178,9 @@ class AzureContainer:
         try:
             yield
         except (DecodeError, ValueError):
-            raise garbled(request) from None
-        except ForeignAnswerError:
-            raise foreign(request) from None
-        except EndlessListingError:
-            raise endless(request) from None
+            raise RunError(f"cannot {request}: {GARBLED}") from None
+        except AnswerError as error:
+            raise RunError(f"cannot {request}: {error}") from None
         except AzureError as error:
             status = error.status_code if isinstance(error, HttpResponseError) else None
             if isinstance(error, ClientAuthenticationError):
@@ -224,7 +224,3 @@ def _code(error: AzureError) -> str:
 
 def _unquoted(etag: str) -> str:
     return etag.strip('"')
-
-
-def _whole_seconds(instant: datetime) -> datetime:
-    return instant.replace(microsecond=0)

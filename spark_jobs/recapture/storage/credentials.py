@@ -24,7 +24,6 @@ class Identity:
 
     credential: TokenCredential
     url: str
-    """Url of the container that it opens."""
     because: str
     """Reason why no connection string opens the container."""
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from recapture.errors import DefinitionError, RunError
 from recapture.storage.address import AzureAddress, parse
-from recapture.storage.refusals import foreign, garbled, refusal
+from recapture.storage.refusals import FOREIGN, GARBLED, refusal
 
 _COLOURS = re.compile(r"\x1b\[\d*m")
 _UNREACHED = re.compile(r"HTTP error|error sending request|timed? ?out|dns error|\(os error \d+\)", re.IGNORECASE)
@@ -82,9 +82,9 @@ def refusal_of_delta(url: str, error: Exception, environment: Mapping[str, str] 
         advice = access(address, environment).advice
         return refusal(action, address, advice, int(status[1]) if status else None, code[1] if code else "")
     if "invalid list response" in text:
-        return garbled(action)
+        return RunError(f"cannot {action}: {GARBLED}")
     if _HEADERLESS.search(text):
-        return foreign(action)
+        return RunError(f"cannot {action}: {FOREIGN}")
     if _UNREACHED.search(text):
         return refusal(action, address, "", None)
     return RunError(f"cannot {action}: {text.splitlines()[0]}")

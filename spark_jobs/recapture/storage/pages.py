@@ -6,29 +6,27 @@ from xml.etree.ElementTree import Element
 
 from azure.core.pipeline.policies import ContentDecodePolicy
 
+from recapture.storage.refusals import ENDLESS, FOREIGN, GARBLED
+
 PAGES_WITHOUT_PROGRESS = 1_000
 """Maximum number of successive pages without a new name. The service may send empty pages, for deleted blobs."""
 REQUEST_ID = "x-ms-request-id"
 """Header of every answer of the service."""
 
 
-class ForeignAnswerError(Exception):
-    """A success that does not come from the service: a sign-in page of the network, or a page of a proxy."""
-
-
-class EndlessListingError(Exception):
-    """A listing that repeats a page, a marker or a name, or whose pages bring nothing new."""
+class AnswerError(Exception):
+    """An answer that is a success and cannot be used; its text is GARBLED, FOREIGN or ENDLESS."""
 
 
 def require_service(response: Any) -> None:
-    """Raise ForeignAnswerError if the request succeeded without reaching the service. A hook of the client."""
+    """Raise AnswerError if the request succeeded without reaching the service. A hook of the client."""
     answer = response.http_response
     if answer.status_code < 300 and REQUEST_ID not in answer.headers:
-        raise ForeignAnswerError
+        raise AnswerError(FOREIGN)
 
 
 def pages(listing: Callable[..., Any], **arguments: Any) -> Iterator[Element]:
-    """Call a listing method of the client and yield the pages. Raise ValueError if an answer is not a page.
+    """Call a listing method of the client and yield the pages. Raise AnswerError if an answer is not a page.
 
     The pages are XML: the SDK takes forty times as long to make its own objects from them.
     """
@@ -41,14 +39,14 @@ def pages(listing: Callable[..., Any], **arguments: Any) -> Iterator[Element]:
 
 
 def date_of(listing: Callable[..., Any]) -> str:
-    """Return the Date of the service's answer to a listing. Raise ValueError if the answer is not a page."""
+    """Return the Date of the service's answer to a listing. Raise AnswerError if the answer is not a page."""
     answers: list[Any] = []
     next(iter(listing(results_per_page=1, raw_response_hook=_keeping(answers)).by_page()), None)
     return answers[-1].http_response.headers.get("Date") or ""
 
 
 def _keeping(answers: list[Any]) -> Callable[[Any], None]:
-    """Return a hook that keeps the last answer, and raises ForeignAnswerError or ValueError if it is not a page."""
+    """Return a hook that keeps the last answer, and raises AnswerError if it is not a page."""
 
     def keep(response: Any) -> None:
         require_service(response)
@@ -60,11 +58,11 @@ def _keeping(answers: list[Any]) -> Callable[[Any], None]:
 
 
 def _require_page(answer: Any) -> None:
-    """Raise ValueError if an answer is not a page of a listing. The SDK would take other XML for an empty page."""
+    """Raise AnswerError if an answer is not a page of a listing. The SDK would take other XML for an empty page."""
     content = answer.body()
     is_page = b"<EnumerationResults" in content[:1_000] and b"<Blobs" in content
     if not is_page or "xml" not in answer.headers.get("Content-Type", ""):
-        raise ValueError
+        raise AnswerError(GARBLED)
 
 
 class _Progress:
@@ -76,7 +74,7 @@ class _Progress:
         self._idle = 0
 
     def require_more_after(self, page: Element) -> None:
-        """Raise EndlessListingError if a page repeats a marker or a blob, or if too many pages have no new name.
+        """Raise AnswerError if a page repeats a marker or a blob, or if too many pages have no new name.
 
         A folder may be on two pages: its blobs can be too many for one.
         """
@@ -90,6 +88,6 @@ class _Progress:
             or (items and items[0].tag == "Blob" and not is_new)
             or (marker and (marker in self._markers or self._idle > PAGES_WITHOUT_PROGRESS))
         ):
-            raise EndlessListingError
+            raise AnswerError(ENDLESS)
         self._starts.update(names[:1])
         self._markers.add(marker or "")

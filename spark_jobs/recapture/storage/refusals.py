@@ -4,6 +4,18 @@ from recapture.errors import RunError, SetupError
 from recapture.storage.address import AzureAddress
 
 CONTAINER_MISSING = ("ContainerNotFound", "ContainerBeingDeleted")
+GARBLED = (
+    "the response was truncated or corrupt; run the same command again, and if it recurs, check the network and any "
+    "proxy on the way"
+)
+FOREIGN = (
+    "something else answered in place of Azure Storage, such as the sign-in page of a network or a proxy; sign in, or "
+    "let requests to the storage account pass, then run the same command again"
+)
+ENDLESS = (
+    "the list repeats itself, or page after page has nothing new; run the same command again, and if it recurs, check "
+    "the storage account and any proxy on the way"
+)
 
 
 def refusal(action: str, address: AzureAddress, advice: str, status: int | None, code: str = "") -> RunError:
@@ -21,27 +33,3 @@ def refusal(action: str, address: AzureAddress, advice: str, status: int | None,
     if status is not None:
         return RunError(f"cannot {action}: the service answered {status}{reason}")
     return RunError(f"cannot {action}: {address.endpoint} cannot be reached")
-
-
-def garbled(action: str) -> RunError:
-    """Return the error for a response that is truncated or corrupt."""
-    return RunError(
-        f"cannot {action}: the response was truncated or corrupt; run the same command again, and if it recurs, check "
-        "the network and any proxy on the way"
-    )
-
-
-def foreign(action: str) -> RunError:
-    """Return the error for a success that did not come from the service."""
-    return RunError(
-        f"cannot {action}: something else answered in place of Azure Storage, such as the sign-in page of a network or "
-        "a proxy; sign in, or let requests to the storage account pass, then run the same command again"
-    )
-
-
-def endless(action: str) -> RunError:
-    """Return the error for a listing that repeats itself or has no end."""
-    return RunError(
-        f"cannot {action}: the list repeats itself, or page after page has nothing new; run the same command again, "
-        "and if it recurs, check the storage account and any proxy on the way"
-    )

@@ -37,15 +37,9 @@ CLAIMS = 10
 TRY_LATER = "run the same command again when they are done"
 _SHOWN = ("path", "size_bytes", "num_records", "has_deletions")
 """Columns of a snapshot that a HeldFile is made of."""
-_NO_FILES = pa.table(
-    {
-        "path": pa.array([], pa.string()),
-        "size_bytes": pa.array([], pa.int64()),
-        "num_records": pa.array([], pa.int64()),
-        "has_deletions": pa.array([], pa.bool_()),
-        SLICE_COLUMN: pa.array([], pa.string()),
-    }
-)
+_NO_FILES = pa.schema(
+    zip((*_SHOWN, SLICE_COLUMN), (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True)
+).empty_table()
 
 
 @dataclass(frozen=True)
@@ -354,7 +348,6 @@ def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
 
 
 def _schema(table: Table) -> Schema:
-    """Return the schema of the Delta table, with slice_start."""
     return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
 
 

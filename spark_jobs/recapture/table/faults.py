@@ -13,9 +13,7 @@ from recapture.table.publications import ShownEntry
 from recapture.table.stored import find
 
 DELETED = "lacks rows that another program deleted"
-"""Fault of a slice whose file has a deletion vector."""
 UNPUBLISHED = "holds rows, but nothing is published"
-"""Fault of a slice that is not published."""
 
 
 def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_slices: bool = False) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from recapture.errors import PermanentError
 from recapture.storage import Container
 from recapture.time_model import ticks
 
@@ -32,6 +33,20 @@ def read_slice_file(table: Container, path: str) -> bytes | None:
     """Return the content of a file; None if it is gone, or is not what its name says."""
     content = table.read_current(path)
     return content if content is not None and is_intact(path, content) else None
+
+
+def read_slice_table(table: Container, path: str) -> pa.Table | None:
+    """Return the rows of a file; None as `read_slice_file` does."""
+    content = read_slice_file(table, path)
+    return None if content is None else pq.read_table(io.BytesIO(content))
+
+
+def require_slice_file(table: Container, path: str, problem: str) -> bytes:
+    """Return the content of a file. Raise PermanentError, which says `problem`, where `read_slice_file` is None."""
+    content = read_slice_file(table, path)
+    if content is None:
+        raise PermanentError(problem)
+    return content
 
 
 def is_intact(path: str, content: bytes) -> bool:

@@ -6,9 +6,9 @@ other table of the pipeline follows it (see `publish`).
 
 import io
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
-from recapture.table.files import read_slice_file, write_slice_file
+from recapture.table.files import require_slice_file, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
 
@@ -33,14 +33,13 @@ class Approval:
     """A person's decision to publish a run that its audit stopped."""
 
     by: str
-    """Name of the person."""
     at: datetime
     """Time of the decision, in UTC."""
     reason: str
 
     def to_dict(self) -> dict[str, str]:
         """Return the approval in JSON types."""
-        return {"by": self.by, "at": _seconds(self.at), "reason": self.reason}
+        return {"by": self.by, "at": ticks.whole_seconds(self.at), "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -140,9 +139,7 @@ class ShownEntry:
     input_events: int | None = None
     late_events: int | None = None
     digest: str | None = None
-    """Digest of the slice's input."""
     taken_back: str | None = None
-    """Run that the last rollback removed."""
     parts: str | None = None
     """Parts of the definition and of the suite, as JSON."""
     missing_events: int | None = None
@@ -175,8 +172,6 @@ def shown_entries(publications: OpenTable) -> dict[str, ShownEntry]:
 
 @dataclass(frozen=True)
 class _Stored:
-    """Entry in its stored form."""
-
     format: int
     entry: Any
 
@@ -187,8 +182,8 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 class Publications:
     """Table of publications, as it was when it was last read."""
 
-    def __init__(self, table: Table, open_table: Callable[[Table], OpenTable] = OpenTable) -> None:
-        self.table = open_table(table)
+    def __init__(self, table: Table) -> None:
+        self.table = OpenTable(table)
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 
@@ -235,12 +230,11 @@ class Publications:
 
     def _read_entry(self, slice_path: tuple[str, str]) -> Entry:
         (start, path), url = slice_path, self.table.table.url
-        content = read_slice_file(open_container(url), path)
-        if content is None:
-            raise PermanentError(
-                f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
-                "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
-            )
+        problem = (
+            f"{url} has lost the file {path}, the entry of slice {start}: restore the file, or delete the row of "
+            "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
+        )
+        content = require_slice_file(open_container(url), path, problem)
         stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)
@@ -254,7 +248,7 @@ def shown(entry: Entry) -> ShownEntry:
     return ShownEntry(
         run=current.run,
         quality=current.quality,
-        published=_seconds(current.published),
+        published=ticks.whole_seconds(current.published),
         input_events=current.input_events,
         late_events=current.late_events,
         digest=current.digest,
@@ -265,7 +259,3 @@ def shown(entry: Entry) -> ShownEntry:
         read=current.read,
         empty=json.dumps([name for name, file in current.files.items() if file is None]),
     )
-
-
-def _seconds(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

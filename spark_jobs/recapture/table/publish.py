@@ -27,23 +27,12 @@ TRIES = 10
 
 
 @dataclass(frozen=True)
-class Access:
-    """How a change opens its tables, looks at their files, and waits for other writers."""
-
-    open: Callable[[Table], OpenTable] = OpenTable
-    publications: Callable[[Table], Publications] = Publications
-    look: Callable[[str], Look] = Look
-    sleep: Callable[[float], None] = time.sleep
-
-
-@dataclass(frozen=True)
 class Tables:
     """Tables of a pipeline."""
 
     publications: Table
     others: Mapping[str, Table]
     """Other tables by their name in `Publication.files`, in the order of the commits."""
-    access: Access = field(default_factory=Access)
 
     def require_writable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if one of the tables has other columns, or if the pipeline may not write to it.
@@ -51,7 +40,7 @@ class Tables:
         With `take_over`, it may write to the tables of another pipeline (see `table.writable`).
         """
         for table in (self.publications, *self.others.values()):
-            self.access.open(table).require_writable(take_over)
+            OpenTable(table).require_writable(take_over)
 
 
 @dataclass
@@ -136,10 +125,8 @@ def _change(
     """
     new_entries: dict[str, Entry] = {}
     with _progress_in_errors(tables, new_entries, what):
-        access = tables.access
-        others = {name: access.open(table) for name, table in tables.others.items()}
-        publications = access.publications(tables.publications)
-        look = access.look(remedy)
+        others = {name: OpenTable(table) for name, table in tables.others.items()}
+        publications, look = Publications(tables.publications), Look(remedy)
         for table in (publications.table, *others.values()):
             table.require_writable(take_over)
         change(publications.entries(starts))  # refuses before anything is written
@@ -162,12 +149,10 @@ def _change(
             look.secure(publications.table, entry_files)
             return {**entry_files}
 
-        changed = _settle(
-            publications.table, write_new_entries, lambda slices: _metadata(new_entries, slices), access.sleep
-        )
+        changed = _settle(publications.table, write_new_entries, lambda slices: _metadata(new_entries, slices))
         outcome = Outcome()
         for name, table in others.items():
-            outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts, access.sleep))
+            outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
         outcome.entries = publications.entries(starts)
         look.again()
@@ -184,9 +169,7 @@ def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
     return {start: file for start, entry in entries.items() if (file := _file(entry, name)) is not None}
 
 
-def _bring_in_line(
-    table: OpenTable, name: str, publications: Publications, starts: Sequence[str], sleep: Callable[[float], None]
-) -> set[str]:
+def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
     """Make a table hold the files that the publications name, and return the slices that changed."""
 
     def named_files() -> dict[str, File | None]:
@@ -194,11 +177,10 @@ def _bring_in_line(
         return {start: _file(entry, name) for start, entry in publications.entries(starts).items()}
 
     table.refresh()
-    return _settle(table, named_files, lambda slices: _metadata(publications.entries(slices), slices), sleep)
+    return _settle(table, named_files, lambda slices: _metadata(publications.entries(slices), slices))
 
 
 def _file(entry: Entry, name: str) -> File | None:
-    """Return the file of a table that the entry names; None if it names none."""
     return None if entry.current is None else entry.current.files.get(name)
 
 
@@ -206,7 +188,6 @@ def _settle(
     table: OpenTable,
     expected: Callable[[], Mapping[str, File | None]],
     metadata: Callable[[Sequence[str]], Mapping[str, Any]],
-    sleep: Callable[[float], None],
 ) -> set[str]:
     """Commit until slices hold the expected files, and return the slices that changed.
 
@@ -230,7 +211,7 @@ def _settle(
             changed |= differing.keys()
             batch = table.replaceable(differing) or differing
             if not table.commit(batch, metadata(sorted(batch))):
-                sleep(0.1 * 2**attempt * random.uniform(0.5, 1.5))
+                time.sleep(0.1 * 2**attempt * random.uniform(0.5, 1.5))
         except RunError:
             if has_failed:
                 raise
@@ -287,12 +268,12 @@ def _progress_in_errors(tables: Tables, new_entries: Mapping[str, Entry], what: 
 
 def _lagging(tables: Tables, new_entries: Mapping[str, Entry]) -> list[str] | None:
     """Return the urls of the tables that do not hold the new entries; None if the publications do not hold them."""
-    publications = tables.access.publications(tables.publications)
+    publications = Publications(tables.publications)
     if not new_entries or publications.entries(list(new_entries)) != new_entries:
         return None
     lagging = []
     for name, table in tables.others.items():
-        held = tables.access.open(table).held(new_entries)
+        held = OpenTable(table).held(new_entries)
         if not all(_holds(held.get(start, ()), _file(entry, name)) for start, entry in new_entries.items()):
             lagging.append(table.url)
     return lagging

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from recapture.errors import PermanentError
 from recapture.storage import Blob, in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable
-from recapture.table.files import read_slice_file
+from recapture.table.files import require_slice_file
 
 MAX_LISTINGS = 4
 """Maximum number of listings that look for the files of one table, unless they span more than four years."""
@@ -101,9 +101,5 @@ class Look:
         return stored_files
 
     def _write_again(self, url: str, file: File) -> None:
-        content = read_slice_file(open_container(url), file.path)
-        if content is None:
-            raise PermanentError(
-                f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"
-            )
-        open_container(url).write(file.path, content)
+        problem = f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"
+        open_container(url).write(file.path, require_slice_file(open_container(url), file.path, problem))

@@ -47,6 +47,16 @@ def to_text(ticks: int) -> str:
     return to_datetime(ticks).isoformat().removesuffix("+00:00") + "Z"
 
 
+def text_of(instant: datetime) -> str:
+    """Return an aware datetime as `to_text` does."""
+    return to_text(from_datetime(instant))
+
+
+def whole_seconds(instant: datetime) -> str:
+    """Return an aware datetime as `to_text` does, truncated to seconds."""
+    return text_of(instant.replace(microsecond=0))
+
+
 def to_compact_text(ticks: int) -> str:
     """Return an instant in UTC, to the second, without separators, for names of files and runs: 20260301T100000Z."""
     return to_datetime(ticks).strftime(_COMPACT)

@@ -1,15 +1,12 @@
 """LAG, LAST, ISFIRST and aggregates with LIMIT DURATION: each row has what the oracle finds in the whole stream."""
 
 import itertools
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.errors import DefinitionError
 from tests.draws import slow
 from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is_first, lag, last
 from tests.oracle_windows import Event
@@ -117,38 +114,6 @@ def rows_of(spark: "SparkSession", query: str, slice_: Slice) -> list[tuple[Any,
     return sorted(tuple(row.values()) for row in rows)
 
 
-def test_analytic_functions_see_the_rows_that_where_leaves_out(spark: "SparkSession") -> None:
-    query = f"SELECT id, LAG(id) OVER ({LIMIT}) AS before INTO out FROM telemetry WHERE n > 1"
-    assert rows_of(spark, query, stream(1, 2, 3, 4)) == [(2, 1), (3, 2)]
-
-
-def test_where_can_compare_a_row_with_the_one_before(spark: "SparkSession") -> None:
-    query = f"SELECT id INTO out FROM telemetry WHERE LAG(n) OVER ({LIMIT}) % 2 = 0"
-    assert rows_of(spark, query, stream(1, 2, 3, 4)) == [(1,), (3,)]
-
-
-def test_a_window_aggregates_analytic_functions_of_rows_from_before_it(spark: "SparkSession") -> None:
-    query = f"SELECT SUM(LAG(n) OVER ({LIMIT})) AS s INTO out FROM telemetry GROUP BY TumblingWindow(second, 5)"
-    assert rows_of(spark, query, stream(4, 5, 6, 9, 11)) == [(0,), (3,), (3,)]
-
-
-def test_an_analytic_function_can_be_a_key(spark: "SparkSession") -> None:
-    first = "ISFIRST(second, 5)"
-    query = f"SELECT {first} AS f, COUNT(*) AS n INTO out FROM telemetry GROUP BY {first}, TumblingWindow(second, 10)"
-    assert rows_of(spark, query, stream(1, 2, 3, 7)) == [(0, 2), (1, 2)]
-
-
-def test_a_step_s_rows_keep_their_order_of_arrival(spark: "SparkSession") -> None:
-    """All arrived at one time, so that only their order in the partition tells which came first."""
-    query = (
-        f"WITH a AS (SELECT *, LAG(id) OVER ({LIMIT}) AS before FROM telemetry), b AS (SELECT * FROM a WHERE id <> 1)\n"
-        f"SELECT id, LAG(before) OVER ({LIMIT}) AS twice_before INTO out FROM b"
-    )
-    slice_ = stream(1, 1, 1, 1)
-    [rows] = published(spark, compiled(DECLARED + query), [slice_], arrivals=[0] * 4)
-    assert sorted(map(tuple, (row.values() for row in rows))) == [(0, None), (2, None), (3, 1)]
-
-
 def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "SparkSession") -> None:
     query = (
         "WITH a AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, TumblingWindow(second, 5))\n"
@@ -161,54 +126,3 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "Spa
     assert [(row["c"], row["b"]) for row in sorted(rows, key=lambda row: row["e"])] == [
         (2, None), (1, 2), (2, 1), (1, 2), (1, None)
     ]  # fmt: skip
-
-
-def test_analytic_functions_stand_next_to_apply(spark: "SparkSession") -> None:
-    query = (
-        f"SELECT id, e.ArrayValue AS v, LAG(id) OVER ({LIMIT}) AS before INTO out\n"
-        "FROM telemetry CROSS APPLY GetArrayElements(JSON_PARSE('{\"a\":[7,8]}').a) AS e"
-    )
-    assert rows_of(spark, query, stream(1, 2)) == [(0, "7", None), (0, "8", None), (1, "7", 0), (1, "8", 0)]
-
-
-def test_an_aggregate_of_the_history_can_be_a_key(spark: "SparkSession") -> None:
-    count = f"COUNT(*) OVER ({LIMIT})"
-    query = f"SELECT {count} AS c, COUNT(*) AS n INTO out FROM telemetry GROUP BY {count}, TumblingWindow(second, 50)"
-    assert rows_of(spark, query, stream(1, 2, 30, 31)) == [(1, 2), (2, 2)]
-
-
-def test_keys_may_hold_braces(spark: "SparkSession") -> None:
-    over = f"OVER (PARTITION BY CONCAT(k, '{{x}}') {LIMIT} WHEN k <> '}}')"
-    query = f"SELECT id, LAG(id) {over} AS before, SUM(id) {over} AS s INTO out FROM telemetry"
-    assert rows_of(spark, query, stream(1, 2)) == [(0, None, 0), (1, 0, 1)]
-
-
-def test_the_event_itself_is_the_value_of_a_star(spark: "SparkSession") -> None:
-    query = f"SELECT id, LAG(*) OVER ({LIMIT}) AS event INTO out FROM telemetry"
-    rows = rows_of(spark, query, stream(1, 2))
-    assert rows == [(0, None), (1, {"id": 0, "k": "a", "n": 0, "x": None})]
-
-
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("LAG(e.ArrayValue) OVER (LIMIT DURATION(hour, 1))", "sees the rows before APPLY, without `e`"),
-        ("LAG(x) OVER (LIMIT DURATION(fortnight, 1))", "the unit is day, hour, minute"),
-        ("LAG(x, 2147483648) OVER (LIMIT DURATION(hour, 1))", "an integer from 1 to 2,147,483,647 is expected"),
-        ("LAG(x) OVER (LIMIT DURATION(day, 8))", "a length is at most 7 days"),
-        ("LAG(x) OVER (LIMIT 5)", "write LAG(…) OVER (PARTITION BY id LIMIT DURATION(hour, 1))"),
-        ("LAG() OVER (LIMIT DURATION(hour, 1))", "write LAG(x, 1, default) OVER"),
-        ("LAST(x, 1, 2) OVER (LIMIT DURATION(hour, 1))", "write LAST(x, default) OVER"),
-        ("LAG(x)", "LIMIT DURATION is missing"),
-        ("LAG(NULL) OVER (LIMIT DURATION(hour, 1))", "NULL alone has no type"),
-        ("ISFIRST(hour, 1) OVER (LIMIT DURATION(hour, 1))", "ISFIRST takes no LIMIT DURATION"),
-        ("SUM(x) OVER (PARTITION BY telemetry.list LIMIT DURATION(hour, 1))", "PARTITION BY cannot take array"),
-        ("LAG(COUNT(*)) OVER (LIMIT DURATION(hour, 1))", "COUNT is an aggregate: it cannot be inside an analytic"),
-        ("AnomalyDetection(x) OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
-        ("AnomalyDetection_SpikeAndDip(x, 95, 120, 'spikes') OVER (LIMIT DURATION(hour, 1))", "needs ASA's own model"),
-    ],
-)
-def test_a_call_that_cannot_be_computed_is_refused(expression: str, message: str) -> None:
-    query = f"SELECT {expression} AS v INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e"
-    with pytest.raises(DefinitionError, match=re.escape(message)):
-        compiled(query)

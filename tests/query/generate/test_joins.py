@@ -12,9 +12,7 @@ from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import slow
 from tests.oracle_joins import Bound, Row, join, rows_of
 from tests.oracle_windows import Event, Hopping, Session, Sliding, Window, contents, ending_in
-from tests.query import small_stream
 from tests.query.fast_path import Slice, compiled, published
-from tests.query.small_stream import at
 from tests.query.streams import batches, described, seconds
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
@@ -306,98 +304,3 @@ def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark: "SparkSe
     assert [of_spark(rows, "a", "b") for rows in alone] == [of_spark(rows, "a", "b") for rows in among]
     whole = join(rows_of(events), events, [Bound(0, seconds(1), seconds(7))], always, kind == "LEFT JOIN")
     assert sum(map(len, among)) == len(whole)
-
-
-TOLL = "CREATE TABLE telemetry (t datetime, id nvarchar(max), x float, site record, list array);\n"
-NEAR = "ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"
-VISITS = [
-    at(0, id="car", x=1.5, site={"name": "north"}, list=[1, 2]),
-    at(30, id="van", x=2.5, site={"name": "south"}, list=[3]),
-    at(45, "1", id="car", x=3.5, site={"name": "west"}, list=[]),
-]
-
-
-def joined(spark: "SparkSession", text: str, *outputs: str) -> list[Any]:
-    return small_stream.rows(
-        spark, TOLL + text.format(a=INPUT.format("a"), b=INPUT.format("b"), near=NEAR), VISITS, *outputs
-    )
-
-
-def test_a_row_without_a_match_has_the_last_time_at_which_a_match_could_occur(spark: "SparkSession") -> None:
-    text = "SELECT System.Timestamp() AS e, a.id, b.x AS later INTO out FROM {a} LEFT JOIN {b} {near}"
-    assert joined(spark, text) == [
-        [
-            {"e": 105.0, "id": "car", "later": None},
-            {"e": 45.0, "id": "car", "later": 3.5},
-            {"e": 90.0, "id": "van", "later": None},
-        ]
-    ]
-
-
-def test_a_match_may_be_in_another_partition(spark: "SparkSession") -> None:
-    text = "SELECT a.x, b.x AS later INTO out FROM {a} JOIN {b} {near}"
-    assert joined(spark, text) == [[{"x": 1.5, "later": 3.5}]]
-
-
-def test_properties_elements_and_conditions_are_those_of_their_side(spark: "SparkSession") -> None:
-    text = (
-        "SELECT a.site.name AS here, b.site.name AS there, e.ArrayValue AS v INTO out FROM {a} JOIN {b} {near}"
-        " CROSS APPLY GetArrayElements(a.list) AS e WHERE b.x > 3 AND a.x < 3"
-    )
-    assert joined(spark, text) == [
-        [{"here": "north", "there": "west", "v": "1"}, {"here": "north", "there": "west", "v": "2"}]
-    ]
-
-
-def test_a_step_may_take_all_columns_of_a_side(spark: "SparkSession") -> None:
-    text = (
-        "WITH j AS (SELECT a.*, b.x AS later FROM {a} LEFT JOIN {b} {near})"
-        " SELECT id, later, site.name AS name INTO out FROM j WHERE later IS NULL"
-    )
-    assert joined(spark, text) == [
-        [{"id": "car", "later": None, "name": "west"}, {"id": "van", "later": None, "name": "south"}]
-    ]
-
-
-def test_two_outputs_may_read_one_join_of_a_step_and_their_own(spark: "SparkSession") -> None:
-    text = (
-        "WITH j AS (SELECT a.id AS id, b.x AS later FROM {a} JOIN {b} {near})"
-        " SELECT id, later INTO first FROM j"
-        " SELECT j.id, a.x INTO second FROM j JOIN {a} ON DATEDIFF(second, a, j) BETWEEN 0 AND 20"
-        " UNION SELECT j.id, b.x FROM j JOIN {b} ON DATEDIFF(second, b, j) = 45"
-    )
-    assert joined(spark, text, "first", "second") == [
-        [{"id": "car", "later": 3.5}],
-        [{"id": "car", "x": 1.5}, {"id": "car", "x": 2.5}, {"id": "car", "x": 3.5}],
-    ]
-
-
-def test_groups_of_joined_rows_may_use_columns_of_both_sides(spark: "SparkSession") -> None:
-    text = (
-        "SELECT a.id, COUNT(b.x) AS matches, MAX(b.x - a.x) AS growth INTO out FROM {a} LEFT JOIN {b} {near}"
-        " GROUP BY a.id, Tumbling(minute, 2) HAVING COUNT(*) > 1"
-    )
-    assert joined(spark, text) == [[{"id": "car", "matches": 1, "growth": 2.0}]]
-
-
-@pytest.mark.parametrize(
-    "sides",
-    [
-        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.id",
-        "telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON a.id = b.other",
-        "s a JOIN s b ON a.id = b.id",
-    ],
-)
-def test_keys_that_nothing_declares_are_equal_as_the_values_that_the_events_hold(
-    spark: "SparkSession", sides: str
-) -> None:
-    """Numbers are equal as numbers, and a text differs from every number."""
-    query = compiled(
-        "WITH s AS (SELECT id, n FROM telemetry TIMESTAMP BY t)"
-        f" SELECT a.n AS a, b.n AS b INTO out FROM {sides} AND DATEDIFF(second, a, b) BETWEEN 1 AND 60"
-    )
-    zero = seconds(10**10)
-    ids = (1, 1.0, "1", "x", "x", None, None, -0.0, 0)
-    events = [Event(zero + seconds(n + 1), {"id": id, "other": id, "n": str(n)}) for n, id in enumerate(ids)]
-    [rows] = published(spark, query, [Slice(zero, zero + seconds(100), events)])
-    assert sorted((row["a"], row["b"]) for row in rows) == [("0", "1"), ("3", "4"), ("7", "8")]

@@ -1,14 +1,9 @@
 """Fields that nothing declares: where ASA's result depends on the type of each value, so does ours."""
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from recapture.errors import DefinitionError
-from recapture.model import AsaType, JavaScriptFunction
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
@@ -21,16 +16,11 @@ NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
 VALUES = (9007199254740992, 9007199254740993, 5, 5.0, 5.5, "5", "a", "b", True, False, None)
 
 
-def rows(
-    spark: "SparkSession",
-    query: str,
-    payloads: Sequence[dict[str, Any]],
-    functions: Sequence[JavaScriptFunction] = (),
-) -> list[dict[str, Any]]:
+def rows(spark: "SparkSession", query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the published rows of events, one a second."""
     zero = seconds(FIRST_WEEK * WEEK)
     events = [Event(zero + seconds(second), payload) for second, payload in enumerate(payloads, 1)]
-    [published_rows] = published(spark, compiled(query, functions), [Slice(zero, zero + seconds(1000), events)])
+    [published_rows] = published(spark, compiled(query), [Slice(zero, zero + seconds(1000), events)])
     return published_rows
 
 
@@ -84,21 +74,6 @@ def test_a_quotient_of_bigints_is_whole(spark: "SparkSession") -> None:
         assert [row[f"q{number}"] for row in actual] == [expected(event) for event in PAIRS], expression
 
 
-def test_steps_and_windows_keep_the_types_of_values(spark: "SparkSession") -> None:
-    query = (
-        "WITH a AS (SELECT *, a + 1 AS next FROM telemetry), b AS (SELECT next AS n, c AS d FROM a)\n"
-        "SELECT SUM(n) / 2 AS s, MAX(n) / 2 AS m, SUM(d) / COUNT(*) AS e, AVG(d) / 2 AS g INTO out FROM b\n"
-        "GROUP BY TumblingWindow(second, 2)"
-    )
-    events = [{"a": a, "c": c} for a, c in [(4, 1), (1, 2), (2, 3), (2, 2), (2.0, 3.5), (1, 1)]]
-    actual = rows(spark, query, events)
-    assert sorted(tuple(row.values()) for row in actual) == [
-        (2.5, 1.5, 2.25, 1.125),
-        (3.0, 1.0, 2.0, 1.25),
-        (3.0, 2.0, 1.0, 0.75),
-    ]
-
-
 def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession") -> None:
     results = (
         f"CASE WHEN a {sign} b THEN 1 WHEN NOT a {sign} b THEN 0 END AS {name}"
@@ -110,33 +85,6 @@ def test_fields_are_compared_by_the_types_of_their_values(spark: "SparkSession")
     assert [row["l"] for row in actual] == [int(bool(less(event["a"], event["b"]))) for event in pairs]
 
 
-def test_an_expression_of_fields_is_compared_as_the_fields_are(spark: "SparkSession") -> None:
-    pairs = [{"a": a, "b": b} for a, b in ((5, 5.0), ("5", 5), ("a", "a"), (True, True), (None, 5), ("a", None))]
-    written = ("COALESCE(missing, a) = b", "CASE WHEN 1 = 1 THEN a ELSE b END = b", "a IN (b, b)")
-    results = (f"CASE WHEN {condition} THEN 1 ELSE 0 END AS r{n}" for n, condition in enumerate(written))
-    actual = rows(spark, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
-    assert [list(row.values()) for row in actual] == [[expected] * 3 for expected in (1, 0, 1, 1, 0, 0)]
-
-
-def test_elements_of_json_in_a_case_or_a_lag_are_numbers_where_they_are_used_as_such(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (\n"
-        "  SELECT e.ArrayValue AS v, e.ArrayIndex AS i FROM telemetry CROSS APPLY GetArrayElements(list) AS e\n"
-        ")\n"
-        "SELECT SUM(CASE WHEN i > 0 THEN v END) AS total, MAX(COALESCE(v, 0) / 2) AS half,"
-        " MAX(LAG(v, 1, 0) OVER (PARTITION BY i LIMIT DURATION(hour, 1)) / 2) AS before\n"
-        "INTO out FROM s GROUP BY TumblingWindow(second, 10)"
-    )
-    [row] = rows(spark, query, [{"list": [1, 5]}, {"list": [1, 2.5]}])
-    assert row == {"total": 7.5, "half": 2.0, "before": 2.0}
-
-
-def test_a_value_is_compared_with_that_of_the_event_before(spark: "SparkSession") -> None:
-    query = "SELECT a INTO out FROM telemetry WHERE LAG(a) OVER (LIMIT DURATION(hour, 1)) <> a"
-    actual = rows(spark, query, [{"a": value} for value in ("x", "x", "y", 5, 5.0, "5")])
-    assert [row["a"] for row in actual] == ["y", "5", "5"]
-
-
 def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
     plain = compiled("SELECT a + b * 2 AS x, c INTO out FROM telemetry WHERE a > 1 AND c = 'x'")
     assert not any(column.is_kind for column in plain.inputs[0].columns)
@@ -144,20 +92,9 @@ def test_types_of_values_are_read_only_where_a_result_depends_on_them() -> None:
     assert {column.path for column in divided.inputs[0].columns if column.is_kind} == {("a",), ("b",)}
 
 
-def test_two_elements_of_json_are_not_compared_without_their_types() -> None:
-    with pytest.raises(DefinitionError, match="the type of the values that are compared here is not known: CAST them"):
-        compiled("WITH s AS (SELECT r FROM telemetry) SELECT r INTO out FROM s WHERE r.a < r.b")
-
-
 def test_a_comparison_may_be_repeated_over_a_step() -> None:
     step = "WITH s AS (SELECT a, b FROM telemetry)"
     assert compiled(f"{step} SELECT CASE WHEN a < b THEN 1 WHEN a = b THEN 2 END AS r INTO out FROM s").outputs
-
-
-def test_a_quotient_of_values_whose_types_are_not_known_is_refused() -> None:
-    union = "WITH u AS (SELECT a FROM telemetry UNION SELECT b AS a FROM telemetry)"
-    with pytest.raises(DefinitionError, match="if both values are bigints, ASA truncates this quotient"):
-        compiled(f"{union} SELECT a / 2 AS q INTO out FROM u")
 
 
 TYPES: dict[str, Callable[[Any], str | int | None]] = {
@@ -196,46 +133,6 @@ def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "S
         assert list(row.values()) == [of_product if "1.0" in text else expected for text in NUMERIC]
 
 
-def test_get_type_goes_through_steps_and_windows(spark: "SparkSession") -> None:
-    query = (
-        "WITH a AS (SELECT *, n + 1 AS next FROM telemetry WHERE GetType(n) <> 'nvarchar(max)')\n"
-        "SELECT GetType(k) AS k, GetType(SUM(next)) AS s, GetType(MAX(d)) AS m, GetType(AVG(d)) AS v,"
-        " GetType(Collect(d)) AS c, GetType(TopOne(k) OVER (ORDER BY d)) AS t INTO out FROM a\n"
-        "GROUP BY k, TumblingWindow(second, 100)"
-    )
-    events: list[dict[str, Any]] = [
-        {"n": 1, "d": 1, "k": "a"},
-        {"n": 2, "d": 2.5, "k": "a"},
-        {"n": 3, "d": 3, "k": True},
-    ]
-    actual = rows(spark, query, events)
-    assert sorted(tuple(row.values()) for row in actual) == [
-        ("bit", "bigint", "bigint", "float", "array", "bit"),
-        ("nvarchar(max)", "bigint", "float", "float", "array", "nvarchar(max)"),
-    ]
-
-
-def test_javascript_takes_each_value_of_a_field_in_its_own_type(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT a, b FROM telemetry)\n"
-        "SELECT System.Timestamp() AS at, udf.shown(a) AS a, uda.listed(s.b) AS l INTO out FROM s"
-        " GROUP BY a, TumblingWindow(second, 1)"
-    )
-    shown = JavaScriptFunction("shown", "x => JSON.stringify(x)", AsaType.STRING)
-    script = "function () { this.init = () => { this.all = []; }; this.accumulate = (x) => { this.all.push(x); };"
-    listed = JavaScriptFunction(
-        "listed", f"{script} this.computeResult = () => this.all; }}", AsaType.ARRAY, None, True
-    )
-    values = (5, 5.5, "5", 'a "b"\n', True, None, {"c": [1, "x"]}, [1, "2"])
-    actual = rows(spark, query, [{"a": value, "b": value} for value in values], [shown, listed])
-    actual.sort(key=lambda row: row["at"])
-    assert [json.loads(row["a"]) for row in actual] == list(values)
-    assert [row["l"] for row in actual] == [[value] for value in values]
-    whole = "WITH s AS (SELECT COALESCE(missing, a) AS c, b FROM telemetry) SELECT udf.shown(s) AS s INTO out FROM s"
-    records = rows(spark, whole, [{"a": value, "b": value} for value in values], [shown])
-    assert [json.loads(row["s"]) for row in records] == [{"c": value, "b": value} for value in values]
-
-
 def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
     query = (
         "WITH s AS (SELECT a, b AS [it's], System.Timestamp() AS at FROM telemetry)\n"
@@ -248,37 +145,6 @@ def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession"
     assert row["listed"] == list(values)
     assert row["first"][0]["value"] == 5
     assert row["last"]["a"] == [1, "2"]
-
-
-def test_lag_of_whole_rows_has_each_value_in_its_own_type(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT *, x + 1 AS next FROM telemetry), r AS (SELECT a, next FROM s)\n"
-        "SELECT LAG(*) OVER (LIMIT DURATION(hour, 1)) AS before INTO out FROM r"
-    )
-    actual = rows(spark, query, [{"a": value, "x": 1} for value in ("x", 5, None, 0)])
-    assert [row["before"] and row["before"]["a"] for row in actual] == [None, "x", 5, None]
-
-
-def test_a_key_of_a_window_has_its_type_in_a_record(spark: "SparkSession") -> None:
-    query = (
-        "WITH s AS (SELECT k, COUNT(*) AS n FROM telemetry GROUP BY k, TumblingWindow(second, 10))\n"
-        "SELECT CollectTop(2) OVER (ORDER BY n DESC) AS top INTO out FROM s GROUP BY TumblingWindow(second, 10)"
-    )
-    [row] = rows(spark, query, [{"k": key} for key in (7, 7, "x")])
-    assert [element["value"] for element in row["top"]] == [{"k": 7, "n": 2}, {"k": "x", "n": 1}]
-
-
-@pytest.mark.parametrize("function", ["Collect()", "Collect(v)"])
-def test_a_record_of_values_that_were_taken_out_of_json_is_refused(function: str) -> None:
-    step = "WITH s AS (SELECT GetArrayElement(a, 0) AS v FROM telemetry)"
-    with pytest.raises(DefinitionError, match=r"the type of .* is not known"):
-        compiled(f"{step} SELECT {function} AS c INTO out FROM s GROUP BY TumblingWindow(second, 1)")
-
-
-@pytest.mark.parametrize("value", ["GetArrayElement(a, 0)", "GetRecordPropertyValue(a, 'b')"])
-def test_get_type_of_a_value_that_was_taken_out_of_json_is_refused(value: str) -> None:
-    with pytest.raises(DefinitionError, match="GETTYPE of a value that was taken out of JSON is not supported"):
-        compiled(f"SELECT GetType({value}) AS t INTO out FROM telemetry")
 
 
 def test_get_type_of_declared_fields_needs_no_types_of_single_values() -> None:

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.errors import DefinitionError
 from recapture.time_model.ticks import from_seconds
 from recapture.time_model.windows import SessionWindow
 from tests.oracle_windows import Content, Event, Session, contents, ending_in, span_of
@@ -208,8 +207,3 @@ def test_hourly_slices_count_each_event_of_a_long_chain_once(
     rows = [row for rows in published(spark, query, slices) for row in rows]
     numbers = [number for row in rows for number in row["numbers"]]
     assert sorted(numbers) == [event.payload["n"] for event in stream]
-
-
-def test_a_session_whose_timeout_is_longer_than_its_max_duration_is_refused() -> None:
-    with pytest.raises(DefinitionError, match="the timeout of a session is more than 0 and at most its maxDuration"):
-        compiled("SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY SessionWindow(second, 11, 10)")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from recapture.run.blocks import blocked_slices
-from recapture.run.slice_state import Standing, State
+from recapture.run.slice_state import Standing, State, blocked_slices
 from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
 from recapture.table.publications import ShownEntry

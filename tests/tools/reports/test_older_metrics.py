@@ -1,14 +1,13 @@
 """Reports of slices that a version of Recapture ran which did not have one of the metrics."""
 
-import io
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from recapture.process.versions import FORMAT
 from recapture.quality.metrics import PARTITION_METRICS, by_slice, combine
 from recapture.run_files.computed import METRICS
 from recapture.storage import Container
-from recapture.table.files import parquet
+from recapture.table.files import read_slice_table
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY, total
 from recapture.tools.reports import sources
 from recapture.tools.reports.document import document
@@ -83,14 +82,13 @@ def forget_in_run_files(world: World, patch: pytest.MonkeyPatch, metric: str) ->
 def forget_in_table(world: World, patch: pytest.MonkeyPatch, metric: str) -> None:
     """Leave the metric out of what the metrics table holds. Its files are as they were: their names tell a change."""
 
-    def without_metric(container: Container, path: str) -> bytes:
-        content = container.read_current(path)
-        assert content is not None
-        table = pq.read_table(io.BytesIO(content))
-        return parquet(table.filter(pc.not_equal(table["metric"], metric)))
+    def without_metric(container: Container, path: str) -> pa.Table:
+        table = read_slice_table(container, path)
+        assert table is not None
+        return table.filter(pc.not_equal(table["metric"], metric))
 
     shutil.rmtree(world.table / "_recapture")
-    patch.setattr(sources, "read_slice_file", without_metric)
+    patch.setattr(sources, "read_slice_table", without_metric)
 
 
 @pytest.mark.parametrize("forget", [forget_in_run_files, forget_in_table])

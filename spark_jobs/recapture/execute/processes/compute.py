@@ -10,18 +10,14 @@ from typing import TypeVar
 from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import InputTasks, stage_rows
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.planned import PlannedRun
-from recapture.run_files.staged import StagedSlice
 
 T = TypeVar("T")
 
 
 def compute(
-    workers: Workers,
-    run: PlannedRun,
-    scratch: Path,
-    watch: Callable[[int, int], None] = lambda done, of: None,
+    workers: Workers, run: PlannedRun, scratch: Path, watch: Callable[[int, int], None] = lambda done, of: None
 ) -> Computed:
     """Stage the rows of a planned run in these processes; see `stage_rows`.
 

@@ -53,7 +53,6 @@ class Silence:
     cpu: dict[int, int] = field(default_factory=dict)
     """CPU time of each process at that time."""
     named: set[int] = field(default_factory=set)
-    """Processes that are named as silent."""
 
     def look(self, now: float, signs: set[int]) -> dict[int, float]:
         """Return the silence of each process in seconds, given those that gave a sign since the last look.

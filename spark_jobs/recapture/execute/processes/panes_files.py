@@ -14,7 +14,7 @@ from recapture.ordering import panes
 from recapture.ordering.groups import rows_of_slice
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledOutput
-from recapture.run_files.staged import StagedSlice
+from recapture.run_files.computed import StagedSlice
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
 from recapture.time_model import ticks
@@ -29,11 +29,9 @@ class PanesBatch:
     place: int
     """Number of batches before it in the file."""
     view: str
-    """View of the input."""
     slice_start: int
     """Start of the slice, in ticks."""
     number: int
-    """Number of the aggregation."""
 
 
 def write_panes(context: TaskContext, task: Task, path: Path) -> list[PanesBatch]:

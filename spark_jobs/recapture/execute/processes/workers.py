@@ -64,7 +64,7 @@ def workers(count: int) -> Iterator[Workers]:
     with processes(count, "a worker") as started:
         try:
             for _ in range(count):
-                started.pool.submit(_be_ready)
+                started.pool.submit(os.getpid)  # a pool starts its processes when it has work for them
         except BrokenProcessPool:
             raise RunError(
                 "the workers could not be started, because the process that forks them ended suddenly: if the machine "
@@ -163,7 +163,3 @@ def _begin(environment: dict[str, str], signs: Connection) -> None:
 
     threading.Thread(target=end, daemon=True).start()
     beat(signs)
-
-
-def _be_ready() -> None:
-    """Do nothing: a pool starts its processes when it has work for them."""

@@ -23,7 +23,7 @@ from recapture.errors import DefinitionError, PermanentError, RecaptureError, Ru
 from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
-from recapture.execute.spark.session import MORE_MEMORY, pin_settings
+from recapture.execute.spark.session import MORE_MEMORY, SHUFFLE_PARTITIONS, pin_settings
 from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import STAGED_SCHEMA, TASK, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
@@ -32,9 +32,8 @@ from recapture.ordering.order import schema
 from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
-from recapture.run_files.computed import Computed
+from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.planned import PlannedRun, load_run
-from recapture.run_files.staged import StagedSlice
 from recapture.storage import open_container
 from recapture.time_model import ticks
 
@@ -51,19 +50,14 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
     return stage_rows(run, spark.sparkContext.defaultParallelism, staged)
 
 
-def _create_reference_views(spark: SparkSession, run: PlannedRun) -> None:
-    for compiled in run.pipeline.query.references:
-        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
-        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
-
-
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
-    """Write the rows of every output; return the files."""
     pin_settings(spark)
     most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
     register(spark, run.pipeline.query)
-    _create_reference_views(spark, run)
+    for compiled in run.pipeline.query.references:
+        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
+        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
     digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
     outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
     with contextlib.ExitStack() as stack:
@@ -74,13 +68,14 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
             frames[input_tasks.context.input.view] = frame
             if not input_tasks.context.input.aggregations:
                 frame.createOrReplaceTempView(quoted_name(input_tasks.context.input.view))
+        division = merging.divide(run.manifest.size, len(digests), int(spark.conf.get(SHUFFLE_PARTITIONS) or 1))
         for groups in run.pipeline.query.groups:
-            merging.create_groups_view(groups, frames, len(digests))
+            merging.create_groups_view(groups, frames, division)
         results = [
-            merging.rows(compiled, frames, len(digests)) if compiled.selects else spark.sql(compiled.sql)
+            merging.rows(compiled, frames, division) if compiled.selects else spark.sql(compiled.sql)
             for _, compiled in outputs
         ]
-        plans = "".join(map(_optimized_plan, results))
+        plans = "".join(str(result._jdf.queryExecution().optimizedPlan().toString()) for result in results)
         for view, frame in frames.items():
             if plans.count(f"MapInArrow {view}(") > 1:
                 frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -89,10 +84,6 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> li
             for (output, compiled), result in zip(outputs, results, strict=True)
             for row in slice_writer(result, output.table, compiled.columns, digests).collect()
         ]
-
-
-def _optimized_plan(result: DataFrame) -> str:
-    return str(result._jdf.queryExecution().optimizedPlan().toString())
 
 
 def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:

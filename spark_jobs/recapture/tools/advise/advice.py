@@ -40,23 +40,18 @@ class Advice:
     def warnings(self) -> list[str]:
         """Warnings about the settings and what arrived, one sentence each."""
         several = len(self.inputs) + len(self.without_events) > 1
-        silent = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
-        return [
-            *silent,
-            *(
-                warning
-                for advice in self.inputs
-                for warning in input_warnings(advice, advice.alias if several else None)
-            ),
-        ]
+        warnings = [f"no event of input {alias} arrived in this range" for alias in self.without_events]
+        for advice in self.inputs:
+            warnings += input_warnings(advice, advice.alias if several else None)
+        return warnings
 
     @property
     def summary(self) -> dict[str, Any]:
         """The advice in JSON types."""
         return {
             "pipeline": self.pipeline.name,
-            "from": ticks.to_text(ticks.from_datetime(self.start)),
-            "to": ticks.to_text(ticks.from_datetime(self.end)),
+            "from": ticks.text_of(self.start),
+            "to": ticks.text_of(self.end),
             "policy": self.pipeline.job.policy,
             "late_seconds": self.pipeline.job.late_seconds,
             "out_of_order_seconds": self.pipeline.job.out_of_order_seconds,
@@ -88,7 +83,7 @@ def advise(pipeline: Pipeline, start: datetime, end: datetime, now: datetime) ->
     counts = {compiled.alias: read_counts(_to_read(pipeline, compiled, start, end), now) for compiled in timed}
     inputs = tuple(InputAdvice(read, own_setting(pipeline)) for read in counts.values() if read is not None)
     if not inputs:
-        bounds = " to ".join(ticks.to_text(ticks.from_datetime(bound)) for bound in (start, end))
+        bounds = " to ".join(ticks.text_of(bound) for bound in (start, end))
         raise RunError(f"no event arrived from {bounds}: choose another range with --from and --to")
     return Advice(pipeline, start, end, inputs, tuple(alias for alias, read in counts.items() if read is None))
 

@@ -35,7 +35,6 @@ class WrongClock:
     seconds: float
     """Error of the clock in seconds; positive if it is ahead."""
     events: int
-    """Events of the device."""
     dropped: int
     """Events of the device that the early window drops; they move no watermark."""
 

@@ -18,8 +18,6 @@ _MOST_BETWEEN = 8
 """Largest number of steps at equal distances on the axis."""
 _COLOURS = ("--on-time", "--late", "--early", "--disorder", "--malformed")
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4])
-
-
 _FLAT = 0.005
 """Length of the axis if no event changes with any tolerance."""
 
@@ -41,14 +39,9 @@ def curve(name: str, labels: Sequence[str], own: str, shares: Mapping[str, Seque
         for number, key_shares in enumerate(shares.values())
         for label, share in zip(labels, key_shares, strict=True)
     ]
-    x = {
-        "field": "tolerance",
-        "type": "ordinal",
-        "title": name,
-        "sort": list(labels),
-        "scale": {"type": "point", "domain": list(labels)},
-        "axis": {"labelAngle": -40},
-    }
+    places = {"type": "point", "domain": list(labels)}
+    x = {"field": "tolerance", "type": "ordinal", "title": name, "sort": list(labels), "scale": places}
+    x["axis"] = {"labelAngle": -40}
     scale = {"type": "symlog", "constant": constant, "domain": [lowest, highest], "reverse": True, "nice": False}
     ticks = _ticks(lowest, highest, constant)
     texts = json.dumps([_percent(tick, ticks) for tick in ticks])
@@ -66,14 +59,11 @@ def curve(name: str, labels: Sequence[str], own: str, shares: Mapping[str, Seque
     }
     is_last = own == labels[-1]
     text = {"type": "text", "align": "right" if is_last else "left", "dx": -4 if is_last else 4, "y": _HEIGHT - 8}
-    job = {
-        "data": {"values": [{"tolerance": own, "label": "job"}]},
-        "encoding": {"x": x},
-        "layer": [
-            {"mark": {"type": "rule", "strokeDash": [3, 3]}},
-            {"mark": text, "encoding": {"text": {"field": "label"}}},
-        ],
-    }
+    rule, label = (
+        {"mark": {"type": "rule", "strokeDash": [3, 3]}},
+        {"mark": text, "encoding": {"text": {"field": "label"}}},
+    )
+    job = {"data": {"values": [{"tolerance": own, "label": "job"}]}, "encoding": {"x": x}, "layer": [rule, label]}
     return {"width": _WIDTH, "height": _HEIGHT, "layer": [lines, job]}
 
 

@@ -91,8 +91,8 @@ class InputAdvice:
                 "wrong": [asdict(clock) for clock in counts.wrong_clocks],
             },
             "disagreements": [asdict(disagreement) for disagreement in counts.disagreements],
-            "damaged": list(counts.damaged),
-            "incomplete": list(counts.incomplete),
+            "damaged": counts.damaged,
+            "incomplete": counts.incomplete,
         }
 
     def _summary_of_key(self, key: Key) -> dict[str, Any]:

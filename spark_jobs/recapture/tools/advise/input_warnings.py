@@ -26,16 +26,14 @@ def input_warnings(advice: InputAdvice, alias: str | None) -> Iterator[str]:
 def _blobs(advice: InputAdvice, place: str) -> Iterator[str]:
     counts, section = advice.counts, advice.counts.source.section
     if counts.incomplete:
-        names = _some([f"{name}" for name in counts.incomplete])
-        partitions = counted(len(counts.incomplete), "partition")
-        yield f"more may still arrive in this range from {partitions}{place} ({names}): the counts may grow"
+        partitions = f"{counted(len(counts.incomplete), 'partition')}{place} ({_some(counts.incomplete)})"
+        yield f"more may still arrive in this range from {partitions}: the counts may grow"
     if counts.damaged:
         blobs = counted(len(counts.damaged), "blob is damaged and was", "blobs are damaged and were")
         yield f"{blobs} left out{place}, for example {counts.damaged[0]}: their events are not counted"
     for disagreement in counts.disagreements:
-        events = counted(disagreement.events, "event")
-        blobs = counted(disagreement.blobs, "blob")
-        subject = f"partition {disagreement.partition}{place}: {events} in {blobs}"
+        events = f"{counted(disagreement.events, 'event')} in {counted(disagreement.blobs, 'blob')}"
+        subject = f"partition {disagreement.partition}{place}: {events}"
         if disagreement.seconds < 0:
             yield (
                 f"{subject} were enqueued up to {duration(-disagreement.seconds)} after their blob's LastModified, "
@@ -133,10 +131,9 @@ def _out_of_reach(advice: InputAdvice, share: float, place: str) -> Iterator[str
     best = percent(int(total.on_time.max()) / total.tolerable)
     others = [key for key in advice.counts.keys.candidates if key.columns and advice.smallest(key)[share]]
     remedy = f"; {others[0].clause}, {_setting(advice, others[0], share)} does" if others else ""
-    longest = advice.counts.source.tolerances.late[-1]
-    late = "no late limit" if longest is None else f"{duration(longest)} late"
+    longest = _late(advice.counts.source.tolerances.late[-1])
     yield (
-        f"no setting up to {late} and {LARGEST_OUT_OF_ORDER} s out of order keeps {_percent(share)} of the events"
+        f"no setting up to {longest} and {LARGEST_OUT_OF_ORDER} s out of order keeps {_percent(share)} of the events"
         f"{place} unchanged {own.clause}, at most {best}{remedy}"
     )
 
@@ -144,8 +141,11 @@ def _out_of_reach(advice: InputAdvice, share: float, place: str) -> Iterator[str
 def _setting(advice: InputAdvice, key: Key, share: float) -> str:
     setting = advice.smallest(key)[share]
     assert setting is not None
-    late = "no late limit" if setting.late is None else f"{duration(setting.late)} late"
-    return f"{late} and {duration(setting.out_of_order)} out of order"
+    return f"{_late(setting.late)} and {duration(setting.out_of_order)} out of order"
+
+
+def _late(late: int | None) -> str:
+    return "no late limit" if late is None else f"{duration(late)} late"
 
 
 def _percent(share: float) -> str:

@@ -83,6 +83,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
     kinds = _kinds(compiled, events)
     found: list[InputColumn | MetadataColumn] = [column for column in kinds if column not in read]
     integers = {column for column, types in kinds.items() if AsaType.STRING not in types}
+    times = (*time_fields(compiled.timestamp_by), *dateadd_fields(compiled.timestamp_by))
     values: dict[InputColumn | MetadataColumn, pa.Array] = {}
     distinct: dict[InputColumn | MetadataColumn, int] = {}
     for column in filter(_may_identify, [*read, *found]):
@@ -90,7 +91,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
         count, distinct[column] = len(present) - present.null_count, len(present.drop_null().unique())
         frequent = count >= MIN_SHARE * len(events) and count >= MIN_EVENTS_PER_VALUE * distinct[column]
         least = MIN_INTEGERS if column in integers else 2
-        if frequent and distinct[column] >= least and column not in _times(compiled):
+        if frequent and distinct[column] >= least and column not in times:
             values[column] = present
 
     def likeliness(column: InputColumn | MetadataColumn) -> tuple[bool, bool, int]:
@@ -144,10 +145,6 @@ def _may_identify(column: InputColumn | MetadataColumn) -> bool:
     if isinstance(column, MetadataColumn):
         return column.metadata in _OF_SENDERS
     return column.type in _KINDS and not column.is_kind and bool(column.path)
-
-
-def _times(compiled: CompiledInput) -> Collection[InputColumn]:
-    return (*time_fields(compiled.timestamp_by), *dateadd_fields(compiled.timestamp_by))
 
 
 def column_values(column: InputColumn | MetadataColumn, chunk: Chunk) -> pa.Array:

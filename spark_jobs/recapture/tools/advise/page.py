@@ -1,7 +1,6 @@
 """The page of an advice: the smallest settings, curves, and the counts of each setting."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from recapture import __version__
@@ -19,21 +18,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 SHOWN_CLOCKS = 100
-"""Maximum number of wrong clocks on the page."""
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A setting, and what becomes of the events with it."""
-
-    setting: Setting
-    late: str
-    complete: str
-    share: str
-    verdicts: dict[str, int]
-    is_own: bool
-    partitions: list[tuple[str, dict[str, int]]]
-    """Verdicts by partition."""
 
 
 def page(advice: Advice) -> bytes:
@@ -43,8 +27,8 @@ def page(advice: Advice) -> bytes:
         "advice.html",
         advice=advice,
         job=advice.pipeline.job,
-        start=ticks.to_text(ticks.from_datetime(advice.start)),
-        end=ticks.to_text(ticks.from_datetime(advice.end)),
+        start=ticks.text_of(advice.start),
+        end=ticks.text_of(advice.end),
         own_late=late_text(advice.own.late),
         how="adjusted" if advice.pipeline.job.policy == "Adjust" else "dropped",
         warnings=[*advice.pipeline.warnings, *advice.warnings],
@@ -98,7 +82,7 @@ def _values(advice: InputAdvice) -> dict[str, Any]:
     }
 
 
-def _better(advice: InputAdvice, kept: float) -> tuple[str, float, _Row] | None:
+def _better(advice: InputAdvice, kept: float) -> tuple[str, float, dict[str, Any]] | None:
     """Return the candidate key that keeps the largest share, if larger than `kept`, and the smallest setting for it."""
     found = [
         (share, key, setting)
@@ -112,16 +96,17 @@ def _better(advice: InputAdvice, kept: float) -> tuple[str, float, _Row] | None:
     return key.clause, share, _row(advice, key, setting)
 
 
-def _row(advice: InputAdvice, key: Key, setting: Setting) -> _Row:
-    return _Row(
-        setting=setting,
-        late=late_text(setting.late),
-        complete=advice.complete_text(setting.late),
-        share=percent(advice.share(key, setting)),
-        verdicts=advice.outcome(key, setting),
-        is_own=setting == advice.own,
-        partitions=[(name, advice.outcome(key, setting, name)) for name in advice.counts.partitions],
-    )
+def _row(advice: InputAdvice, key: Key, setting: Setting) -> dict[str, Any]:
+    """Return a setting, and what becomes of the events with it."""
+    return {
+        "setting": setting,
+        "late": late_text(setting.late),
+        "complete": advice.complete_text(setting.late),
+        "share": percent(advice.share(key, setting)),
+        "verdicts": advice.outcome(key, setting),
+        "is_own": setting == advice.own,
+        "partitions": [(name, advice.outcome(key, setting, name)) for name in advice.counts.partitions],
+    }
 
 
 def _late_curve(advice: InputAdvice) -> "Markup | None":
@@ -138,9 +123,8 @@ def _late_curve(advice: InputAdvice) -> "Markup | None":
 def _disorder_curve(advice: InputAdvice) -> "Markup | None":
     settings = [Setting(advice.own.late, out_of_order) for out_of_order in advice.counts.source.tolerances.out_of_order]
     fixed = f"a late tolerance of {late_text(advice.own.late)}" if advice.own.late is not None else "no late limit"
-    return _curve(
-        advice, "out-of-order tolerance", settings, [duration(setting.out_of_order) for setting in settings], fixed
-    )
+    labels = [duration(setting.out_of_order) for setting in settings]
+    return _curve(advice, "out-of-order tolerance", settings, labels, fixed)
 
 
 def _curve(

@@ -88,28 +88,29 @@ class PartitionCounts:
     by_key: dict[Key, Counts]
 
 
-@dataclass(frozen=True)
+@dataclass
 class InputCounts:
     """What arrived at an input in the range."""
 
     source: InputToRead
-    keys: Keys
-    partitions: dict[str, PartitionCounts]
-    """Counts of the partitions from which events arrived, by name."""
-    largest_disorder: dict[Key, list[int]]
-    """Largest disorder of an event in ticks, by key and late tolerance."""
-    largest_lateness: int
-    """Largest lateness of an event, in ticks."""
-    devices: int
-    """Number of devices whose clocks were judged."""
-    wrong_clocks: tuple[WrongClock, ...]
-    disagreements: tuple[Disagreement, ...]
-    damaged: tuple[str, ...]
-    """Names of damaged blobs, whose events are not counted."""
-    incomplete: tuple[str, ...]
-    """Partitions from which more may still arrive in the range."""
     blobs: int
     """Blobs that were read."""
+    keys: Keys = field(init=False)
+    """Keys that are compared; the first events decide."""
+    partitions: dict[str, PartitionCounts] = field(default_factory=dict)
+    """Counts of the partitions from which events arrived, by name."""
+    largest_disorder: dict[Key, list[int]] = field(default_factory=dict)
+    """Largest disorder of an event in ticks, by key and late tolerance."""
+    largest_lateness: int = 0
+    """Largest lateness of an event, in ticks."""
+    devices: int = 0
+    """Number of devices whose clocks were judged."""
+    wrong_clocks: list[WrongClock] = field(default_factory=list)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    """Names of damaged blobs, whose events are not counted."""
+    incomplete: list[str] = field(default_factory=list)
+    """Partitions from which more may still arrive in the range."""
 
     @property
     def events(self) -> int:
@@ -138,53 +139,41 @@ def read_counts(source: InputToRead, now: datetime) -> InputCounts | None:
         raise no_partitions(source.definition.names, container)
     ordered = itertools.groupby(in_order(listing.blobs, source.definition), key=lambda pinned: pinned.partition)
     blobs = {partition: list(blobs_that_may_hold(list(group), arrivals)) for partition, group in ordered}
-    reading = _Reading(source, container)
+    counts = InputCounts(source, blobs=sum(map(len, blobs.values())))
+    reading = _Reading(counts, container)
     for partition in sorted(blobs, key=lambda name: -sum(pinned.blob.size for pinned in blobs[name])):
         reading.read(partition, blobs[partition])
-    read = sum(map(len, blobs.values()))
-    _LOG.info("advise, input %s: read %s", source.compiled.alias, counted(read, "blob"))
-    if reading.keys is None or not reading.counts:
+    _LOG.info("advise, input %s: read %s", source.compiled.alias, counted(counts.blobs, "blob"))
+    if not reading.codes or not counts.partitions:
         return None
+    counts.partitions = {name: counts.partitions[name] for name in partitions if name in counts.partitions}
+    counts.disagreements.sort(key=lambda disagreement: partitions.index(disagreement.partition))
     written = replace(source.definition, policies=None)
-    incomplete = (name for name in partitions if not is_complete(written, source.range, listing.newest.get(name), now))
-    devices, wrong_clocks = reading.wrong_clocks()
-    return InputCounts(
-        source=source,
-        keys=reading.keys,
-        partitions={name: reading.counts[name] for name in partitions if name in reading.counts},
-        largest_disorder=reading.largest_disorder,
-        largest_lateness=reading.largest_lateness,
-        devices=devices,
-        wrong_clocks=tuple(wrong_clocks),
-        disagreements=tuple(reading.disagreements[name] for name in partitions if name in reading.disagreements),
-        damaged=tuple(reading.damaged),
-        incomplete=tuple(incomplete),
-        blobs=read,
-    )
+    counts.incomplete = [
+        name for name in partitions if not is_complete(written, source.range, listing.newest.get(name), now)
+    ]
+    if counts.keys.devices.columns:
+        delay = 0 if source.has_enqueued_times else source.section.interval_seconds
+        counts.devices, counts.wrong_clocks = reading.clocks.wrong(delay)
+    return counts
 
 
 class _Reading:
-    """Reads the partitions of an input one after the other."""
+    """Reads the partitions of an input one after the other, and adds what arrived to `counts`."""
 
-    def __init__(self, source: InputToRead, container: Container) -> None:
-        self.keys: Keys | None = None
-        """Keys that are compared; None before the first events."""
-        self.counts: dict[str, PartitionCounts] = {}
-        self.largest_disorder: dict[Key, list[int]] = {}
-        self.largest_lateness = 0
-        self.disagreements: dict[str, Disagreement] = {}
-        self.damaged: list[str] = []
-        self._source = source
+    def __init__(self, counts: InputCounts, container: Container) -> None:
+        self.counts = counts
+        self.codes: dict[Key, KeyCodes] = {}
+        """Numbers of the scopes by key; empty before the first events."""
+        self.clocks = Clocks()
         self._container = container
-        over = [column for column in source.compiled.over if isinstance(column, MetadataColumn)]
-        metadata = tuple(dict.fromkeys([*source.compiled.metadata, *over]))
-        self._without_over = replace(source.compiled, over=(), metadata=metadata)
-        self._codes: dict[Key, KeyCodes] = {}
-        self._clocks = Clocks()
+        compiled = counts.source.compiled
+        over = [column for column in compiled.over if isinstance(column, MetadataColumn)]
+        self._without_over = replace(compiled, over=(), metadata=tuple(dict.fromkeys([*compiled.metadata, *over])))
 
     def read(self, partition: str, blobs: Sequence[PinnedBlob]) -> None:
         """Read and count the blobs of a partition, given in arrival order."""
-        source = self._source
+        counts, source = self.counts, self.counts.source
         planned = PlannedSlice(source.range, source.arrivals, "", ())
         task = Task(source.compiled.alias, partition, (planned,), tuple(blobs))
         quarantine_damaged = source.section.on_damaged_blob == "quarantine"
@@ -195,73 +184,54 @@ class _Reading:
             duplicates, _ = observe_numbers(chunk, numbers)
             duplicates_in_range += int(source.range.contains(chunk.arrival[duplicates]).sum())
             if chunk.is_judged and len(chunk):
-                if self.keys is None:
-                    self._choose_keys(chunk)
+                if not self.codes:
+                    compiled = replace(source.compiled, metadata=self._without_over.metadata)
+                    counts.keys = choose_keys(compiled, chunk)
+                    self.codes = {key: KeyCodes() for key in counts.keys.all}
                 if not counters:
-                    counters = {key: self._counter(blobs) for key in self._codes}
+                    judged = source.policies, source.tolerances, source.slices, source.compiled.look_back, blobs
+                    counters = {key: Counter(*judged) for key in self.codes}
                 self._count(chunk.without(duplicates), first_blob, counters, modifications)
             if chunk.is_last:
-                self.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
+                counts.damaged += [blob.pinned.blob.name for blob in chunk.damaged]
                 first_blob += len(chunk.blobs)
             del chunk  # it keeps its blob in memory
-        counts = {key: counter.counts for key, counter in counters.items()}
-        if duplicates_in_range or any(key_counts.verdicts.any() for key_counts in counts.values()):
-            self.counts[partition] = PartitionCounts(duplicates_in_range, counts)
+        by_key = {key: counter.counts for key, counter in counters.items()}
+        if duplicates_in_range or any(key_counts.verdicts.any() for key_counts in by_key.values()):
+            counts.partitions[partition] = PartitionCounts(duplicates_in_range, by_key)
         for key, counter in counters.items():
-            before = self.largest_disorder.get(key, counter.largest_disorder)
-            self.largest_disorder[key] = list(map(max, before, counter.largest_disorder))
+            before = counts.largest_disorder.get(key, counter.largest_disorder)
+            counts.largest_disorder[key] = list(map(max, before, counter.largest_disorder))
         if modifications.disagreement is not None:
-            self.disagreements[partition] = modifications.disagreement
-
-    def wrong_clocks(self) -> tuple[int, list[WrongClock]]:
-        """Return the number of devices whose clocks were judged, and those that are wrong."""
-        if self.keys is None or not self.keys.devices.columns:
-            return 0, []
-        return self._clocks.wrong(0 if self._source.has_enqueued_times else self._source.section.interval_seconds)
-
-    def _choose_keys(self, chunk: Chunk) -> None:
-        self.keys = choose_keys(replace(self._source.compiled, metadata=self._without_over.metadata), chunk)
-        self._codes = {key: KeyCodes() for key in self.keys.all}
-
-    def _counter(self, blobs: Sequence[PinnedBlob]) -> Counter:
-        source = self._source
-        return Counter(source.policies, source.tolerances, source.slices, source.compiled.look_back, blobs)
+            counts.disagreements.append(modifications.disagreement)
 
     def _count(self, chunk: Chunk, first_blob: int, counters: dict[Key, Counter], modifications: Modifications) -> None:
         """Count the events of a chunk without duplicates; `first_blob` is the index of its first blob."""
-        assert self.keys is not None
-        timestamp_by = self._source.compiled.timestamp_by
+        counts, source = self.counts, self.counts.source
+        timestamp_by = source.compiled.timestamp_by
         assert timestamp_by is not None
         parsed = parse_bodies(chunk, self._without_over)
         times = times_of(timestamp_by, parsed, chunk.metadata)
         columns = _Columns(chunk, parsed)
-        in_range = self._source.range.contains(chunk.arrival)
+        in_range = source.range.contains(chunk.arrival)
         for key, counter in counters.items():
             decoded = columns.decoded(key)
             valid = times.valid & decoded
             scope = in_one(scope_columns(chunk, {column.name: columns.values(column) for column in key.columns}))
-            counter.add(
-                EventsToJudge(
-                    blob=first_blob + chunk.blob_index,
-                    arrival=chunk.arrival,
-                    time=times.ticks,
-                    valid=valid,
-                    decoded=decoded,
-                    scope=None if scope is None else numbered(self._codes[key], scope),
-                )
-            )
-            if key == self.keys.devices and key.columns:
+            numbers = None if scope is None else numbered(self.codes[key], scope)
+            blob = first_blob + chunk.blob_index
+            counter.add(EventsToJudge(blob, chunk.arrival, times.ticks, valid, decoded, numbers))
+            if key == counts.keys.devices and key.columns:
                 names = names_of([columns.values(column) for column in key.columns])
                 rows = np.flatnonzero(valid & in_range & pc.is_valid(names).to_numpy(zero_copy_only=False))
                 hub = np.where(chunk.enqueued == UNKNOWN, chunk.arrival, chunk.enqueued)
-                dropped = _are_dropped(self._source.policies, times.ticks[rows] - chunk.arrival[rows])
-                self._clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows], dropped)
+                dropped = _are_dropped(source.policies, times.ticks[rows] - chunk.arrival[rows])
+                self.clocks.add(names.take(pa.array(rows)), times.ticks[rows], hub[rows], dropped)
         arrived = np.flatnonzero(times.valid & columns.decoded(Key(())) & in_range)
         if len(arrived):
-            self.largest_lateness = max(
-                self.largest_lateness, int((chunk.arrival[arrived] - times.ticks[arrived]).max())
-            )
-        if self._source.has_enqueued_times and self._source.section.interval_seconds:
+            lateness = int((chunk.arrival[arrived] - times.ticks[arrived]).max())
+            counts.largest_lateness = max(counts.largest_lateness, lateness)
+        if source.has_enqueued_times and source.section.interval_seconds:
             modifications.add(chunk, in_range)
 
 

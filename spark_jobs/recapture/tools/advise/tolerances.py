@@ -19,9 +19,7 @@ LATE = (
     *(days * _DAY for days in (1, 2, 3, 7, 14)),
     LARGEST_LATE,
 )
-"""Late tolerances to compare."""
 OUT_OF_ORDER = (0, 1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, LARGEST_OUT_OF_ORDER)
-"""Out-of-order tolerances to compare."""
 
 
 @dataclass(frozen=True, order=True)

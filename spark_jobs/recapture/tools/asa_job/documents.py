@@ -21,7 +21,11 @@ _REASONS = {
     "missing": "is missing",
 }
 _KIND = re.compile(r"[A-Za-z][A-Za-z ./#-]*[0-9]?")
-_FORMATS = ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", "None", "GZip", "Deflate")
+_LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{2,8})*")
+_FORMATS = {
+    name.lower(): name
+    for name in ("Json", "Avro", "Csv", "Parquet", "Delta", "Protobuf", "CustomClr", "None", "GZip", "Deflate")
+}
 
 
 class JobPart(BaseModel):
@@ -120,24 +124,12 @@ def _level(value: object) -> object:
     raise ValueError("should be 1.0, 1.1 or 1.2")
 
 
-def _kind(value: str) -> str:
-    return value if _KIND.fullmatch(value) else "unknown"
-
-
-def _format(value: str) -> str:
-    return next((known for known in _FORMATS if known.lower() == value.lower()), "unknown")
-
-
-def _locale(value: str) -> str:
-    return value if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z]{2,8})*", value) else "unknown"
-
-
 Seconds = Annotated[int | str, BeforeValidator(_whole_number)]
 Level = Annotated[str, BeforeValidator(_level)]
-Locale = Annotated[str, AfterValidator(_locale)]
-Kind = Annotated[str, AfterValidator(_kind)]
+Locale = Annotated[str, AfterValidator(lambda value: value if _LOCALE.fullmatch(value) else "unknown")]
+Kind = Annotated[str, AfterValidator(lambda value: value if _KIND.fullmatch(value) else "unknown")]
 """Kind of an input, output or function, in words that are safe to show."""
-Format = Annotated[str, AfterValidator(_format)]
+Format = Annotated[str, AfterValidator(lambda value: _FORMATS.get(value.lower(), "unknown"))]
 """Serialization or compression, in the case of _FORMATS."""
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from recapture.errors import DefinitionError
@@ -30,11 +29,10 @@ class Unknown:
 
 @dataclass
 class Expansion:
-    """Size of the values that the expressions of a file have made."""
+    """Size of the values that the expressions of a file have made, in characters and items."""
 
     file: str
     size: int = 0
-    """Characters and items."""
 
     def add(self, size: int) -> None:
         """Add the size of a value. Raise DefinitionError if all values are larger than MAX_SIZE."""
@@ -46,7 +44,7 @@ class Expansion:
             )
 
 
-@dataclass(frozen=True)
+@dataclass
 class TemplateScope:
     """Parameters and variables of one template. Each is evaluated once.
 
@@ -62,6 +60,11 @@ class TemplateScope:
     """Values of parameters and variables, by kind and by name in lower case."""
     _evaluated: list[tuple[str, str]] = field(default_factory=list)
     """Parameters and variables whose values are being evaluated: each refers to the next."""
+
+    def __post_init__(self) -> None:
+        self._parameters, self._variables, self._arguments = (
+            _in_lower_case(values) for values in (self.parameters, self.variables, self.arguments)
+        )
 
     @property
     def file(self) -> str:
@@ -93,8 +96,7 @@ class TemplateScope:
     def parameter(self, name: str) -> Any:
         """Return the value that was passed to a parameter, else its default; Unknown if it has neither or is secure."""
         key, definition = self._parameters.get(name.lower(), (name, None))
-        secure = isinstance(definition, dict) and str(definition.get("type", "")).lower() in _SECURE
-        if secure:
+        if isinstance(definition, dict) and str(definition.get("type", "")).lower() in _SECURE:
             return Unknown(name)
         passed = self._arguments.get(name.lower())
         if passed is not None and passed[1] is not None:
@@ -123,18 +125,6 @@ class TemplateScope:
             finally:
                 self._evaluated.pop()
         return self._values[key]
-
-    @cached_property
-    def _parameters(self) -> dict[str, tuple[str, Any]]:
-        return _in_lower_case(self.parameters)
-
-    @cached_property
-    def _variables(self) -> dict[str, tuple[str, Any]]:
-        return _in_lower_case(self.variables)
-
-    @cached_property
-    def _arguments(self) -> dict[str, tuple[str, Any]]:
-        return _in_lower_case(self.arguments)
 
 
 class _Evaluation:

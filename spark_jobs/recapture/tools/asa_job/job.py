@@ -80,7 +80,6 @@ class JobOutput:
     serialization: str
     has_watermark_settings: bool
     problem: str | None = None
-    """Reason why its file does not define it; None if it does."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,6 @@ class JobFunction:
     argument_types: tuple[str, ...] = ()
     """Types of its arguments, as a pipeline file writes them."""
     problem: str | None = None
-    """Reason why its file does not define it; None if it does."""
 
 
 @dataclass(frozen=True)

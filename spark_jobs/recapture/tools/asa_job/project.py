@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import sources
-from recapture.tools.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_json, parse_part
+from recapture.tools.asa_job.documents import Format, JobPart, Kind, P, SettingsPart, SourcePart, parse_json, parse_part
 from recapture.tools.asa_job.folder import JobFolder
 from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
 
@@ -19,6 +19,16 @@ _LANGUAGES = {"js": "JavaScript", "javascript": "JavaScript", "csharp": "C#", "a
 class _Configuration(JobPart):
     file_path: str
     sub_type: Kind
+
+    @property
+    def path(self) -> str:
+        """Path relative to the project's folder, with slashes; Visual Studio writes backslashes."""
+        return self.file_path.replace("\\", "/")
+
+    @property
+    def kind(self) -> str:
+        """Kind of the part, in lower case."""
+        return self.sub_type.lower()
 
 
 class _Project(JobPart):
@@ -81,7 +91,7 @@ def read_project(file: Path) -> AsaJob:
     project = _from_xml(text, file) if is_xml else parse_part(_Project, parse_json(text, file.name), file.name)
     query_file = _query_file(file.name, folder, project)
     config = next(_of_kind(project, "jobconfig"), None)
-    where = _relative_path(config) if config else file.name
+    where = config.path if config else file.name
     has_settings = config is not None and folder.has(where)
     return AsaJob(
         name=project.name or folder.path.resolve().name,
@@ -94,9 +104,7 @@ def read_project(file: Path) -> AsaJob:
         inputs=tuple(_inputs(folder, project)),
         outputs=tuple(_outputs(folder, project)),
         functions=tuple(_functions(folder, project)),
-        unread=tuple(
-            _relative_path(configuration) for configuration in project.configurations if not _is_known(configuration)
-        ),
+        unread=tuple(part.path for part in project.configurations if not _is_known(part)),
     )
 
 
@@ -149,18 +157,17 @@ def _sub_type(item: ElementTree.Element) -> str:
 
 def _of_kind(project: _Project, kind: str) -> Iterator[_Configuration]:
     """Return the files of the project that are of this kind."""
-    return (configuration for configuration in project.configurations if configuration.sub_type.lower() == kind)
+    return (configuration for configuration in project.configurations if configuration.kind == kind)
 
 
 def _inputs(folder: JobFolder, project: _Project) -> Iterator[JobInput]:
     for configuration in _of_kind(project, "input"):
-        document, problem = _definition(folder, configuration)
-        read = parse_part(_Input, document, _relative_path(configuration))
+        read, problem = _definition(folder, configuration, _Input)
         kind, source = _source(read)
         compression = read.compression_type if read.compression_type != "None" else read.compresssion_type
         yield JobInput(
             alias=read.name,
-            where=_relative_path(configuration),
+            where=configuration.path,
             kind=kind,
             reference=read.type.lower().startswith("reference"),
             source=source,
@@ -182,12 +189,11 @@ def _source(read: _Input) -> tuple[str, EventHub | BlobFolder | None]:
 
 def _outputs(folder: JobFolder, project: _Project) -> Iterator[JobOutput]:
     for configuration in _of_kind(project, "output"):
-        document, problem = _definition(folder, configuration)
-        read = parse_part(_Output, document, _relative_path(configuration))
+        read, problem = _definition(folder, configuration, _Output)
         blobs = read.blob_storage_properties
         yield JobOutput(
             alias=read.name,
-            where=_relative_path(configuration),
+            where=configuration.path,
             kind="Blob storage" if blobs else read.data_source_type,
             target=sources.blob_folder(blobs) if blobs else None,
             serialization=read.serialization.type,
@@ -198,15 +204,13 @@ def _outputs(folder: JobFolder, project: _Project) -> Iterator[JobOutput]:
 
 def _functions(folder: JobFolder, project: _Project) -> Iterator[JobFunction]:
     for configuration in project.configurations:
-        sub_type = configuration.sub_type.lower()
-        if "function" not in sub_type:
+        if "function" not in configuration.kind:
             continue
-        document, problem = _definition(folder, configuration)
-        read = parse_part(_Function, document, _relative_path(configuration))
-        language = next((language for word, language in _LANGUAGES.items() if sub_type.startswith(word)), None)
+        read, problem = _definition(folder, configuration, _Function)
+        language = next((name for word, name in _LANGUAGES.items() if configuration.kind.startswith(word)), None)
         yield JobFunction(
             name=read.name,
-            where=_relative_path(configuration),
+            where=configuration.path,
             language=language or configuration.sub_type,
             is_aggregate=read.type.lower() == "aggregate",
             script=_script(folder, configuration) if language == "JavaScript" else None,
@@ -218,31 +222,25 @@ def _functions(folder: JobFolder, project: _Project) -> Iterator[JobFunction]:
 
 def _script(folder: JobFolder, configuration: _Configuration) -> str | None:
     """Return the script of a function, which is next to its file: classify.js.json => classify.js; None without one."""
-    script = _relative_path(configuration).removesuffix(".json")
+    script = configuration.path.removesuffix(".json")
     return folder.read(script) if script.lower().endswith(".js") and folder.has(script) else None
 
 
 def _is_known(configuration: _Configuration) -> bool:
     """Return whether the kind of the file is known. InputMock is an input's local sample."""
-    sub_type = configuration.sub_type.lower()
-    return sub_type in ("jobconfig", "input", "inputmock", "output") or "function" in sub_type
+    return configuration.kind in ("jobconfig", "input", "inputmock", "output") or "function" in configuration.kind
 
 
-def _definition(folder: JobFolder, configuration: _Configuration) -> tuple[Any, str | None]:
-    """Return the document in a part's file, and the problem if it does not define the part, which then has a name only.
+def _definition(folder: JobFolder, configuration: _Configuration, model: type[P]) -> tuple[P, str | None]:
+    """Return what a part's file defines, and the problem if it does not define the part, which then has a name only.
 
-    Inputs/telemetry.json, which does not exist => {"Name": "telemetry"}, "its file does not exist"
+    Inputs/telemetry.json, which does not exist => the name telemetry, "its file does not exist"
     """
-    where = _relative_path(configuration)
+    where = configuration.path
     named = {"Name": Path(where).name.removesuffix(".json").removesuffix(".js")}
     if not folder.has(where):
-        return named, _ABSENT
+        return parse_part(model, named, where), _ABSENT
     document = parse_json(folder.read(where), where)
     if isinstance(document, dict) and all(key.lower() != "name" or item is None for key, item in document.items()):
-        return document | named, _PLACEHOLDER
-    return document, None
-
-
-def _relative_path(configuration: _Configuration) -> str:
-    """Return the file's path relative to the project's folder, with slashes; Visual Studio writes backslashes."""
-    return configuration.file_path.replace("\\", "/")
+        return parse_part(model, document | named, where), _PLACEHOLDER
+    return parse_part(model, document, where), None

@@ -64,10 +64,6 @@ class _ResourcePart(JobPart):
     resources: _Resources = ()
 
 
-class _Typed(JobPart):
-    type: Kind = "unknown"
-
-
 class _Delimited(JobPart):
     field_delimiter: str | None = None
 
@@ -103,7 +99,8 @@ class _Script(JobPart):
     script: str | None = None
 
 
-class _Binding(_Typed):
+class _Binding(JobPart):
+    type: Kind = "unknown"
     properties: _Script = _Script()
 
 
@@ -150,11 +147,6 @@ class _Resource:
     name: str
     properties: dict[str, Any]
 
-    @property
-    def own_name(self) -> str:
-        """Return the last part of the name."""
-        return self.name.rpartition("/")[2]
-
 
 def read_template(path: Path, job_name: str | None) -> AsaJob:
     """Return the job in a template; `job_name` chooses one of several.
@@ -176,8 +168,9 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
 
     def parts(kind: str, nested: tuple[_Named, ...]) -> list[tuple[str, dict[str, Any], str]]:
         """Return the name, the properties and the place of the job's parts of this kind."""
-        separate = [(resource.own_name, resource.properties) for resource in own if resource.type == f"{JOB}/{kind}"]
-        named = [*((named.name, named.properties) for named in nested), *separate]
+        separate = [resource for resource in own if resource.type == f"{JOB}/{kind}"]
+        named = [(part.name.rpartition("/")[2], part.properties) for part in separate]
+        named = [*((part.name, part.properties) for part in nested), *named]
         return [(name, properties, f"{file}, {kind}/{name}") for name, properties in named]
 
     query, query_where = read.transformation.properties.query, where
@@ -207,8 +200,7 @@ def _given(path: Path) -> dict[str, Any]:
     folder, file = JobFolder(path.parent), f"{path.stem}.parameters.json"
     if not folder.has(file):
         return {}
-    read = parse_part(_Arguments, parse_json(folder.read(file), file), file)
-    return {name: argument.get("value") for name, argument in read.parameters.items() if isinstance(argument, dict)}
+    return parse_part(_Arguments, parse_json(folder.read(file), file), file).values
 
 
 def _job(file: str, jobs: list[_Resource], job_name: str | None) -> _Resource:
@@ -250,6 +242,11 @@ def _resources(
 class _Arguments(JobPart):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """Values of the parameters, by name."""
+        return {name: item.get("value") for name, item in self.parameters.items() if isinstance(item, dict)}
+
 
 class _Deployment(_Arguments):
     template: dict[str, Any] | None = None
@@ -259,11 +256,7 @@ def _in_deployment(properties: dict[str, Any], scope: TemplateScope) -> Iterator
     deployment = parse_part(_Deployment, properties, f"{scope.file}, a nested deployment")
     if deployment.template is None:
         return
-    arguments = {
-        name: scope.resolve(argument.get("value"))
-        for name, argument in deployment.parameters.items()
-        if isinstance(argument, dict)
-    }
+    arguments = {name: scope.resolve(value) for name, value in deployment.values.items()}
     yield from _in_template(deployment.template, TemplateScope(scope.expansion, arguments=arguments))
 
 

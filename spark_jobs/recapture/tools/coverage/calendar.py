@@ -52,7 +52,6 @@ FIRST_STATES = tuple(state for state in _MARKS if state not in (State.APPROVED, 
 FIRST_SLICES = 3
 """Number of slices that are listed for each of these states."""
 _YEARS = range(1970, 2970)
-"""Years that the calendar shows."""
 _SHOWN_CHARACTERS = 40
 """Number of characters of a wrong parameter that a message shows."""
 _URGENCY = {state: number for number, state in enumerate(State)}
@@ -175,7 +174,7 @@ def calendar_page(
     `metrics` are those of the chosen slice, if it is one. `length` is that of a slice, in ticks. `audits` has what the
     audits of runs said, by run: see `blocking_runs`. `damage` says why there are no metrics, if a file is damaged.
     """
-    days = _by_day(coverage.slices)
+    days = {day: list(slices) for day, slices in groupby(coverage.slices, key=lambda state: _day(state.start))}
     counts = Counter(state.state for state in coverage.slices)
     years = sorted({day.year for day in days} | {month.year})
     return render(
@@ -264,11 +263,6 @@ def _text(state: SliceState) -> str:
     """Return the day and the hours of a slice."""
     start, end = ticks.to_datetime(state.start), ticks.to_datetime(state.end)
     return f"{start.day} {start:%B}, {start:%H:%M} to {end:%H:%M}"
-
-
-def _by_day(states: Iterable[SliceState]) -> dict[date, list[SliceState]]:
-    """Return the slices, given in order of time, by the day on which they start."""
-    return {day: list(group) for day, group in groupby(states, key=lambda state: _day(state.start))}
 
 
 def _day(instant: int) -> date:

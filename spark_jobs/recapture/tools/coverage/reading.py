@@ -1,17 +1,16 @@
 """Read the coverage of a pipeline: its publications, blocked runs, changed blobs, and how far Capture has got."""
 
-import io
 import os
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
@@ -25,7 +24,7 @@ from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable, Table
-from recapture.table.files import read_slice_file
+from recapture.table.files import read_slice_table
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COMBINED
 from recapture.time_model.slices import slices_between
@@ -129,10 +128,8 @@ class CoverageReader:
 
 def _rows(container: Container, path: str) -> list[dict[str, Any]]:
     """Return the rows of a file. Raise PermanentError if it is gone or damaged."""
-    content = read_slice_file(container, path)
-    try:
-        if content is not None:
-            return pq.read_table(io.BytesIO(content), columns=["metric", "value"]).to_pylist()
-    except pa.ArrowException:
-        pass
+    with suppress(pa.ArrowException):
+        table = read_slice_table(container, path)
+        if table is not None:
+            return table.select(["metric", "value"]).to_pylist()
     raise PermanentError(f"{path} in {container.url} is gone or damaged: restore it, or backfill the slice again")

@@ -89,16 +89,13 @@ def _held(state: State | None, entry: ShownEntry, dag_run: DagRun | None, is_com
     """Return the state that the last run left; `state` is that of what is published, None if nothing is."""
     if state is State.BLOCKED:
         return state
-    if dag_run is not None and dag_run.state is RunState.FAILED and not _published_since(entry, dag_run):
-        return State.FAILED
+    if dag_run is not None and dag_run.state is RunState.FAILED:
+        published = entry.published
+        if published is None or ticks.from_datetime(ticks.parse_utc(published)) < dag_run.began:
+            return State.FAILED
     if state is not None:
         return state
     return State.MISSING if is_complete else State.INCOMPLETE
-
-
-def _published_since(entry: ShownEntry, dag_run: DagRun) -> bool:
-    published = entry.published
-    return published is not None and ticks.from_datetime(ticks.parse_utc(published)) >= dag_run.began
 
 
 def _state(held: State, start: int, dag_run: DagRun | None, activity: Activity) -> State:

@@ -55,7 +55,7 @@ class InputSample:
         """Where the sample comes from."""
         if self.range is None:
             return f"recapture infer, newest version: {counted(self.content.events, 'row')}"
-        start, end = map(_text, self.range)
+        start, end = map(ticks.text_of, self.range)
         blobs = f"{self.content.blobs:,} of {counted(self.arrived, 'blob')}"
         return f"recapture infer, {start} to {end}: {counted(self.content.events, 'event')} in {blobs}"
 
@@ -73,7 +73,7 @@ class InputInference:
     @property
     def summary(self) -> dict[str, Any]:
         """The inference in JSON types."""
-        start, end = map(_text, self.sample.range) if self.sample.range else (None, None)
+        start, end = map(ticks.text_of, self.sample.range) if self.sample.range else (None, None)
         return {
             "alias": self.alias,
             "from": start,
@@ -168,17 +168,17 @@ def infer(pipeline: Pipeline, start: datetime | None, end: datetime | None) -> I
         else _sampled(pipeline, section, start, end, records.get(section.alias, []))
         for section in pipeline.all_inputs
     }
-    used = _used(
-        pipeline,
-        {
-            alias: typed(sample.content.fields, {}, sample.sampled, timing.get(alias, ()))
-            for alias, sample in samples.items()
-        },
-    )
-    inputs = tuple(
-        _inferred(alias, sample, used.get(alias, {}), timing.get(alias, ())) for alias, sample in samples.items()
-    )
-    return Inference(inputs, _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
+
+    def typed_fields(alias: str, used: Mapping[Path, AsaType | None]) -> list[TypedField]:
+        return typed(samples[alias].content.fields, used, samples[alias].sampled, timing.get(alias, ()))
+
+    used = _used(pipeline, {alias: typed_fields(alias, {}) for alias in samples})
+    inputs = []
+    for alias, sample in samples.items():
+        fields = typed_fields(alias, used.get(alias, {}))
+        text = statement(alias, fields, sample.sampled, sample.origin)
+        inputs.append(InputInference(alias, text, tuple(fields), sample))
+    return Inference(tuple(inputs), _refusal(pipeline, "".join(inferred.statement for inferred in inputs)))
 
 
 def _sampled(
@@ -189,7 +189,7 @@ def _sampled(
     if start is None or end is None:
         start, end = _newest_hour(definition, container)
     if start >= end:
-        raise DefinitionError(f"the range is empty: from {_text(start)} is not before to {_text(end)}")
+        raise DefinitionError(f"the range is empty: from {ticks.text_of(start)} is not before to {ticks.text_of(end)}")
     place = of_input(section.alias if len(pipeline.inputs) > 1 else None)
     blobs = _arrived(definition, container, start, end, place)
     sample = read_sample(container, section.reader(()), blobs, records)
@@ -198,7 +198,7 @@ def _sampled(
     if not sample.fields:
         raise RunError(
             f"none of the {counted(sample.events, 'event')} in {counted(sample.blobs, 'blob')}{place} from "
-            f"{_text(start)} to {_text(end)} has fields: {_OTHER_RANGE}"
+            f"{ticks.text_of(start)} to {ticks.text_of(end)} has fields: {_OTHER_RANGE}"
         )
     _LOG.info(
         "infer %s, input %s: read %s (%d bytes) of %s",
@@ -224,14 +224,6 @@ def _left_out(sample: Sample, place: str) -> str:
     """Return how many events were left out as they have too many fields. `place` names the input."""
     fields = f"with more than {MAX_FIELDS:,} fields"
     return counted(sample.wide, f"event{place} {fields} was left out", f"events{place} {fields} were left out")
-
-
-def _inferred(
-    alias: str, sample: InputSample, used: Mapping[Path, AsaType | None], timing: Collection[Path]
-) -> InputInference:
-    fields = typed(sample.content.fields, used, sample.sampled, timing)
-    text = statement(alias, fields, sample.sampled, sample.origin)
-    return InputInference(alias, text, tuple(fields), sample)
 
 
 def require_no_create_table(pipeline: Pipeline) -> None:
@@ -283,8 +275,8 @@ def _arrived(
     [blobs] = blobs_for(in_order(listing.blobs, definition), [arrivals])
     if not blobs:
         raise RunError(
-            f"no blob{place} arrived from {_text(start)} to {_text(end)}: choose another range with --from and --to, "
-            "or leave them out for the newest hour"
+            f"no blob{place} arrived from {ticks.text_of(start)} to {ticks.text_of(end)}: choose another range with "
+            "--from and --to, or leave them out for the newest hour"
         )
     return blobs
 
@@ -330,7 +322,3 @@ def _refusal(pipeline: Pipeline, text: str) -> DefinitionError | None:
     except DefinitionError as error:
         return error
     return None
-
-
-def _text(instant: datetime) -> str:
-    return ticks.to_text(ticks.from_datetime(instant))

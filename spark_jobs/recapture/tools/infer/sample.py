@@ -49,7 +49,6 @@ class Sample:
     """What was read of a range."""
 
     decoder: BodyDecoder
-    """Decoder of the bodies."""
     records: Sequence[tuple[str, ...]] = ()
     """Paths of the records whose properties are counted, too."""
     bodies: list[pa.Array] = field(default_factory=list)
@@ -71,7 +70,6 @@ class Sample:
     rare: str | None = None
     """Name of a field that is left out, as MAX_FIELDS others are more frequent; None if there is none."""
     damaged: list[str] = field(default_factory=list)
-    """Names of the damaged blobs."""
 
     @property
     def is_full(self) -> bool:

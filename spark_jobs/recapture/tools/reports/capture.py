@@ -12,7 +12,6 @@ from recapture.time_model.metrics import total
 from recapture.tools.reports.sources import Source
 
 MAX_GAPS = 20
-"""Largest number of gaps that are shown."""
 
 
 def capture(source: Source) -> dict[str, Any]:

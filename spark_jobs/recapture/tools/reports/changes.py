@@ -1,21 +1,20 @@
 """How the rows of a report's slices differ from those that the slices held before."""
 
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from recapture.definition.sections import Output
+from recapture.quality.sentences import value_text
 from recapture.storage import open_container
 from recapture.table.delta import File
-from recapture.table.files import read_slice_file
+from recapture.table.files import read_slice_table
 from recapture.table.publications import Entry, Publication
+from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
-from recapture.tools.reports.values import value_text
 
 MAX_ROWS = 20
 """Largest number of changed rows that are shown of an output."""
@@ -60,11 +59,13 @@ def changes(source: Source) -> dict[str, Any]:
                 result.rows_before += before.rows
                 result.rows_after += after.rows
                 budget -= before.rows + after.rows
-                tables = [_read(output, file) for file in (before, after)] if budget >= 0 else [None]
-                if any(table is None for table in tables):
+                container = open_container(output.table)
+                old = read_slice_table(container, before.path) if budget >= 0 else None
+                new = read_slice_table(container, after.path) if budget >= 0 else None
+                if old is None or new is None:
                     result.uncompared += 1
                 else:
-                    _compare(result, start, *[table for table in tables if table is not None])
+                    _compare(result, start, old, new)
         outputs.append(vars(result))
     return {"outputs": outputs, "previous": _previous_runs(source)}
 
@@ -99,15 +100,10 @@ def _previous_runs(source: Source) -> list[dict[str, Any]]:
     for start in source.run_of_slice:
         previous, _ = _previous(source, start)
         if previous is not None:
-            text = previous.published.isoformat(timespec="seconds").replace("+00:00", "Z")
+            text = ticks.whole_seconds(previous.published)
             run = runs.setdefault(previous.run, {"run": previous.run, "published": text, "slices": 0})
             run["slices"] += 1
     return list(runs.values())[-MAX_ROWS:]
-
-
-def _read(output: Output, file: File) -> pa.Table | None:
-    content = read_slice_file(open_container(output.table), file.path)
-    return None if content is None else pq.read_table(io.BytesIO(content))
 
 
 def _compare(result: _Changes, start: str, before: pa.Table, after: pa.Table) -> None:

@@ -61,28 +61,21 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
     ]
     many = len(rows) > 12
     labels = json.dumps([shortened(str(row[name])) for row in rows])
+    axis = {"labelAngle": -60 if many else 0, "labelOverlap": True, "labelLimit": 0}
     names = {
-        "field": "row",
-        "type": "ordinal",
-        "title": title,
-        "sort": None,
-        "scale": {"domain": list(range(len(rows)))},
-        "axis": {
-            "labelAngle": -60 if many else 0,
-            "labelOverlap": True,
-            "labelLimit": 0,
-            "labelExpr": f"{labels}[datum.value]",
+        **{
+            "field": "row",
+            "type": "ordinal",
+            "title": title,
+            "sort": None,
+            "scale": {"domain": list(range(len(rows)))},
         },
+        "axis": axis | {"labelExpr": f"{labels}[datum.value]"},
     }
     most = max(sum(row[part] or 0 for part in present) for row in rows)
     events = {"field": "events", "type": "quantitative", "stack": "zero", "title": "events", "axis": _count_axis(most)}
-    color = {
-        "field": "part",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": [_PARTS[part][0] for part in present], "range": [_PARTS[part][1] for part in present]},
-        "legend": {"orient": "top", "columns": 6, "symbolType": "square"},
-    }
+    colors = {"domain": [_PARTS[part][0] for part in present], "range": [_PARTS[part][1] for part in present]}
+    legend = {"orient": "top", "columns": 6, "symbolType": "square"}
     return {
         "data": {"values": values},
         "width": _WIDTH,
@@ -91,7 +84,7 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
         "encoding": {
             "x": names if many else events,
             "y": events if many else names,
-            "color": color,
+            "color": {"field": "part", "type": "nominal", "title": None, "scale": colors, "legend": legend},
             "order": {"field": "order", "type": "quantitative"},
         },
     }
@@ -112,6 +105,8 @@ def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:
     most = max(bin_["events"] for bin_ in bins)
     powers = [0, *(10**digits for digits in range(len(str(most))))]
     axis = {"values": powers, "labelExpr": "format(datum.value, '.3~s')"}
+    color = {"field": "color", "type": "nominal", "scale": None}
+    text = {"field": "events", "type": "quantitative", "format": ".3~s"}
     return {
         "data": {"values": list(bins)},
         "width": max(_BIN_WIDTH * len(bins), _LEAST_WIDTH),
@@ -120,14 +115,11 @@ def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:
         "layer": [
             {
                 "mark": {"type": "bar", "width": {"band": 0.9}},
-                "encoding": {
-                    "y": height | {"axis": axis},
-                    "color": {"field": "color", "type": "nominal", "scale": None},
-                },
+                "encoding": {"y": height | {"axis": axis}, "color": color},
             },
             {
                 "mark": {"type": "text", "dy": -6, "fontSize": 9},
-                "encoding": {"y": height, "text": {"field": "events", "type": "quantitative", "format": ".3~s"}},
+                "encoding": {"y": height, "text": text},
                 "transform": [{"filter": "datum.events > 0"}],
             },
         ],
@@ -136,30 +128,27 @@ def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:
 
 def watermark(picture: Mapping[str, Any]) -> Specification:
     """Return the watermark picture; `picture` is as `Picture.to_dict` returns it."""
-    lowest, highest = picture["lowest"], picture["highest"]
+    start, end, lowest, highest = (picture[name] for name in ("start", "end", "lowest", "highest"))
     points = [_drawn(point, lowest, highest) for point in picture["points"]]
     present = [verdict for verdict in VERDICTS if any(point["verdict"] == verdict for point in points)]
     labels = [VERDICTS[verdict][0] for verdict in present]
-    colors = {"domain": labels, "range": [VERDICTS[verdict][1] for verdict in present]}
     legend = {"orient": "top", "title": None, "columns": 5}
-    x = {
-        "field": "x",
-        "type": "temporal",
-        "title": "arrival (UTC)",
-        "scale": {"type": "utc", "domain": [picture["start"], picture["end"]], "nice": False},
-        "axis": _time_axis(picture["start"], picture["end"]),
-    }
+    arrivals = {"type": "utc", "domain": [start, end], "nice": False}
+    x = {"field": "x", "type": "temporal", "title": "arrival (UTC)", "scale": arrivals, "axis": _time_axis(start, end)}
+    distances = {"domain": [lowest, highest], "nice": False, "zero": False}
     y = {
         "type": "quantitative",
         "title": "time minus arrival",
-        "scale": {"domain": [lowest, highest], "nice": False, "zero": False},
+        "scale": distances,
         "axis": _duration_axis(lowest, highest),
     }
+    colors = {"domain": labels, "range": [VERDICTS[verdict][1] for verdict in present]}
     color = {"field": "label", "type": "nominal", "scale": colors, "legend": legend}
     shapes = {"domain": labels, "range": [shape(verdict) for verdict in present]}
     moved = [point for point in points if point["to"] is not None]
     heads = [point | {"turn": 0 if point["to"] > point["y"] else 180} for point in moved]
-    at_event, at_target = {"field": "y", **y}, {"field": "to", **y}
+    at_event, at_target = ({"x": x, "y": {"field": name, **y}, "color": color} for name in ("y", "to"))
+    on_time = {"test": "datum.verdict === 'on_time'", "value": "var(--on-time)"}
     return {
         "width": _WIDTH,
         "height": _HEIGHT,
@@ -169,30 +158,20 @@ def watermark(picture: Mapping[str, Any]) -> Specification:
             {
                 "data": {"values": moved},
                 "mark": {"type": "rule", "strokeWidth": 1.2, "clip": True},
-                "encoding": {"x": x, "y": at_event, "y2": {"field": "to"}, "color": color},
+                "encoding": at_event | {"y2": {"field": "to"}},
             },
             {
                 "data": {"values": heads},
                 "mark": {"type": "point", "shape": "triangle", "filled": True, "size": 46, "opacity": 1, "clip": True},
-                "encoding": {
-                    "x": x,
-                    "y": at_target,
-                    "color": color,
-                    "angle": {"field": "turn", "type": "quantitative", "scale": None},
-                },
+                "encoding": at_target | {"angle": {"field": "turn", "type": "quantitative", "scale": None}},
             },
             {
                 "data": {"values": points},
                 "mark": {"type": "point", "size": 42, "strokeWidth": 1.7, "opacity": 0.95},
                 "encoding": {
-                    "x": x,
-                    "y": at_event,
-                    "color": color,
+                    **at_event,
                     "shape": {"field": "label", "type": "nominal", "scale": shapes, "legend": legend},
-                    "fill": {
-                        "condition": {"test": "datum.verdict === 'on_time'", "value": "var(--on-time)"},
-                        "value": "transparent",
-                    },
+                    "fill": {"condition": on_time, "value": "transparent"},
                 },
             },
         ],
@@ -226,20 +205,12 @@ def _lines(picture: Mapping[str, Any], x: Mapping[str, Any], y: Mapping[str, Any
     ends = {name: places[-1]["y"] for name, (places, _) in lines.items() if is_shown(picture, places[-1]["y"])}
     names = [{"name": name, "x": picture["end"], "y": level} for name, level in _apart(ends, picture).items()]
     encoding = {"x": dict(x), "y": {"field": "y", **y}}
+    line = {"type": "line", "strokeWidth": 1.2, "clip": True}
+    text = {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": _LABEL_HEIGHT - 2}
+    named = encoding | {"text": {"field": "name", "type": "nominal"}}
     return [
-        *(
-            {
-                "data": {"values": places},
-                "mark": {"type": "line", "strokeWidth": 1.2, "clip": True, **mark},
-                "encoding": encoding,
-            }
-            for places, mark in lines.values()
-        ),
-        {
-            "data": {"values": names},
-            "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 5, "fontSize": _LABEL_HEIGHT - 2},
-            "encoding": encoding | {"text": {"field": "name", "type": "nominal"}},
-        },
+        *({"data": {"values": places}, "mark": line | mark, "encoding": encoding} for places, mark in lines.values()),
+        {"data": {"values": names}, "mark": text, "encoding": named},
     ]
 
 

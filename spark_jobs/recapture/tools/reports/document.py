@@ -21,14 +21,14 @@ from recapture.tools.reports.timing import timing
 from recapture.tools.reports.verdict import verdict
 
 DOCUMENT_FORMAT = 2
-"""Version number of the document."""
 MAX_SLICES = 100
 """Largest number of ranges of slices, of approvals and of runs that are listed."""
 
 
 def document(source: Source) -> dict[str, Any]:
     """Return the document of a report. Raise RunError if a file of it cannot be read."""
-    pipeline = source.pipeline
+    pipeline, run_of = source.pipeline, source.run_of_slice
+    approvals = Counter(source.approvals().values())
     content: dict[str, Any] = {
         "format": DOCUMENT_FORMAT,
         "kind": "range" if source.single is None else "run",
@@ -36,11 +36,11 @@ def document(source: Source) -> dict[str, Any]:
         "from": ticks.to_text(source.start),
         "to": ticks.to_text(source.end),
         "slice_hours": pipeline.slice_hours,
-        "written": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "written": ticks.whole_seconds(datetime.now(UTC)),
         "version": __version__,
         "quality": source.single and source.single.audited and source.single.audited.verdict,
-        "published": _is_published(source),
-        "approvals": _approvals(source),
+        "published": all(start in run_of and source.entries[start].run == run_of[start] for start in source.starts),
+        "approvals": [approval.to_dict() | {"slices": count} for approval, count in approvals.items()][:MAX_SLICES],
         "slices": _slices(source),
         "standing": standing(source),
         "failures": failures(source),
@@ -56,18 +56,6 @@ def document(source: Source) -> dict[str, Any]:
         "definition": _definition(source),
     }
     return content | {"verdict": verdict(content)}
-
-
-def _is_published(source: Source) -> bool:
-    """Return whether every slice holds what the report covers."""
-    run_of = source.run_of_slice
-    return all(start in run_of and source.entries[start].run == run_of[start] for start in source.starts)
-
-
-def _approvals(source: Source) -> list[dict[str, Any]]:
-    """Return the decisions of people to publish slices that an audit stopped, each with the number of its slices."""
-    slices = Counter(source.approvals().values())
-    return [approval.to_dict() | {"slices": count} for approval, count in slices.items()][:MAX_SLICES]
 
 
 def _slices(source: Source) -> dict[str, Any]:
@@ -100,11 +88,12 @@ def _runs(source: Source) -> list[dict[str, Any]]:
     published = {entry.run: entry.current for entry in source.entries.values() if entry.current is not None}
     rows = []
     for run in reversed(list(source.runs)):
-        current, manifest = published.get(run), source.runs[run].manifest
-        digest = current.manifest if current is not None else None if manifest is None else manifest.digest
-        definition = (
-            current.definition if current is not None else None if manifest is None else manifest.definition_digest
-        )
+        current, files, manifest = published.get(run), source.runs[run].files, source.runs[run].manifest
+        digest, definition = None, None
+        if current is not None:
+            digest, definition = current.manifest, current.definition
+        elif manifest is not None:
+            digest, definition = manifest.digest, manifest.definition_digest
         rows.append(
             {
                 "run": run,
@@ -114,7 +103,7 @@ def _runs(source: Source) -> list[dict[str, Any]]:
                 "definition": definition,
                 "engine": None if manifest is None else manifest.engine,
                 "has_files": source.runs[run].audited is not None,
-                "files": f"{source.runs[run].files.container.url}/{source.runs[run].files.name('')}",
+                "files": f"{files.container.url}/{files.name('')}",
             }
         )
     return rows[:MAX_SLICES]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
 from recapture.quality.audit import Audit, Evidence, JsonResult, Result
-from recapture.quality.sentences import expected
+from recapture.quality.sentences import expected, value_text
 from recapture.quality.suites import columns_of
 from recapture.storage import open_container
-from recapture.table.files import read_slice_file
+from recapture.table.files import read_slice_table
 from recapture.tools.reports.sources import RunSource, Source
-from recapture.tools.reports.values import value_text
 
 _OF_UNUSABLE = (
-    "events_can_be_used",
-    "expect_share_of_malformed_events_to_be_at_most",
-    "malformed",
-    "invalid_timestamp",
+    *("events_can_be_used", "expect_share_of_malformed_events_to_be_at_most", "malformed", "invalid_timestamp"),
 )
 """What fails if events cannot be used, as in _HINTS."""
 MAX_ROWS = 20
@@ -129,7 +123,8 @@ class _Failed:
 
     @property
     def title(self) -> str:
-        return str(self.result.title or self.config.get("description") or _title(self.result.sentence))
+        """What is expected. In an audit of an earlier version, the sentence begins with it."""
+        return str(self.result.title or self.config.get("description") or self.result.sentence.partition(" (")[0])
 
     @property
     def subject(self) -> str | None:
@@ -148,10 +143,8 @@ class _Failed:
     def expectation(self) -> tuple[Any, ...]:
         """Identity of the expectation, the same in the audits of several runs."""
         result = self.result
-        return (
-            *(result.severity, result.suite, result.judged, result.expectation),
-            *(self.title, self.evidence.columns),
-        )
+        place = (result.severity, result.suite, result.judged, result.expectation)
+        return (*place, self.title, self.evidence.columns)
 
 
 def _with_evaluations(audit: Audit) -> Iterator[tuple[Result, JsonResult | None]]:
@@ -199,11 +192,6 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
     }
 
 
-def _title(sentence: str) -> str:
-    """Return what is expected, from the sentence of an audit of an earlier version, which ends with the finding."""
-    return sentence.partition(" (")[0]
-
-
 def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     """Return up to MAX_ROWS rows that are not as expected, as texts, and the names of their columns."""
     run, result, details = failed.run, failed.result, failed.details
@@ -229,33 +217,30 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
     return [[value_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
 
 
-def _staged(source: Source, run: RunSource, output: Output) -> Iterator[bytes]:
-    """Yield the Parquet files that a run staged for an output."""
+def _staged(source: Source, run: RunSource, output: Output) -> Iterator[pa.Table]:
+    """Yield the rows of each file that a run staged for an output."""
     container = open_container(output.table)
     for file in run.staged:
         if file.output == output.alias and file.rows and source.run_of_slice.get(file.slice_start) == run.id:
-            content = read_slice_file(container, file.path)
-            if content is not None:
-                yield content
+            table = read_slice_table(container, file.path)
+            if table is not None:
+                yield table
 
 
-def _rows_with(files: Iterable[bytes], column: str, values: list[Any]) -> tuple[list[list[str]], list[str]] | None:
+def _rows_with(tables: Iterable[pa.Table], column: str, values: list[Any]) -> tuple[list[list[str]], list[str]] | None:
     """Return the first rows whose column has one of these unexpected values (null if they all are), or None."""
     present = [value for value in values if value is not None]
     rows: list[list[str]] = []
     names: list[str] = []
-    for content in files:
-        table = pq.read_table(io.BytesIO(content))
+    for table in tables:
         try:
             unexpected = pa.array(present).cast(table.schema.field(column).type) if present else None
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError):
             return None
         matches = pc.is_null(table[column]) if unexpected is None else pc.is_in(table[column], value_set=unexpected)
         names = table.column_names
-        rows += [
-            list(map(value_text, row.values()))
-            for row in table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
-        ]
+        found = table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
+        rows += [list(map(value_text, row.values())) for row in found]
         if len(rows) >= MAX_ROWS:
             break
     return (rows, names) if rows else None

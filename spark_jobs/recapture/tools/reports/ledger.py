@@ -1,6 +1,8 @@
 """The ledger of a report: every event that arrived is a duplicate or has a verdict, by slice and by partition."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from recapture.quality import metrics
@@ -31,29 +33,22 @@ def ledger(source: Source) -> dict[str, Any]:
     partitions: dict[tuple[str, str], list[Mapping[str, Value]]] = {}
     for row in source.metrics:
         partitions.setdefault((row.input, row.partition), []).append(row.values)
+    totals = counts([*(row.values for row in source.metrics), *unknown.values()])
+    rows_of = Counter[str]()
+    for (alias, _), rows in source.rows.items():
+        rows_of[alias] += rows
     return {
-        "totals": counts([*(row.values for row in source.metrics), *unknown.values()])
-        | {"rows": sum(source.rows.values())},
+        "totals": totals | {"rows": sum(source.rows.values())},
         "unit": unit,
         "groups": [
-            {
-                "name": group,
-                **counts(rows),
-                **_of_slices(source, qualities, [s for s in source.starts if name(s) == group]),
-            }
-            for group, rows in groups.items()
+            {"name": group, **counts(values), **_of_slices(source, qualities, list(starts))}
+            for (group, values), (_, starts) in zip(groups.items(), groupby(source.starts, name), strict=True)
         ],
         "partitions": [
             {"input": alias, "partition": partition, "name": _partition(source, alias, partition), **counts(rows)}
             for (alias, partition), rows in partitions.items()
         ],
-        "outputs": [
-            {
-                "alias": output.alias,
-                "rows": sum(rows for (alias, _), rows in source.rows.items() if alias == output.alias),
-            }
-            for output in source.pipeline.outputs
-        ],
+        "outputs": [{"alias": output.alias, "rows": rows_of[output.alias]} for output in source.pipeline.outputs],
     }
 
 

@@ -23,7 +23,9 @@ _QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "wa
 
 def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
     """Return the page of a report as HTML in UTF-8."""
-    totals = document["ledger"]["totals"]
+    ledger, totals = document["ledger"], document["ledger"]["totals"]
+    names = [group["name"] for group in ledger["groups"]]
+    groups = [{**group, "short": _short(group["name"], names)} for group in ledger["groups"]]
     return render(
         "recapture.tools.reports",
         "report.html",
@@ -33,8 +35,8 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         columns=_columns(document),
         judged=judged(totals),
         uncounted=any(totals[name] is None for name in COUNTS if name in totals),
-        partition_bars=_partition_bars(document, draw),
-        group_bars=_group_bars(document, draw),
+        partition_bars=_bars(ledger["partitions"], "name", "partition", totals, draw),
+        group_bars=_bars(groups, "short", ledger["unit"], totals, draw),
         inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
         counted=counted,
     )
@@ -47,23 +49,14 @@ def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, text) for name, text in parts.items() if totals[name] != 0 or name == "on_time"]
 
 
-def _partition_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
-    rows = document["ledger"]["partitions"]
-    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
+def _bars(
+    rows: Sequence[Mapping[str, Any]], name: str, unit: str, totals: Mapping[str, Any], draw: Draw
+) -> "Markup | None":
+    """Return the bars of several rows of the ledger; None if there is one row, or nothing to show."""
+    if len(rows) < 2 or not totals["InputEvents"]:
         return None
-    return draw(
-        charts.bars(rows, "name", "partition"), f"Bars of the events by verdict, one for each of {len(rows)} partitions"
-    )
-
-
-def _group_bars(document: Mapping[str, Any], draw: Draw) -> "Markup | None":
-    rows, unit = document["ledger"]["groups"], document["ledger"]["unit"]
-    if len(rows) < 2 or not document["ledger"]["totals"]["InputEvents"]:
-        return None
-    named = [{**row, "short": _short(row["name"], [other["name"] for other in rows])} for row in rows]
-    return draw(
-        charts.bars(named, "short", unit), f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
-    )
+    label = f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
+    return draw(charts.bars(rows, name, unit), label)
 
 
 def _short(name: str, names: Sequence[str]) -> str:
@@ -76,27 +69,21 @@ def _short(name: str, names: Sequence[str]) -> str:
 
 def _with_pictures(input_timing: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
     """Return the times of an input with its pictures and histograms drawn."""
+    late, early = input_timing["late_seconds"], input_timing["early_seconds"]
     return {
         **input_timing,
         "title": f"Input {input_timing['alias']}" if name_input else None,
         "drawn": [_drawn(picture, draw) for picture in input_timing["pictures"]],
         "lateness_bars": _histogram(
-            input_timing["lateness"],
-            "arrival less application time",
-            "Histogram of lateness",
-            input_timing["late_seconds"],
-            "var(--late)",
-            input_timing["early_seconds"],
             draw,
+            input_timing["lateness"],
+            *("arrival less application time", "Histogram of lateness", "var(--late)", late, early),
         ),
         "disorder_bars": _histogram(
-            input_timing["disorder"],
-            "time behind the largest so far",
-            "Histogram of disorder",
-            input_timing["out_of_order_seconds"],
-            "var(--disorder)",
-            None,
             draw,
+            input_timing["disorder"],
+            *("time behind the largest so far", "Histogram of disorder", "var(--disorder)"),
+            input_timing["out_of_order_seconds"],
         ),
     }
 
@@ -132,13 +119,13 @@ def _unseen(picture: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _histogram(
+    draw: Draw,
     bins: Sequence[Mapping[str, Any]],
     axis: str,
     title: str,
-    tolerance: float | None,
     color: str,
-    early: float | None,
-    draw: Draw,
+    tolerance: float | None,
+    early: float | None = None,
 ) -> "Markup | None":
     """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
     filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
@@ -148,13 +135,8 @@ def _histogram(
     for bin_ in bins[filled[0] : filled[-1] + 1]:
         beyond = tolerance is not None and bin_["above"] is not None and bin_["above"] >= tolerance
         ahead = early is not None and bin_["up_to"] is not None and bin_["up_to"] <= -early
-        drawn.append(
-            {
-                "label": label(bin_),
-                "events": bin_["events"],
-                "color": color if beyond else "var(--early)" if ahead else "var(--on-time)",
-            }
-        )
+        bar_color = color if beyond else "var(--early)" if ahead else "var(--on-time)"
+        drawn.append({"label": label(bin_), "events": bin_["events"], "color": bar_color})
     total = sum(bin_["events"] for bin_ in bins)
     text = "; ".join(f"{bin_['label']}: {share(bin_['events'], total)}" for bin_ in drawn if bin_["events"])
     return draw(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")

@@ -1,18 +1,16 @@
 """The quarantine of a report by reason, with examples."""
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from recapture.printable import printable
 from recapture.quality.metrics import QUARANTINED
 from recapture.run.tables import QUARANTINE
 from recapture.storage import open_container
-from recapture.table.files import read_slice_file
+from recapture.table.files import read_slice_table
 from recapture.time_model import ticks
 from recapture.time_model.metrics import total
 from recapture.tools.reports.sources import Source
@@ -40,9 +38,8 @@ def quarantined(source: Source) -> dict[str, Any]:
             missing = MAX_EXAMPLES - len(reason["examples"])
             if missing:
                 matches = pc.and_(pc.equal(table["verdict"], key[0]), pc.equal(table["reason"], key[1]))
-                reason["examples"] += [
-                    _example(start, row) for row in table.filter(matches).slice(0, missing).to_pylist()
-                ]
+                rows = table.filter(matches).slice(0, missing).to_pylist()
+                reason["examples"] += [_example(start, row) for row in rows]
     ordered = sorted(reasons.values(), key=lambda reason: (-reason["rows"], reason["verdict"], reason["reason"]))
     return {
         "table": source.pipeline.outputs[0].quarantine_table,
@@ -65,9 +62,9 @@ def _tables(source: Source) -> Iterator[tuple[str, pa.Table]]:
     currents = {start: entry.current for start, entry in source.entries.items() if entry.current is not None}
     files = [(start, file) for start, current in currents.items() if (file := current.files.get(QUARANTINE))]
     for start, file in files[:MAX_FILES]:
-        content = read_slice_file(container, file.path)
-        if content is not None:
-            yield start, pq.read_table(io.BytesIO(content))
+        table = read_slice_table(container, file.path)
+        if table is not None:
+            yield start, table
 
 
 def _example(start: str, row: dict[str, Any]) -> dict[str, Any]:

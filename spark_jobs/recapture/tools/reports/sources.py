@@ -1,6 +1,5 @@
 """What a report is made from: run files, publications and tables, read for a run or for a range of slices."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from recapture.archive.manifest import Manifest
 from recapture.definition.pipeline import Pipeline
@@ -22,13 +20,12 @@ from recapture.run.problems import Problem, TableState, open_others
 from recapture.run.slice_state import Standing, standing_of
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.tables import metrics_key, tables_of
-from recapture.run_files.computed import METRICS, Computed
+from recapture.run_files.computed import METRICS, STAGED, Computed, StagedSlice
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import PlannedRun, files_of
-from recapture.run_files.staged import STAGED, StagedSlice
 from recapture.storage import in_parallel, open_container
-from recapture.table.files import read_slice_file
+from recapture.table.files import read_slice_table
 from recapture.table.publications import Approval, Entry, Publications, shown_entries
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
@@ -234,8 +231,8 @@ def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> li
     """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
-    content = None if file is None else read_slice_file(open_container(output.metrics_table), file.path)
-    return None if content is None else from_table_rows(slice_start, pq.read_table(io.BytesIO(content)))
+    table = None if file is None else read_slice_table(open_container(output.metrics_table), file.path)
+    return None if table is None else from_table_rows(slice_start, table)
 
 
 def _text(slice_: Slice) -> str:

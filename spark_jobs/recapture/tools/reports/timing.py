@@ -24,7 +24,6 @@ from recapture.tools.reports.sources import Source
 from recapture.tools.reports.watermark import picture
 
 MAX_PICTURES = 4
-"""Largest number of pictures of an input."""
 MAX_PUSHERS = 8
 """Largest number of events that are shown as having pushed the watermark."""
 _FEWEST_EVENTS = 3
@@ -140,7 +139,9 @@ def _pictures(
     """Yield the pictures of the slices and partitions with most events not on time, or else of the busiest one."""
     by_blob = source.pipeline.section(compiled.alias).arrival_time is ArrivalTime.BLOB_LAST_MODIFIED
     sampled = profiles.filter(pc.greater(pc.list_value_length(profiles["sample"]), 0))
-    places = {(partition, start): number for number, (partition, start) in enumerate(_places(sampled))}
+    starts = map(ticks.to_text, sampled["slice_start"].to_pylist())
+    partitions = sampled["partition"].to_pylist()
+    places = {place: number for number, place in enumerate(zip(partitions, starts, strict=True))}
     with_sample = [row for row in rows if (row.partition, row.slice_start) in places]
     with_sample.sort(
         key=lambda row: (-not_on_time(row), -(row.find_count("InputEvents") or 0), row.slice_start, row.partition)
@@ -163,11 +164,6 @@ def _pictures(
                     "counts": {name: row.find_count(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
                     **drawing.to_dict(),
                 }
-
-
-def _places(profiles: pa.Table) -> list[tuple[str, str]]:
-    starts = map(ticks.to_text, profiles["slice_start"].to_pylist())
-    return list(zip(profiles["partition"].to_pylist(), starts, strict=True))
 
 
 def _of_distinct_partitions(rows: Sequence[PartitionMetrics]) -> list[PartitionMetrics]:

@@ -66,7 +66,8 @@ def capture_file(
         count += 1
     block = records.getvalue()
     if codec == "deflate" and count:
-        block = _deflated(block)
+        compressor = zlib.compressobj(wbits=-15)
+        block = compressor.compress(block) + compressor.flush()
     start = header({"avro.codec": codec.encode(), "avro.schema": schema.encode()})
     sync = hashlib.md5(start.removeprefix(MAGIC), usedforsecurity=False).digest()
     return b"".join([start, sync, _long(count), _long(len(block)), block, sync])
@@ -93,11 +94,6 @@ def enqueued_text(instant: datetime) -> str:
     """Return a time in the service's form, `M/d/yyyy h:mm:ss AM|PM`."""
     half = "AM" if instant.hour < 12 else "PM"
     return f"{instant.month}/{instant.day}/{instant.year} {instant.hour % 12 or 12}:{instant:%M:%S} {half}"
-
-
-def _deflated(block: bytes) -> bytes:
-    compressor = zlib.compressobj(wbits=-15)
-    return compressor.compress(block) + compressor.flush()
 
 
 def _long(value: int) -> bytes:

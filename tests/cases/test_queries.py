@@ -1,0 +1,80 @@
+"""Every case in `queries/` publishes its rows. Spark reads the events as the views of one slice, without an archive."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from recapture.archive.references import PinnedVersion, PlannedReference
+from recapture.execute.spark.functions import register
+from recapture.execute.spark.references import create_view
+from recapture.formats.bodies import Projection
+from recapture.formats.event_hubs import CaptureInput
+from recapture.formats.json_bodies.decoder import JsonBodies
+from recapture.formats.json_lines import JsonReader
+from recapture.model import InputColumn, Metadata
+from recapture.query.compile import compile_query
+from recapture.query.model import CompiledInput, CompiledReference
+from recapture.storage import open_container
+from recapture.time_model import timestamps
+from recapture.time_model.slices import Slice
+from recapture.time_model.ticks import from_datetime
+from tests.cases.case import PARTITION, Row, arrival, body, parse
+from tests.query import views
+from tests.settings import interpreting
+
+CASES = {file.stem: parse(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_of_queries(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """If the query needs no Spark, its rows are the same without it."""
+    case = CASES[name]
+    inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
+    query = compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs), functions=case.functions)
+    slice_ = Slice(*map(from_datetime, case.span))
+    events = {read.alias: list(view_rows(read, case.inputs[read.alias], slice_)) for read in query.inputs}
+    with nullcontext() if settings.get_current_profile_name() == "deep" else interpreting(spark):
+        register(spark, query)
+        for reference in query.references:
+            create_reference_view(spark, tmp_path, reference, case.references[reference.alias])
+        views.create(spark, query, events)
+        tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
+    if not query.needs_spark:
+        views.require_same_without_spark(query, events, tables)
+    for output, table in zip(query.outputs, tables, strict=True):
+        if difference := case.difference(output.alias, output.columns, table.to_pylist()):
+            pytest.fail(difference, pytrace=False)
+
+
+def view_rows(read: CompiledInput, rows: Sequence[Row], slice_: Slice) -> Iterator[dict[str, Any]]:
+    """Yield the events of an input as rows of its view; each has the time of TIMESTAMP BY, or that of its arrival."""
+    by_field = [read.timestamp_by] if isinstance(read.timestamp_by, InputColumn) else []
+    projection = Projection(read.columns, by_field, read.columns_to_check)
+    bodies = JsonBodies().decode(pa.array(map(body, rows), pa.binary()), projection)
+    assert bodies.malformed.null_count == len(rows), bodies.malformed
+    times = [from_datetime(arrival(row)) for row in rows]
+    if by_field:
+        times = timestamps.parse(bodies.strings[by_field[0]])[0].tolist()
+    for number, (row, time) in enumerate(zip(rows, times, strict=True)):
+        partition = row.get(PARTITION, 0)
+        yield {
+            **{column.name: values[number].as_py() for column, values in bodies.columns.items()},
+            **{f"@{Metadata.PARTITION_ID}": partition, f"@{Metadata.EVENT_ENQUEUED}": from_datetime(arrival(row))},
+            **{"_partition": str(partition), "_slice_start": slice_.start, "_slice_end": slice_.end},
+            **{"_system_timestamp": time, "_arrival": number},
+        }
+
+
+def create_reference_view(spark: SparkSession, folder: Path, reference: CompiledReference, rows: list[Row]) -> None:
+    (folder / f"{reference.alias}.json").write_text(json.dumps(rows))
+    container = open_container(folder.as_uri())
+    versions = tuple(PinnedVersion(0, blob) for blob in container.list(f"{reference.alias}.json"))
+    planned = PlannedReference(reference.alias, container.url, 0, versions)
+    create_view(spark, planned, reference, JsonReader(), container)
