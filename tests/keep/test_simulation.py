@@ -19,7 +19,7 @@ from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
 from recapture.formats.event_hubs import CaptureNames
 from recapture.keep.due import Tick
-from recapture.run_files.blocks import blocks_in, read_block
+from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
@@ -201,11 +201,14 @@ class World:
         """Run an update, compare it with the oracle, and return the slices that it computed and published."""
         certain, possible = self.due()
         number = len(self.deployment.computations)
+        stopped = {block.run for start in self.kept() if (block := self.last_block(start)) is not None}
         due, outcomes = self.deployment.update()
         self.compare(due, certain, possible)
         runs = self.deployment.computations[number:]
         computed = [start for run in runs for start in run.slices]
         assert len(computed) == len(set(computed)), "an update computes a slice once"
+        again = [run.run for run in runs if run.run in stopped]
+        assert not again, f"their audits stopped these runs: {again}"
         return set(computed), {start for run in runs if run.run in outcomes for start in run.slices}
 
     def update_killed(self) -> None:
@@ -302,15 +305,21 @@ class World:
 
     def is_stopped_alone(self, start: int, read_digest: str) -> bool:
         """Return whether the last run of the slice was stopped, had no other slice, and would be stopped again."""
-        entry, text = self.deployment.entry(start), ticks.to_text(start)
+        block = self.last_block(start)
+        if block is None or block.end - block.start > LENGTH:
+            return False
+        stopped = read_block(self.deployment.run_files, block.run)
+        same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read_digest
+        return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
+
+    def last_block(self, start: int) -> Block | None:
+        """Return the last stopped run of a slice; None if it was published or rolled back since."""
+        entry = self.deployment.entry(start)
         blocks = [block for block in blocks_in(self.deployment.run_files) if block.start <= start < block.end]
         if entry.current is not None:
             blocks = [block for block in blocks if entry.current.published < block.at]
         blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
-        if not blocks or blocks[-1].end - blocks[-1].start > LENGTH:
-            return False
-        stopped = read_block(self.deployment.run_files, blocks[-1].run)
-        return stopped is None or (stopped.parts == self.deployment.parts and stopped.read[text] == read_digest)
+        return blocks[-1] if blocks else None
 
     def compare(self, due: Tick, certain: set[int], possible: set[int]) -> None:
         """Compare what an update does with the oracle."""
