@@ -18,6 +18,7 @@ from recapture.archive.definitions import RunDefinition
 from recapture.archive.manifest import Manifest, RunSlice, pin_blobs
 from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
+from recapture.keep import state
 from recapture.keep.due import DueRange, Tick, tick
 from recapture.keep.state import Reading, Sources, reading_of
 from recapture.keep.update import carry_out
@@ -271,11 +272,17 @@ class Deployment:
             patch.setattr(publish, "Publications", lambda table: SimulatedPublications(self.open(table), self.entries))
             patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
-            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)  # the order of requests depends on the seed alone
+            # The order of requests depends on the seed alone.
+            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
+            patch.setattr(state, "in_parallel", lambda call, items: [*map(call, items)])
             yield
 
     def open(self, table: Table) -> SimulatedTable:
         return SimulatedTable(table, self.logs, self.requests)
+
+    def has_version(self, table: Table, version: int) -> bool:
+        self.requests()
+        return len(self.logs.get(table.url, ())) > version
 
     @property
     def parts(self) -> dict[str, str]:
@@ -291,7 +298,9 @@ class Deployment:
             containers={"telemetry": self.archive},
             run_files=self.run_files,
             publications=self.open(self.tables.publications),
-            others={name: self.open(table) for name, table in self.tables.others.items()},
+            others=self.tables.others,
+            open=self.open,
+            has_version=self.has_version,
         )
         return reading_of(sources, self.archive.clock())
 

@@ -1,9 +1,9 @@
 """Read the state from which `keep.due` decides, with a number of requests that does not grow with the history."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 
 from recapture.archive.definitions import RunDefinition
 from recapture.archive.manifest import Manifest
@@ -22,7 +22,7 @@ from recapture.run_files.blocks import StoppedRun, read_block
 from recapture.run_files.changes import Changes, write_changes
 from recapture.run_files.files import RunFiles, range_of_run
 from recapture.storage import Container, in_parallel, open_container
-from recapture.table.delta import OpenTable
+from recapture.table.delta import OpenTable, Table, has_version
 from recapture.table.faults import lagging_slices
 from recapture.table.publications import NOTHING_SHOWN
 from recapture.time_model import ticks
@@ -30,6 +30,8 @@ from recapture.time_model.slices import Slice
 
 MARGIN = ticks.from_seconds(3600)
 """Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
+
+_PUBLICATIONS = ""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,10 @@ class Sources:
     """Containers of the inputs and of reference data, by alias."""
     run_files: Container
     publications: OpenTable
-    others: Mapping[str, OpenTable]
+    others: Mapping[str, Table]
     """The other tables, by the names under which a publication lists their files."""
+    open: Callable[[Table], OpenTable] = OpenTable
+    has_version: Callable[[Table, int], bool] = has_version
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,6 @@ class Reading:
 def sources_of(pipeline: Pipeline) -> Sources:
     """Open what the state of a pipeline is read from."""
     tables = tables_of(pipeline)
-    publications, *others = in_parallel(OpenTable, (tables.publications, *tables.others.values()))
     return Sources(
         definition=run_definition(pipeline),
         parts=parts_of(pipeline),
@@ -74,8 +77,8 @@ def sources_of(pipeline: Pipeline) -> Sources:
         length=slice_length(pipeline),
         containers={section.alias: open_container(section.container) for section in pipeline.all_inputs},
         run_files=open_container(pipeline.outputs[0].table),
-        publications=publications,
-        others=dict(zip(tables.others, others, strict=True)),
+        publications=OpenTable(tables.publications),
+        others=tables.others,
     )
 
 
@@ -99,12 +102,8 @@ class _Reader:
         starts = map(_start, {*self.standing.entries, *self.standing.blocked})
         self.known = {start for start in starts if start is not None and start % self.length == 0 and start < self.end}
         """Starts of the slices that were ever published or stopped."""
-        self.lagging = {
-            start
-            for name, table in sources.others.items()
-            for start in lagging_slices(table, name, self.standing.entries)
-        }
-        self.manifest_of = cache(self._manifest_of)
+        self.lagging, self.in_line = self._lagging()
+        self.manifest_of = lru_cache(maxsize=8)(self._manifest_of)  # neighbours often have one run
         self.stopped_of = cache(self._stopped_of)
 
     def reading(self) -> Reading:
@@ -126,6 +125,26 @@ class _Reader:
             slices[start] = replace(facts, waits_for=archived_slice.waits_for, size=archived_slice.size)
         state = State(now=self.instant, since=since, end=self.end, length=self.length, schedule=schedule, slices=slices)
         return Reading(self._with_sizes(state), self._record(slices, max(first, since), unknown))
+
+    def _lagging(self) -> tuple[set[str], dict[str, int]]:
+        """Return the slices that a table does not hold as they are published, and the versions of tables in line.
+
+        Tables are opened only if one of them has changed since they were all in line: that takes many requests.
+        """
+        sources, recorded = self.sources, self.changes.in_line
+        versions = {_PUBLICATIONS: _version(sources.publications)}
+        others = sources.others.items()
+        is_known = recorded.keys() == {_PUBLICATIONS, *sources.others}
+        if is_known and recorded[_PUBLICATIONS] == versions[_PUBLICATIONS]:
+            checked = [(table, recorded[name] + 1) for name, table in others]
+            if not any(in_parallel(lambda item: sources.has_version(*item), checked)):
+                return set(), dict(recorded)
+        opened = dict(zip(sources.others, in_parallel(sources.open, sources.others.values()), strict=True))
+        lagging = {
+            start for name, table in opened.items() for start in lagging_slices(table, name, self.standing.entries)
+        }
+        versions |= {name: _version(table) for name, table in opened.items()}
+        return lagging, {} if lagging else versions
 
     def _compared(self, since: int) -> tuple[int, list[int]]:
         """Return the starts of the slices whose blobs are listed, in order of time.
@@ -217,6 +236,7 @@ class _Reader:
             start=ticks.to_text(min(first, self.end)),
             end=ticks.to_text(self.end),
             unknown=tuple(unknown),
+            in_line=self.in_line,
             released={
                 ticks.to_text(start): facts.stop.run
                 for start, facts in slices.items()
@@ -243,6 +263,10 @@ class _Reader:
 
     def _stopped_of(self, run: str) -> StoppedRun | None:
         return read_block(self.sources.run_files, run)
+
+
+def _version(table: OpenTable) -> int:
+    return -1 if table.version is None else table.version
 
 
 def _start(text: str) -> int | None:

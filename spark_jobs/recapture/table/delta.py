@@ -22,7 +22,7 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from recapture.errors import DefinitionError, RunError
-from recapture.storage import delta_storage_options, delta_table_uri
+from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
@@ -288,6 +288,11 @@ class OpenTable:
             raise
         except (DeltaError, OSError) as error:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
+
+
+def has_version(table: Table, version: int) -> bool:
+    """Return whether a table has a version, with one request."""
+    return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
 
 
 def _files(delta: DeltaTable) -> pa.Table:
