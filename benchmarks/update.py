@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print a line for each length of history."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.update", description=__doc__)
     parser.add_argument("slices", type=int, nargs="*", default=[100, 10_000])
-    print("   slices  requests to tables  listings of the archive  CPU seconds  record")
+    print("   slices  requests to tables  listings of the archive  CPU seconds")
     with tempfile.TemporaryDirectory() as folder:
         for number, slices in enumerate(parser.parse_args(arguments).slices):
             home = Path(folder, str(number))
@@ -76,11 +76,8 @@ def measure(home: Path, slices: int, azurite: Azurite, proxy: FaultProxy) -> str
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         result = json.loads(done.stdout)
         assert not result["due"], result
-    if os.environ.get("SHOW"):
-        for request in proxy.requests:
-            print(request, file=sys.stderr)
     seconds = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
-    return f"{len(proxy.requests):19} {_listings(pipeline):24} {seconds:12.2f}  {len(result['waiting'])} waiting"
+    return f"{len(proxy.requests):19} {_listings(pipeline):24} {seconds:12.2f}"
 
 
 def fill(pipeline: Pipeline, slices: int, end: datetime) -> None:

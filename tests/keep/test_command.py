@@ -145,7 +145,7 @@ def test_a_run_that_its_audit_stops_fails_the_update_and_is_not_tried_again(worl
     assert (again["due"], again["code"]) == ([], 0)
     assert again["waiting"][0]["waits_for"][0].startswith("a person, because the audit stopped run ")
     put(world, 80)
-    restored = update(245)
+    restored = update(210)
     assert (restored["waiting"], restored["code"]) == ([], 0)
 
 

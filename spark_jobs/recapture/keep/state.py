@@ -32,6 +32,8 @@ MARGIN = ticks.from_seconds(3600)
 """Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
 
 _PUBLICATIONS = ""
+_UP_TO_DATE = SliceFacts(run="published")
+"""Facts of a published slice about which nothing else is known; its run does not matter."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,11 @@ class _Reader:
         self.end = self.instant // self.length * self.length
         self.standing = read_standing(sources.publications, sources.run_files, sources.parts, sources.length)
         self.changes = self.standing.changes
-        starts = map(_start, {*self.standing.entries, *self.standing.blocked})
-        self.known = {start for start in starts if start is not None and start % self.length == 0 and start < self.end}
-        """Starts of the slices that were ever published or stopped."""
+        starts = ((_start(text), text) for text in {*self.standing.entries, *self.standing.blocked})
+        self.known = {
+            start: text for start, text in starts if start is not None and start % self.length == 0 and start < self.end
+        }
+        """Starts of the slices that were ever published or stopped, in ticks, each with its ISO 8601 form."""
         self.lagging, self.in_line = self._lagging()
         self.manifest_of = lru_cache(maxsize=8)(self._manifest_of)  # neighbours often have one run
         self.stopped_of = cache(self._stopped_of)
@@ -111,18 +115,15 @@ class _Reader:
         written = schedule.since or schedule.start
         since = min(self.known, default=None) if written is None else ticks.from_datetime(written)
         first, compared = self._compared(0 if since is None else since)
-        archived = list(self._archived(compared))
-        if since is None:
-            since = max((a.slice.start for a in archived if not a.waits_for), default=self.end)
-        slices = {start: self._facts(start, self._recorded_difference(start)) for start in self.known}
-        unknown = []
-        for archived_slice in archived:
-            start = archived_slice.slice.start
-            difference, is_known = self._difference(archived_slice)
-            if not is_known:
-                unknown.append(ticks.to_text(start))
-            facts = self._facts(start, difference, archived_slice)
-            slices[start] = replace(facts, waits_for=archived_slice.waits_for, size=archived_slice.size)
+        slices, unknown, complete = dict(self._unlisted()), [], self.end
+        for archived in self._archived(compared):
+            start, text = archived.slice.start, ticks.to_text(archived.slice.start)
+            difference, is_known = self._difference(text, archived)
+            facts = self._facts(text, difference, archived)
+            slices[start] = replace(facts, waits_for=archived.waits_for, size=archived.size)
+            unknown += [] if is_known else [text]
+            complete = complete if archived.waits_for else start
+        since = complete if since is None else since
         state = State(now=self.instant, since=since, end=self.end, length=self.length, schedule=schedule, slices=slices)
         return Reading(self._with_sizes(state), self._record(slices, max(first, since), unknown))
 
@@ -161,7 +162,7 @@ class _Reader:
         recent = max(since, (self.instant - reach) // self.length * self.length)
         recorded = self.changes.slices.keys() if self.sources.schedule.late_data == "republish" else set()
         starts = map(_start, recorded - self.standing.blocked.keys())
-        stale = {start for start in starts if start is not None and start >= since} & self.known
+        stale = {start for start in starts if start is not None and start >= since} & self.known.keys()
         published = {start for start in self.known if start + self.length > first}
         return min(first, recent), sorted({*range(recent, self.end, self.length), *published, *stale})
 
@@ -169,9 +170,19 @@ class _Reader:
         slices = (Slice(start, start + self.length) for start in starts)
         return archived_slices(self.sources.definition, self.sources.containers, slices, self.now)
 
-    def _facts(self, start: int, difference: Difference | None, archived: ArchivedSlice | None = None) -> SliceFacts:
+    def _unlisted(self) -> Iterator[tuple[int, SliceFacts]]:
+        """Yield what is known of every slice that was ever published or stopped, without a listing of its blobs."""
+        standing, entries = self.standing, self.standing.entries
+        remarkable = {*self.changes.slices, *standing.blocked, *standing.outdated, *self.lagging}
+        for start, text in self.known.items():
+            entry = entries.get(text, NOTHING_SHOWN)
+            if entry.run is None or entry.taken_back is not None or text in remarkable:
+                yield start, self._facts(text, self._recorded_difference(text))
+            else:
+                yield start, _UP_TO_DATE
+
+    def _facts(self, text: str, difference: Difference | None, archived: ArchivedSlice | None = None) -> SliceFacts:
         """Return what is known of a slice; `archived` is what the archive has, if that was listed."""
-        text = ticks.to_text(start)
         entry = self.standing.entries.get(text, NOTHING_SHOWN)
         return SliceFacts(
             run=entry.run,
@@ -182,18 +193,16 @@ class _Reader:
             stop=self._stop(text, archived),
         )
 
-    def _recorded_difference(self, start: int) -> Difference | None:
+    def _recorded_difference(self, text: str) -> Difference | None:
         """Return the difference of a slice whose blobs are not listed, by the record."""
-        text = ticks.to_text(start)
         entry = self.standing.entries.get(text, NOTHING_SHOWN)
         is_stale = entry.run is not None and self.changes.slices.get(text) == entry.run
         noticed = self.changes.noticed.get(text)
         is_published_since = noticed is not None and entry.published is not None and entry.published > noticed
         return Difference() if is_stale and not is_published_since else None
 
-    def _difference(self, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
+    def _difference(self, text: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
         """Return how the archive differs from what the published slice read, and whether that is known."""
-        text = ticks.to_text(archived.slice.start)
         entry = self.standing.entries.get(text, NOTHING_SHOWN)
         if entry.run is None or entry.read == archived.read or self._is_never_final():
             return None, True

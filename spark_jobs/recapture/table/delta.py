@@ -140,7 +140,8 @@ class OpenTable:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
         names = {name: name.removeprefix("min.") for name in self._files.column_names if name.startswith("min.")}
         names |= {"path": "path", "num_records": "rows"}
-        return {row[SLICE_COLUMN]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
+        columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
+        return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
 
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
