@@ -14,6 +14,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
+CLASSES := .cache/classes.jsa
 UV := $(BIN)/uv --no-config
 # tests/lanes.py says which worker runs what: a file's tests share what they set up, and the longest files begin first.
 PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
@@ -21,6 +22,8 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numpr
 SERVICES := airflow or browser or e2e or process or storage
 SPARK := spark and not ($(SERVICES))
 CORE := not (spark or $(SERVICES))
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && \
+	$(BIN)/lint-imports --no-cache --no-logo
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
@@ -39,31 +42,30 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
 # Some tests wait for services: two cores are busy with three processes.
-test: check $(AZURITE) $(BROWSER) ## Check, then run every test; eight to ten minutes
-	@$(WITH_JAVA) $(PYTEST) 3
+test: $(CLASSES) $(AZURITE) $(BROWSER) version ## Check and run every test; eight to ten minutes
+	@($(LINT)) & \
+	$(WITH_JAVA) $(PYTEST) 3; tests=$$?; \
+	wait $$! || { echo "make check fails: its output is above"; exit 1; }; exit $$tests
 
 core: $(INSTALLED) version ## Run the tests that need neither Spark nor services; three minutes
 	@$(PYTEST) 2 -m "$(CORE)"
 
-spark: $(INSTALLED) version ## Run the tests that need Spark alone
+spark: $(CLASSES) version ## Run the tests that need Spark alone
 	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SPARK)"
 
-services: $(INSTALLED) $(AZURITE) $(BROWSER) version ## Run the tests that start services or processes, or load Airflow
+services: $(CLASSES) $(AZURITE) $(BROWSER) version ## Run the tests that start services or processes, or load Airflow
 	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SERVICES)"
 
 dist: $(INSTALLED) ## Build the wheel and the sdist
 	@rm -rf dist
 	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
 
-deep: $(INSTALLED) $(AZURITE) version ## Test the properties with many more examples, and all queries as a run compiles them
+deep: $(CLASSES) $(AZURITE) version ## Test the properties with many more examples, and all queries as a run compiles them
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"
 	@$(WITH_JAVA) HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and not unit or $(SPARK)"
 
 check: $(INSTALLED) version ## Lint; check formatting, types and the direction of imports; a minute
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(LINT)
 
 format: $(INSTALLED) ## Format the code, and mend what the linter can
 	@$(BIN)/ruff check --fix --quiet --exit-zero .
@@ -94,6 +96,10 @@ browser: $(BROWSER) ## Install the browser of the tests
 
 version: $(INSTALLED) # The version is that of the commit: write it down, as a run's digest covers it.
 	@$(BIN)/python -m setuptools_scm --force-write-version-files >/dev/null
+
+$(CLASSES): $(INSTALLED)
+	@echo "Archiving the classes of Spark, from which the tests start faster …"
+	@$(WITH_JAVA) $(BIN)/python -m tests.shared_classes
 
 clean: ## Remove what the other targets made, the environment included
 	rm -rf $(VENV) .cache dist docker/azurite/node_modules docker/browser/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

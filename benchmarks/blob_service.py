@@ -45,6 +45,7 @@ def serve(blobs: Sequence[tuple[str, datetime]], latency: float, ready: Connecti
                 counted[1] += len(entries)
             content = _ANSWER.format(prefix=query.get("prefix", ""), entries="".join(entries), marker=marker).encode()
             self.send_response(200)
+            self.send_header("x-ms-request-id", "1")  # by which Azure Storage is known
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

@@ -7,11 +7,10 @@ change that makes a stage faster, lower the limit.
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks.floor import read_blobs
@@ -22,7 +21,7 @@ from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark import compute as spark_job
 from recapture.execute.spark.session import create_session
-from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.order import order
 from recapture.ordering.task import split
 from recapture.run.plan import plan_run
 from recapture.storage import open_container
@@ -74,17 +73,17 @@ def _stages(spark: SparkSession, processes: Workers, scratch: Path, archive: Pat
     tasks = list(split(planned.slices, planned.blobs, run.manifest.size))
     blobs = sorted(archive.rglob("*.avro"))
 
-    def run_tasks(process: Callable[..., tuple[Iterator[pa.RecordBatch], object]]) -> None:
+    def run_tasks(aggregate: bool) -> None:
         for task in tasks:
-            policies, reader = pipeline.policies(compiled), pipeline.reader(compiled)
-            batches, _ = process(task, container, compiled, policies, reader, quarantine_damaged=False)
+            settings = pipeline.policies(compiled), pipeline.reader(compiled)
+            batches, _ = order(task, container, compiled, *settings, quarantine_damaged=False, aggregate=aggregate)
             for _ in batches:
                 pass
 
     return {
         "floor": lambda: read_blobs(blobs, pipeline.query),
-        "order": lambda: run_tasks(order),
-        "order and aggregate": lambda: run_tasks(order_and_aggregate),
+        "order": lambda: run_tasks(aggregate=False),
+        "order and aggregate": lambda: run_tasks(aggregate=True),
         "planned to staged": lambda: local.compute(processes, run, scratch),
         "planned to staged with Spark": lambda: spark_job.compute(spark, run),
     }

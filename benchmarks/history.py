@@ -58,7 +58,8 @@ def measure(home: Path, hours: int, azurite: Azurite, proxy: FaultProxy) -> list
     fill(Place(home.as_uri()), hours)
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = azurite.connection_string
     place = on_azurite(azurite)
-    _copy(home, place)
+    folder, files = open_container(place.url), [path for path in home.rglob("*") if path.is_file()]
+    in_parallel(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = proxy.connection_string
     proxied = Place(place.url.replace(azurite.url, proxy.url))
     return [_cost(proxy, call) for call in _calls(proxied, _start(hours))]
@@ -82,12 +83,6 @@ def fill(place: Place, hours: int) -> None:
 
 def _start(number: int) -> str:
     return (datetime(2025, 1, 1, tzinfo=UTC) + number * HOUR).isoformat().replace("+00:00", "Z")
-
-
-def _copy(home: Path, place: Place) -> None:
-    folder = open_container(place.url)
-    files = [path for path in home.rglob("*") if path.is_file()]
-    in_parallel(lambda path: folder.write(path.relative_to(home).as_posix(), path.read_bytes()), files)
 
 
 def _calls(place: Place, start: str) -> Iterator[Callable[[], object]]:

@@ -1,7 +1,4 @@
-"""`python -m benchmarks.inflate`: peak memory of reading one compressed blob, in bytes per inflated byte.
-
-Each blob is read as by a task that needs no event properties. Its process is new and has read a small blob before.
-"""
+"""`python -m benchmarks.inflate`: peak memory of reading one compressed blob in a new process, per inflated byte."""
 
 import argparse
 import gzip

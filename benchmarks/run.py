@@ -22,14 +22,12 @@ from pyspark.sql import SparkSession
 
 from benchmarks import floor, plain_spark
 from benchmarks.world import START, World
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import load
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark.session import create_session
 from recapture.run.plan import plan_run
 from recapture.run.staged import staged_rows
-from recapture.run_files.computed import Computed
-from recapture.run_files.planned import PlannedRun
 
 WORLDS = Path(__file__).parents[1] / ".cache" / "benchmarks"
 """Folder of the worlds, which are made once."""
@@ -92,18 +90,19 @@ def main() -> None:
 def compare(
     spark: SparkSession, processes: Workers, world: World, archive: Path, scratch: Path, rounds: int
 ) -> Iterator[Rates]:
-    """Yield the rates of each round on a world, which is made if `archive` lacks it.
-
-    Raise AssertionError if the three programs do not compute the same.
-    """
+    """Yield the rates of each round; `archive` has the world or gets it. Raise AssertionError if the results differ."""
     world.make(archive)
     pipeline = load(pipeline_file(scratch, archive))
     spark.range(1000).selectExpr("id % 7 AS k").groupBy("k").count().collect()
     for _ in range(rounds):
-        run, computed, ours = _ours(processes, pipeline, world, scratch)
+        run = plan_run(pipeline, START, world.end)
+        begin = time.perf_counter()
+        computed = compute(processes, run, scratch)
+        ours = world.events / (time.perf_counter() - begin)
         lowest = floor.events_per_second(archive, pipeline.query, world.events)
         peer = plain_spark.events_per_second(spark, archive, scratch / "peer", world.events)
-        require_same(our_rows(run, computed), rows_of(scratch / "peer", world.end))
+        our_rows = _rows(staged_rows(run.id, computed, pipeline.outputs[0]))
+        require_same(our_rows, rows_of(scratch / "peer", world.end))
         yield Rates(ours, lowest, peer)
 
 
@@ -112,11 +111,6 @@ def pipeline_file(folder: Path, archive: Path) -> Path:
     path = folder / "benchmark.yaml"
     path.write_text(PIPELINE.format(container=archive.as_uri(), table=(folder / "table").as_uri()))
     return path
-
-
-def our_rows(run: PlannedRun, computed: Computed) -> list[Row]:
-    """Return the rows that a run staged, sorted."""
-    return _rows(staged_rows(run.id, computed, run.pipeline.outputs[0]))
 
 
 def rows_of(files: Path | list[str], end: datetime) -> list[Row]:
@@ -133,13 +127,6 @@ def require_same(ours: list[Row], peers: list[Row]) -> None:
     for our, peer in zip(ours, peers, strict=True):
         same = our[:3] == peer[:3] and math.isclose(our[3], peer[3], rel_tol=1e-9)
         assert same, f"recapture has {our}, plain Spark {peer}"
-
-
-def _ours(processes: Workers, pipeline: Pipeline, world: World, scratch: Path) -> tuple[PlannedRun, Computed, float]:
-    run = plan_run(pipeline, START, world.end)
-    begin = time.perf_counter()
-    computed = compute(processes, run, scratch)
-    return run, computed, world.events / (time.perf_counter() - begin)
 
 
 def _rows(table: pa.Table) -> list[Row]:

@@ -103,10 +103,7 @@ def show_error(request: Request, error: Exception) -> Response:
 
 @pages.get("/")
 def index(request: Request, user: GetUserDep, session: SessionDep, environment: Environment) -> Response:
-    """Return the pipelines whose DAGs the user may see, with the states of their slices.
-
-    If there is only one, redirect to its calendar.
-    """
+    """Return the pipelines that the user may see, with their states. Redirect to the calendar of the only one."""
     names, errors = _visible(user), _readers()[1]
     if len(names) == 1 and not errors:
         return RedirectResponse(f"{_root(request)}/{names[0]}/")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
+from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
 from tests.paths import ROOT
@@ -118,6 +119,11 @@ def python() -> Python:
         return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, check=False, timeout=300)
 
     return run
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
 
 
 @pytest.fixture(scope="session")

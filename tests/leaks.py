@@ -6,7 +6,6 @@ import itertools
 import os
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote, quote_plus, unquote
 
@@ -108,9 +107,7 @@ class Watch:
         self._watcher.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._watcher.join()
         self._look_at_files()

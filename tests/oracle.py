@@ -21,6 +21,12 @@ VERDICTS = (
     "malformed",
 )
 
+METRICS = (
+    *("InputEvents", "DeserializationError", "InvalidInputTimeStamp", "EarlyInputEvents"),
+    *("LateInputEvents", "DroppedOrAdjustedEvents", *VERDICTS),
+)
+"""ASA's metrics of events, and the counts of the verdicts."""
+
 Scope = tuple[str, tuple[Any, ...] | None]
 
 
@@ -124,45 +130,15 @@ def judge_event(event: Event, policy: Policy, timestamp_by: bool, largest: dict[
 
 
 def windows(
-    outcomes: Iterable[Outcome],
-    size: int,
-    hop: int | None = None,
-    offset: int = 0,
-    keys: Sequence[str] = (),
-    values: Sequence[str] = (),
-    start: int | None = None,
-    end: int | None = None,
-) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Aggregate a hopping window, or a tumbling one if `hop` is left out (docs/time-model.md, section 4).
-
-    Returns {(window end, *group keys): row} for the window ends in (start, end], or for all. A row holds "count", which
-    is COUNT(*), and for each payload field in `values` "sum", "min", "max", "avg", "count_of" (non-NULL values) and
-    "members" (the non-NULL values): row["avg"]["temperature"].
-    """
+    outcomes: Iterable[Outcome], window: oracle_windows.Window, keys: Sequence[str], start: int, end: int
+) -> list[oracle_windows.Content]:
+    """Return the windows of the processed events that end in (start, end] (docs/time-model.md, section 4)."""
     placed = [
         oracle_windows.Event(outcome.system_timestamp, outcome.event.payload)
         for outcome in outcomes
         if outcome.system_timestamp is not None
     ]
-    window = oracle_windows.Hopping(size, size if hop is None else hop, offset)
-    return {
-        (row.end, *row.group): _aggregate([event.payload for event in row.members], values)
-        for row in oracle_windows.contents(placed, window, keys)
-        if (start is None or row.end > start) and (end is None or row.end <= end)
-    }
-
-
-def _aggregate(payloads: list[dict[str, Any]], values: Sequence[str]) -> dict[str, Any]:
-    members = {name: [payload[name] for payload in payloads if payload.get(name) is not None] for name in values}
-    return {
-        "count": len(payloads),
-        "count_of": {name: len(present) for name, present in members.items()},
-        "sum": {name: oracle_windows.total(present) for name, present in members.items()},
-        "avg": {name: oracle_windows.average(present) for name, present in members.items()},
-        "min": {name: oracle_windows.least(present) for name, present in members.items()},
-        "max": {name: oracle_windows.greatest(present) for name, present in members.items()},
-        "members": members,
-    }
+    return oracle_windows.ending_in(oracle_windows.contents(placed, window, keys), start, end)
 
 
 def slice_metrics(outcomes: Iterable[Outcome], start: int, end: int) -> dict[str, dict[str, int]]:
@@ -174,20 +150,7 @@ def slice_metrics(outcomes: Iterable[Outcome], start: int, end: int) -> dict[str
     for outcome in outcomes:
         if not start < outcome.event.arrival <= end:
             continue
-        if outcome.event.partition not in counts:
-            counts[outcome.event.partition] = dict.fromkeys(
-                (
-                    "InputEvents",
-                    "DeserializationError",
-                    "InvalidInputTimeStamp",
-                    "EarlyInputEvents",
-                    "LateInputEvents",
-                    "DroppedOrAdjustedEvents",
-                    *VERDICTS,
-                ),
-                0,
-            )
-        row = counts[outcome.event.partition]
+        row = counts.setdefault(outcome.event.partition, dict.fromkeys(METRICS, 0))
         row["InputEvents"] += 1
         row["DeserializationError"] += outcome.verdict == "malformed"
         row["InvalidInputTimeStamp"] += outcome.verdict == "invalid_timestamp"

@@ -8,7 +8,7 @@ Sums of integers are exact, and sums of floats are rounded once. If the test dat
 sum is exact in any order, so compare results with ==, without a tolerance.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,65 +56,66 @@ def lag(
     """Return LAG(value, offset, default) OVER (…) for each row."""
     if offset < 1:
         raise ValueError(f"offset must be at least 1, but it is {offset}")
-    rows = in_order(events)
     results = []
-    for place, row in enumerate(rows):
-        earlier = [rows[other] for other in history(rows, place, over) if other != place]
+    for row, members in histories(in_order(events), over):
+        earlier = [member for member in members if member is not row]
         results.append(value(earlier[-offset].payload) if len(earlier) >= offset else default(row.payload))
     return results
 
 
 def last(events: Iterable[Event], over: Over, value: Expression, default: Expression = null) -> list[Any]:
     """Return LAST(value, default) OVER (…) for each row."""
-    rows = in_order(events)
-    results = []
-    for place, row in enumerate(rows):
-        members = [rows[other] for other in history(rows, place, over)]
-        results.append(value(members[-1].payload) if members else default(row.payload))
-    return results
+    return [
+        value(members[-1].payload) if members else default(row.payload)
+        for row, members in histories(in_order(events), over)
+    ]
 
 
 def aggregate(events: Iterable[Event], over: Over, function: str, value: Expression | None = None) -> list[Any]:
     """Return function(value) OVER (…) for each row. COUNT without a value is COUNT(*)."""
     if value is None and function != "COUNT":
         raise ValueError(f"{function} needs a value: only COUNT(*) takes none")
-    rows = in_order(events)
-    results = []
-    for place in range(len(rows)):
-        payloads = [rows[other].payload for other in history(rows, place, over)]
-        results.append(AGGREGATES[function](payloads if value is None else map(value, payloads)))
-    return results
+    read = value or (lambda payload: payload)
+    return [
+        AGGREGATES[function](read(member.payload) for member in members)
+        for _, members in histories(in_order(events), over)
+    ]
 
 
 def is_first(
     events: Iterable[Event], length: int, keys: Sequence[str] = (), when: Condition | None = None
 ) -> list[int]:
-    """Return ISFIRST(tick, length) OVER (PARTITION BY keys WHEN when) for each row."""
+    """Return ISFIRST(tick, length) OVER (PARTITION BY keys WHEN when) for each row.
+
+    Its windows are tumbling windows (end - length, end], whose ends are multiples of length.
+    """
     rows = in_order(events)
     results = []
-    for place, row in enumerate(rows):
+    for row in rows:
         window = [
-            other
-            for other, candidate in enumerate(rows)
-            if window_end(candidate, length) == window_end(row, length)
+            candidate
+            for candidate in rows
+            if multiple_from(candidate.time, length) == multiple_from(row.time, length)
             and key_of(candidate, keys) == key_of(row, keys)
             and meets(candidate, when)
         ]
-        results.append(1 if window and window[0] == place else 0)
+        results.append(1 if window and window[0] is row else 0)
     return results
 
 
-def history(rows: Members, place: int, over: Over) -> list[int]:
-    """Return the places of the rows in the history of the row at `place`, oldest first."""
-    row = rows[place]
-    return [
-        other
-        for other, candidate in enumerate(rows)
-        if other <= place
-        and row.time - over.length < candidate.time <= row.time
-        and key_of(candidate, over.keys) == key_of(row, over.keys)
-        and meets(candidate, over.when)
-    ]
+def histories(rows: Members, over: Over) -> Iterator[tuple[Event, Members]]:
+    """Yield each row with the rows of its history, oldest first."""
+    for place, row in enumerate(rows):
+        yield (
+            row,
+            [
+                candidate
+                for candidate in rows[: place + 1]
+                if row.time - over.length < candidate.time <= row.time
+                and key_of(candidate, over.keys) == key_of(row, over.keys)
+                and meets(candidate, over.when)
+            ],
+        )
 
 
 def key_of(row: Event, keys: Sequence[str]) -> Key:
@@ -124,8 +125,3 @@ def key_of(row: Event, keys: Sequence[str]) -> Key:
 
 def meets(row: Event, when: Condition | None) -> bool:
     return when is None or when(row.payload)
-
-
-def window_end(row: Event, length: int) -> int:
-    """Return the end of the tumbling window (end - length, end] that holds the row. Ends are multiples of length."""
-    return multiple_from(row.time, length)

@@ -4,36 +4,32 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from recapture import cli, printing
+from recapture import printing
 from recapture.definition.pipeline import load
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.process import log
 from recapture.run.status import status
+from tests.commands import FIRST_HOUR, Command
 from tests.conftest import Python
 from tests.tools.asa_job.jobs import (
+    CAPTURED,
     PLAIN,
     PLAIN_QUERY,
     RATE,
     SECRET,
     WIDE,
     WIDE_QUERY,
-    capture_input,
     project,
     template,
     template_job,
 )
 from tests.worlds import COUNTS, QUICK_START, TELEMETRY, TEN, World, at, backfill, body, contents, published, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @pytest.fixture
@@ -47,21 +43,6 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Return the only line on standard error of a command that exits with 2."""
-    return failed(capsys, 2, *arguments)
-
-
-def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
-    """Return the only line on standard error, warnings aside, of a command that exits with this code."""
-    assert cli.main([str(argument) for argument in arguments]) == code
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = (line for line in captured.err.splitlines() if not line.startswith("warning:"))
-    assert line.startswith("recapture: ")
-    return line
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -70,7 +51,7 @@ def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) ->
         (("stats", "{file}"), "unknown command stats: did you mean status?"),
         (("suite", "int", "{file}"), "unknown command int: did you mean init?"),
         (("plan", "--form", "2024-03-01T10:00:00Z"), "unknown option --form: did you mean --from?"),
-        (("plan", "{file}", *HOUR, "--Json"), "unknown option --Json: did you mean --json?"),
+        (("plan", "{file}", *FIRST_HOUR, "--Json"), "unknown option --Json: did you mean --json?"),
         (("plan",), "PIPELINE"),
         (("plan", "{file}"), "--from"),
         (
@@ -93,15 +74,15 @@ def failed(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) ->
             ("backfill", "{file}", "--from", "2024-03-01T11:00:00Z", "--to", "9998-03-01T11:00:00Z"),
             "lies in the future",
         ),
-        (("backfill", "{file}.absent", *HOUR), "cannot be read"),
-        (("plan", "{file}", *HOUR, "--zzz"), "unknown option --zzz: use one of -h, --help, --from, --to, "),
+        (("backfill", "{file}.absent", *FIRST_HOUR), "cannot be read"),
+        (("plan", "{file}", *FIRST_HOUR, "--zzz"), "unknown option --zzz: use one of -h, --help, --from, --to, "),
     ],
 )
 def test_a_mistake_in_the_arguments_is_one_line_and_exit_2(
-    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], reason: str
+    command: Command, world: World, arguments: tuple[str, ...], reason: str
 ) -> None:
     filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
-    assert reason in refused(capsys, *filled)
+    assert reason in command.error(*filled)
     assert not world.table.exists()
 
 
@@ -125,17 +106,15 @@ sys.exit(cli.main(sys.argv[1:]))
 def test_without_the_packages_of_audits_and_reports_a_command_does_nothing_and_names_them(
     python: Python, world: World, package: str, needs: str, command: str
 ) -> None:
-    completed = python("-c", WITHOUT, package, *command.split(), world.file, *HOUR)
+    completed = python("-c", WITHOUT, package, *command.split(), world.file, *FIRST_HOUR)
     assert completed.returncode == 2
     assert completed.stderr.decode() == f"recapture: {needs}: install recapture[quality]\n"
     assert not world.table.exists()
 
 
-def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_mistake_in_the_pipeline_file_is_one_line_with_its_place_and_exit_2(command: Command, world: World) -> None:
     world.file.write_text(world.file.read_text().replace('"job"', '"jobs"'))
-    assert "telemetry.yaml:1: " in refused(capsys, "backfill", world.file, *HOUR)
+    assert "telemetry.yaml:1: " in command.error("backfill", world.file, *FIRST_HOUR)
 
 
 def test_help_and_mistakes_in_arguments_load_no_library_for_data(python: Python) -> None:
@@ -150,20 +129,17 @@ print(*sorted({"numpy", "pyarrow", "sqlglot", "pydantic", "deltalake", "pandas"}
     assert (completed.returncode, completed.stdout) == (0, b"\n"), completed.stderr.decode()
 
 
-def test_times_without_a_zone_are_utc(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_times_without_a_zone_are_utc(command: Command, world: World) -> None:
     def planned(*arguments: str) -> str:
-        assert cli.main(["plan", str(world.file), *arguments, "--json"]) == 0
-        return str(json.loads(capsys.readouterr().out)["run"])
+        return str(command.json("plan", world.file, *arguments)["run"])
 
-    assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*HOUR)
+    assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*FIRST_HOUR)
 
 
-def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_plan_shows_what_would_be_read_and_writes_nothing(command: Command, world: World) -> None:
     before = contents(world.home)
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert cli.main(["plan", str(world.file), *HOUR]) == 0
-    assert "2024-03-01T10:00:00Z" in capsys.readouterr().out
+    plan = command.json("plan", world.file, *FIRST_HOUR)
+    assert "2024-03-01T10:00:00Z" in command.text("plan", world.file, *FIRST_HOUR)
     assert contents(world.home) == before
     assert (plan["partitions"], plan["blobs"], plan["complete"]) == (["0"], 1, True)
     blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
@@ -173,71 +149,59 @@ def test_plan_shows_what_would_be_read_and_writes_nothing(capsys: pytest.Capture
     assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **state, **of_slice, "inputs": inputs}]
 
 
-def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(command: Command, world: World) -> None:
     """It names every partition, also a silent one, and a blob that was written far from the time in its name."""
     world.define(inputs=[TELEMETRY | {"empty_blobs": True}])
     world.put("1", at(-120))
     late = world.put("0", at(40), opened=at(-600)).relative_to(world.capture)
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert [
-        (partition["partition"], partition["reached"], partition["path_time"]) for partition in plan["capture"]
-    ] == [
+    plan = command.json("plan", world.file, *FIRST_HOUR)
+    reached = [(partition["partition"], partition["reached"], partition["path_time"]) for partition in plan["capture"]]
+    assert reached == [
         ("0", "2024-03-01T12:30:00Z", "2024-03-01T12:25:00Z"),
         ("1", "2024-03-01T08:00:00Z", "2024-03-01T07:55:00Z"),
     ]
     assert plan["silent_partitions"] == ["1"]
     assert (plan["far_blobs"]["read"], plan["far_blobs"]["example"]) == (1, str(late))
-    assert cli.main(["plan", str(world.file), *HOUR]) == 0
-    shown = capsys.readouterr()
-    assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in (
-        shown.out
-    )
-    assert "warning: partition 1: 16 blobs are missing from 2024-03-01T09:45:00Z" in shown.err
-    assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in shown.err
+    out, err = command.run("plan", world.file, *FIRST_HOUR)
+    assert "partition 0: written up to 2024-03-01T12:30:00Z; the newest blob has the time 2024-03-01T12:25" in out
+    assert "warning: partition 1: 16 blobs are missing from 2024-03-01T09:45:00Z" in err
+    assert "1 blob was written far from the time in its name (hours 2024-03-01T00:00:00Z" in err
 
 
 def test_a_container_that_is_missing_or_holds_another_hub_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
+    command: Command, world: World
 ) -> None:
     os.rename(world.capture, world.home / "elsewhere")
-    assert "does not exist" in failed(capsys, 1, "backfill", world.file, *HOUR)
+    assert "does not exist" in command.error("backfill", world.file, *FIRST_HOUR, code=1)
     world.capture.mkdir()
-    assert "no blob of this input under" in failed(capsys, 1, "plan", world.file, *HOUR)
+    assert "no blob of this input under" in command.error("plan", world.file, *FIRST_HOUR, code=1)
 
 
-def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_table_that_cannot_be_written_is_one_line_and_exit_1(command: Command, world: World) -> None:
     world.table.write_text("in the way")
-    assert str(world.table) in failed(capsys, 1, "backfill", world.file, *HOUR)
-    assert str(world.table) in failed(capsys, 1, "status", world.file)
+    assert str(world.table) in command.error("backfill", world.file, *FIRST_HOUR, code=1)
+    assert str(world.table) in command.error("status", world.file, code=1)
 
 
-def test_status_without_a_table_is_empty_and_creates_none(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    assert cli.main(["status", str(world.file), "--json"]) == 0
-    output = json.loads(capsys.readouterr().out)
+def test_status_without_a_table_is_empty_and_creates_none(command: Command, world: World) -> None:
+    output = command.json("status", world.file)
     assert (output["slices"], output["unpublished"]) == ([], [])
     assert not world.table.exists()
 
 
-def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
-    assert "nothing is published for slice 2024-03-01T10:00:00Z" in failed(capsys, 1, "rollback", world.file, *HOUR)
+def test_a_rollback_of_an_unpublished_slice_is_one_line_and_exit_1(command: Command, world: World) -> None:
+    line = command.error("rollback", world.file, *FIRST_HOUR, code=1)
+    assert "nothing is published for slice 2024-03-01T10:00:00Z" in line
     assert not world.table.exists()
 
 
 def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
+    spark: SparkSession, command: Command, world: World
 ) -> None:
     pipeline = world.define()
     backfill(spark, pipeline, at(-60), TEN)
     backfill(spark, pipeline, at(60), at(120))
-    assert cli.main(["status", str(world.file), "--json"]) == 0
-    output = json.loads(capsys.readouterr().out)
+    output = command.json("status", world.file)
     shown = [
         (slice_["slice_start"], slice_["rows"], slice_["late_share"], slice_["quality"]) for slice_ in output["slices"]
     ]
@@ -246,73 +210,61 @@ def test_status_shows_slices_their_lateness_and_the_gaps_between_them(
         ("2024-03-01T11:00:00Z", 1, 1.0, "passed with warnings"),
     ]
     assert output["unpublished"] == [{"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}]
-    assert cli.main(["status", str(world.file)]) == 0
-    text = capsys.readouterr().out
+    text = command.text("status", world.file)
     assert "100.0%" in text
     assert "nothing of aggregates is published from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z" in text
 
 
 def test_check_finds_stale_slices_and_status_and_report_know_of_them(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, command: Command, world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     both = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
-    assert cli.main(["status", str(world.file)]) == 0
-    assert "the archive has not been compared with what the published slices read: run recapture check" in (
-        capsys.readouterr().out
-    )
+    text = command.text("status", world.file)
+    assert "the archive has not been compared with what the published slices read: run recapture check" in text
     world.put("0", at(85), [body("b", at(84))], 2)
-    assert cli.main(["check", str(world.file), *both]) == 0
-    assert capsys.readouterr().out.splitlines() == [
+    assert command.text("check", world.file, *both).splitlines() == [
         "stale: 2024-03-01T11:00:00Z: blobs were added, modified or deleted since they were read",
         "2 published slices from 2024-03-01T10:00:00Z to 2024-03-01T12:00:00Z checked: 1 stale",
     ]
-    assert cli.main(["status", str(world.file), "--json", "--state", "stale", *both]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = command.json("status", world.file, "--state", "stale", *both)
     assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T11:00:00Z"]
     assert shown["states"]["stale"] == 1
-    assert cli.main(["report", str(world.file), "--json", "--out", str(tmp_path / "range.html")]) == 0
-    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    verdict = command.json("report", world.file, "--out", tmp_path / "range.html")["verdict"]
     assert verdict["level"] == "bad"
     assert "1 slice is stale, as blobs were added, modified or deleted since they were read" in verdict["sentence"]
 
 
 def test_a_changed_query_is_seen_in_every_place_that_shows_a_state(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World, tmp_path: Path
+    spark: SparkSession, command: Command, world: World, tmp_path: Path
 ) -> None:
     backfill(spark, world.define(), TEN, at(120))
     changed = world.define(query=COUNTS.replace("GROUP BY", "WHERE temperature > 0 GROUP BY"))
     backfill(spark, changed, at(60), at(120))
-    assert cli.main(["status", str(world.file), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+    shown = command.json("status", world.file)
     assert [(slice_["state"], slice_["differing"]) for slice_ in shown["slices"]] == [
         ("outdated", ["query"]),
         ("published with warnings", []),
     ]
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    (planned,) = json.loads(capsys.readouterr().out)["slices"]
+    (planned,) = command.json("plan", world.file, *FIRST_HOUR)["slices"]
     assert (planned["state"], planned["differing"]) == ("outdated", ["query"])
-    assert cli.main(["report", str(world.file), "--json", "--out", str(tmp_path / "range.html")]) == 0
-    verdict = json.loads(capsys.readouterr().out)["verdict"]
+    verdict = command.json("report", world.file, "--out", tmp_path / "range.html")["verdict"]
     assert verdict["level"] == "warning"
     assert "1 slice was computed or judged with another query than the pipeline has now" in verdict["sentence"]
 
 
-def test_status_takes_only_states_that_there_are(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    assert "--state fresh: the states are " in refused(capsys, "status", world.file, "--state", "fresh")
-    assert "give both --from and --to" in refused(capsys, "status", world.file, *HOUR[:2])
+def test_status_takes_only_states_that_there_are(command: Command, world: World) -> None:
+    assert "--state fresh: the states are " in command.error("status", world.file, "--state", "fresh")
+    assert "give both --from and --to" in command.error("status", world.file, *FIRST_HOUR[:2])
 
 
-def test_rollback_gives_a_slice_back_what_it_held(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_rollback_gives_a_slice_back_what_it_held(spark: SparkSession, command: Command, world: World) -> None:
     first = backfill(spark, world.define(), TEN, at(60))
     before = published(world.table)
     world.put("0", at(20), [body("a", at(18))], 5)
     second = backfill(spark, world.define(), TEN, at(60))
     assert published(world.table) != before
-    assert cli.main(["rollback", str(world.file), *HOUR, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = command.json("rollback", world.file, *FIRST_HOUR)
     change = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
     output = {"alias": "aggregates", "table": world.table.as_uri(), **change}
     rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", "taken_back": second["run"], "run": first["run"]}]
@@ -325,66 +277,54 @@ def test_rollback_gives_a_slice_back_what_it_held(
     }
     assert published(world.table) == before
     assert status(world.define())["slices"][0]["run"] == first["run"]
-    assert cli.main(["rollback", str(world.file), *HOUR]) == 0
-    text = capsys.readouterr().out
+    text = command.text("rollback", world.file, *FIRST_HOUR)
     assert f"aggregates: nothing to do, version {change['version']} was rolled back already" in text
     assert "to go back further, name the run that the slices hold now with --run" in text
-    assert cli.main(["rollback", str(world.file), *HOUR, "--run", first["run"]]) == 0
-    assert f"run {first['run']} taken back, holds nothing" in capsys.readouterr().out
+    text = command.text("rollback", world.file, *FIRST_HOUR, "--run", first["run"])
+    assert f"run {first['run']} taken back, holds nothing" in text
     assert published(world.table) == []
     assert status(world.define())["slices"] == []
 
 
-def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(
-    capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_late_tolerance_below_the_capture_interval_warns_on_standard_error(command: Command, world: World) -> None:
     world.define(eventsLateArrivalMaxDelayInSeconds=5)
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    captured = capsys.readouterr()
-    json.loads(captured.out)
-    assert "warning: " in captured.err
-    assert "eventsLateArrivalMaxDelayInSeconds is 5" in captured.err
+    out, err = command.run("plan", world.file, *FIRST_HOUR, "--json")
+    json.loads(out)
+    assert "warning: " in err
+    assert "eventsLateArrivalMaxDelayInSeconds is 5" in err
 
 
 def test_import_writes_a_pipeline_that_loads_and_exits_0(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
-    assert cli.main(["import", "job"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    project(tmp_path / "job", CAPTURED)
+    lines = command.text("import", "job").splitlines()
     assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
     assert lines[1] == "not quite as in the job:"
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
 
 
 def test_import_writes_the_scripts_of_functions_next_to_the_pipeline(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {**PLAIN, **RATE, "Inputs/telemetry.json": capture_input("telemetry")}
-    project(tmp_path / "job", files, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
-    assert cli.main(["import", "job", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["scripts"] == ["contoso_telemetry_functions/rate.js"]
+    project(tmp_path / "job", CAPTURED | RATE, PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))"))
+    assert command.json("import", "job")["scripts"] == ["contoso_telemetry_functions/rate.js"]
     script = str(RATE["Functions/rate.js"])
     expected = JavaScriptFunction("rate", script, AsaType.FLOAT, (AsaType.BIGINT,))
     assert load(Path("contoso_telemetry.yaml")).query.functions == (expected,)
 
 
-def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_writes_what_it_can_lists_the_rest_and_exits_1(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", WIDE, WIDE_QUERY), tmp_path / "telemetry.yaml"
-    assert cli.main(["import", str(folder), "--output", str(file)]) == 1
-    listed = capsys.readouterr().out
+    listed, _ = command.run("import", folder, "--output", file, code=1)
     text = file.read_text()
     file.unlink()
-    again = refused(capsys, "import", folder, "--output", file)
-    assert "classify.js already exists and is not overwritten" in again
+    assert "classify.js already exists and is not overwritten" in command.error("import", folder, "--output", file)
     assert not file.exists()
     shutil.rmtree(tmp_path / "contoso_telemetry_functions")
-    assert cli.main(["import", str(folder), "--output", str(file), "--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
+    report = command.json("import", folder, "--output", file, code=1)
     assert file.read_text() == text
     assert (report["job"], report["pipeline"], report["ready"]) == ("contoso-telemetry", str(file), False)
     assert [entry["where"] for entry in report["missing"]] == [
@@ -402,64 +342,51 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(
     assert SECRET not in listed + text + json.dumps(report)
 
 
-def test_import_of_a_star_names_the_command_that_declares_its_fields(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
-    folder, file = project(tmp_path / "job", files, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
-    assert cli.main(["import", str(folder), "--output", str(file)]) == 1
-    assert "run recapture infer PIPELINE --write" in capsys.readouterr().out
+def test_import_of_a_star_names_the_command_that_declares_its_fields(command: Command, tmp_path: Path) -> None:
+    folder, file = project(tmp_path / "job", CAPTURED, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
+    assert "run recapture infer PIPELINE --write" in command.text("import", folder, "--output", file, code=1)
 
 
-def test_import_never_overwrites_and_needs_a_place_to_write_to(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_never_overwrites_and_needs_a_place_to_write_to(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", PLAIN), tmp_path / "telemetry.yaml"
     file.write_text("mine")
-    assert f"{file} already exists and is not overwritten" in refused(capsys, "import", folder, "--output", file)
+    assert f"{file} already exists and is not overwritten" in command.error("import", folder, "--output", file)
     assert file.read_text() == "mine"
     nowhere = tmp_path / "absent" / "telemetry.yaml"
-    assert f"{nowhere} cannot be written (No such file or directory)" in refused(
-        capsys, "import", folder, "--output", nowhere
+    assert f"{nowhere} cannot be written (No such file or directory)" in command.error(
+        "import", folder, "--output", nowhere
     )
 
 
 def test_import_cuts_a_long_name_of_a_job_and_says_so(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")}
-    file = project(tmp_path / "job", files) / "asaproj.json"
+    file = project(tmp_path / "job", CAPTURED) / "asaproj.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"name": "long" * 75}))
-    assert cli.main(["import", "job"]) == 0
-    assert "the name of the job has 300 characters: the pipeline's has the first 63" in capsys.readouterr().out
+    assert "the name of the job has 300 characters: the pipeline's has the first 63" in command.text("import", "job")
     assert load(tmp_path / f"{('long' * 75)[:63]}.yaml").name == ("long" * 75)[:63]
 
 
-def test_import_says_that_the_name_of_a_file_is_too_long(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_import_says_that_the_name_of_a_file_is_too_long(command: Command, tmp_path: Path) -> None:
     file = tmp_path / f"{'x' * 300}.yaml"
     folder = project(tmp_path / "job", PLAIN)
-    assert f"{file} cannot be written (File name too long)" in refused(capsys, "import", folder, "--output", file)
+    assert f"{file} cannot be written (File name too long)" in command.error("import", folder, "--output", file)
 
 
-def test_import_says_what_is_not_a_job_and_asks_which_of_several(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert "there is no such file or folder" in refused(capsys, "import", tmp_path / "absent")
+def test_import_says_what_is_not_a_job_and_asks_which_of_several(command: Command, tmp_path: Path) -> None:
+    assert "there is no such file or folder" in command.error("import", tmp_path / "absent")
     file = template(tmp_path / "t.json", template_job(), template_job() | {"name": "second"})
-    assert "has several jobs, contoso-telemetry, second" in refused(capsys, "import", file)
-    assert cli.main(["import", str(file), "--job", "second", "--output", str(tmp_path / "second.yaml")]) == 1
+    assert "has several jobs, contoso-telemetry, second" in command.error("import", file)
+    command.run("import", file, "--job", "second", "--output", tmp_path / "second.yaml", code=1)
     assert "name: second\n" in (tmp_path / "second.yaml").read_text()
 
 
-def test_import_lists_a_setting_that_a_pipeline_does_not_accept(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_import_lists_a_setting_that_a_pipeline_does_not_accept(command: Command, tmp_path: Path) -> None:
     changed = {**PLAIN["JobConfig.json"], "EventsOutOfOrderMaxDelayInSeconds": 600}
-    files = {**PLAIN, "JobConfig.json": changed, "Inputs/telemetry.json": capture_input("telemetry")}
+    files = CAPTURED | {"JobConfig.json": changed}
     file = tmp_path / "telemetry.yaml"
-    assert cli.main(["import", str(project(tmp_path / "job", files)), "--output", str(file), "--json"]) == 1
-    (finding,) = json.loads(capsys.readouterr().out)["missing"]
+    (finding,) = command.json("import", project(tmp_path / "job", files), "--output", file, code=1)["missing"]
     assert finding["what"].startswith(f"{file}:")
     assert "eventsOutOfOrderMaxDelayInSeconds" in finding["what"]
 
@@ -471,14 +398,21 @@ def test_a_value_that_looks_like_markup_is_shown_as_it_is(capsys: pytest.Capture
     assert "[bold]x" in shown
 
 
-def test_a_time_beyond_the_calendar_is_refused(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    line = refused(capsys, "plan", world.file, "--from", "0001-01-01T00:00+05:00", "--to", "2024-03-01T11:00:00Z")
+def test_a_time_beyond_the_calendar_is_refused(command: Command, world: World) -> None:
+    line = command.error("plan", world.file, "--from", "0001-01-01T00:00+05:00", "--to", "2024-03-01T11:00:00Z")
     assert "'0001-01-01T00:00+05:00' is not an ISO 8601 time" in line
 
 
 def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: World) -> None:
     completed = python(
-        "-m", "recapture.cli", "backfill", world.file, *HOUR, "--master", "nonsense", JAVA_TOOL_OPTIONS=QUICK_START
+        "-m",
+        "recapture.cli",
+        "backfill",
+        world.file,
+        *FIRST_HOUR,
+        "--master",
+        "nonsense",
+        JAVA_TOOL_OPTIONS=QUICK_START,
     )
     assert (completed.returncode, completed.stdout) == (1, b"")
     (line,) = completed.stderr.decode().splitlines()
@@ -488,7 +422,7 @@ def test_an_invalid_spark_master_is_one_line_and_exit_1(python: Python, world: W
 
 
 def test_pyspark_does_not_print_the_errors_that_the_command_reports(
-    spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log.silence_spark_errors()
     with pytest.raises(PySparkException):
@@ -496,7 +430,7 @@ def test_pyspark_does_not_print_the_errors_that_the_command_reports(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: "SparkSession", world: World) -> None:
+def test_the_query_of_these_tests_names_the_columns_of_the_table(spark: SparkSession, world: World) -> None:
     backfill(spark, world.define(COUNTS), TEN, at(60))
     assert published(world.table) == [
         {"windowEnd": at(10), "deviceId": "a", "events": 1, "avgTemperature": 20.0, "slice_start": TEN}
@@ -524,12 +458,12 @@ def test_names_are_utf8_in_every_accepted_locale(
     world.define()
     for name in [name for name in os.environ if name.startswith(("LC_", "LANG", "PYTHON"))]:
         monkeypatch.delenv(name)
-    completed = python("-m", "recapture.cli", "plan", world.file, *HOUR, **locale)
+    completed = python("-m", "recapture.cli", "plan", world.file, *FIRST_HOUR, **locale)
     assert (completed.returncode, completed.stderr.decode()) == (code, message)
 
 
 def test_standard_output_escapes_what_its_encoding_cannot_represent(python: Python, tmp_path: Path) -> None:
-    folder = project(tmp_path / "job", {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
+    folder = project(tmp_path / "job", CAPTURED)
     command = ("-m", "recapture.cli", "import", folder, "--output", tmp_path / "büro.yaml")
     completed = python(*command, PYTHONIOENCODING="ascii")
     assert (completed.returncode, completed.stderr) == (0, b"")

@@ -15,12 +15,12 @@ from azure.storage.blob import ContainerClient, ResourceTypes, generate_account_
 
 from embedded.azurite import ACCOUNT, KEY, Azurite
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.commands import FIRST_HOUR
 from tests.leaks import Watch, holds_secret, spellings
 from tests.paths import ROOT
 from tests.worlds import COUNTS, QUICK_START, World, at, blob_name, body
 
 WRONG_KEY = "YW5vdGhlci1hY2NvdW50cy1rZXk="
-HOUR = ["--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
 
 IN_DETAIL = """
 import logging, os
@@ -85,15 +85,15 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     key, writer, reader = azurite.connection_string, signed(azurite, "rwl"), signed(azurite, "rl")
     wrong = key.replace(KEY, WRONG_KEY)
     commands = {
-        "stopped": (key, ["backfill", strict, *HOUR, "--json"]),
-        "damaged": (key, ["backfill", damaged, *HOUR, "--json"]),
-        "done": (key, ["backfill", telemetry, *HOUR, "--json"]),
-        "again": (key, ["backfill", telemetry, *HOUR, "-v"]),
+        "stopped": (key, ["backfill", strict, *FIRST_HOUR, "--json"]),
+        "damaged": (key, ["backfill", damaged, *FIRST_HOUR, "--json"]),
+        "done": (key, ["backfill", telemetry, *FIRST_HOUR, "--json"]),
+        "again": (key, ["backfill", telemetry, *FIRST_HOUR, "-v"]),
         "inferred": (reader, ["infer", telemetry, "--json"]),
-        "signed plan": (writer, ["plan", telemetry, *HOUR]),
-        "signed rollback": (writer, ["rollback", telemetry, *HOUR]),
-        "not to be written": (reader, ["backfill", telemetry, *HOUR]),
-        "not to be read": (wrong, ["plan", telemetry, *HOUR]),
+        "signed plan": (writer, ["plan", telemetry, *FIRST_HOUR]),
+        "signed rollback": (writer, ["rollback", telemetry, *FIRST_HOUR]),
+        "not to be written": (reader, ["backfill", telemetry, *FIRST_HOUR]),
+        "not to be read": (wrong, ["plan", telemetry, *FIRST_HOUR]),
         "not to be opened": (wrong, ["status", telemetry]),
     }
     signatures = [signed_string.rpartition("sig=")[2] for signed_string in (writer, reader)]
@@ -117,12 +117,11 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 def define(home: Path, place: str, hub: str, table: str, quality: str | None = None, query: str = COUNTS) -> str:
     """Write a pipeline file for a hub and a table, and return its path."""
-    expectation = {"type": "expect_table_row_count_to_be_between", "severity": "critical", "description": "ten rows"}
-    suite = {"name": "rows", "expectations": [expectation | {"kwargs": {"min_value": 10}}]}
-    (home / "rows.json").write_text(json.dumps(suite))
     world = World(home)
+    ten_rows = {"type": "expect_table_row_count_to_be_between", "description": "ten rows", "kwargs": {"min_value": 10}}
+    world.write_suite(ten_rows, name="rows")
     world.define(query, quality=quality)
-    sections = json.loads(world.file.read_text())
+    sections = world.sections()
     sections["input"] |= {"container": f"{place}/capture", "event_hub": hub, "arrival_time": "EventEnqueuedUtcTime"}
     sections["output"]["table"] = f"{place}/{table}"
     file = home / f"{table}_pipeline.yaml"

@@ -73,19 +73,52 @@ def test_tumbling_and_hopping_windows_reproduce_their_figures(window: str, hop: 
     assert {row.end: collect(row.members, "label") for row in rows} == expected
 
 
-def test_a_sliding_window_reproduces_the_example_that_the_documentation_spells_out() -> None:
-    rows = times(at(34, 38, 42), Sliding(5))
-    assert rows == {34: [34], 38: [34, 38], 39: [38], 42: [38, 42], 43: [42]}
+@pytest.mark.parametrize(
+    ("instants", "window", "counts"),
+    [
+        ((100, 117, 150, 150, 266), Sliding(100), {100: 1, 117: 2, 150: 4, 200: 3, 217: 2, 266: 1}),
+        ((5, 5, 5, 5, 10, 10, 13, 20, 20), Snapshot(), {5: 4, 10: 2, 13: 1, 20: 2}),
+    ],
+)
+def test_a_window_reproduces_its_figure(instants: tuple[int, ...], window: Window, counts: dict[int, int]) -> None:
+    assert {end: len(inside) for end, inside in times(at(*instants), window).items()} == counts
 
 
-def test_a_sliding_window_reproduces_its_figure() -> None:
-    rows = times(at(100, 117, 150, 150, 266), Sliding(100))
-    assert {end: len(inside) for end, inside in rows.items()} == {100: 1, 117: 2, 150: 4, 200: 3, 217: 2, 266: 1}
+RULES: dict[str, list[tuple[tuple[int, ...], Window, dict[int, list[int]]]]] = {
+    "a sliding window reproduces the example that the documentation spells out": [
+        ((34, 38, 42), Sliding(5), {34: [34], 38: [34, 38], 39: [38], 42: [38, 42], 43: [42]}),
+    ],
+    "a session window reproduces its figure": [
+        (
+            (13, 39, 127, 152, 195, 242, 265, 340),
+            Session(50, 100),
+            {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]},
+        ),
+    ],
+    "the end of a window belongs to it and its start does not": [
+        ((10, 11, 20), Hopping(10, 10), {10: [10], 20: [11, 20]}),
+        ((10, 20), Sliding(10), {10: [10], 20: [20]}),
+    ],
+    "an offset moves the ends": [
+        ((10, 14), Hopping(10, 10, offset=3), {13: [10], 23: [14]}),
+        ((10, 14), Hopping(10, 10, offset=-1), {19: [10, 14]}),
+        ((9, 10), Hopping(10, 10, offset=-1), {9: [9], 19: [10]}),
+    ],
+    "a hop longer than the window leaves events out": [((1, 8, 10, 11), Hopping(3, 10), {10: [8, 10]})],
+    "an event that enters as another leaves changes a sliding window": [((10, 15), Sliding(5), {10: [10], 15: [15]})],
+    "a gap as long as the timeout extends a session": [((1, 6, 12), Session(5, 100), {11: [1, 6], 17: [12]})],
+    "a session is cut at the first multiple a maximum duration after its first event": [
+        ((11, 15, 20, 25, 30, 31), Session(5, 10), {30: [11, 15, 20, 25, 30], 36: [31]}),
+        ((10, 15, 20, 21), Session(5, 10), {20: [10, 15, 20], 26: [21]}),
+    ],
+}
+"""Windows of events at some instants: the times in each window, by its end."""
 
 
-def test_a_session_window_reproduces_its_figure() -> None:
-    rows = times(at(13, 39, 127, 152, 195, 242, 265, 340), Session(50, 100))
-    assert rows == {89: [13, 39], 300: [127, 152, 195, 242, 265], 390: [340]}
+@pytest.mark.parametrize("rule", RULES)
+def test_a_window_holds_what_its_rule_says(rule: str) -> None:
+    for instants, window, expected in RULES[rule]:
+        assert times(at(*instants), window) == expected
 
 
 def test_session_windows_reproduce_the_output_of_a_live_job() -> None:
@@ -105,43 +138,10 @@ def test_session_windows_reproduce_the_output_of_a_live_job() -> None:
     ]
 
 
-def test_a_snapshot_window_reproduces_its_figure() -> None:
-    rows = times(at(5, 5, 5, 5, 10, 10, 13, 20, 20), Snapshot())
-    assert {end: len(inside) for end, inside in rows.items()} == {5: 4, 10: 2, 13: 1, 20: 2}
-
-
-def test_the_end_of_a_window_belongs_to_it_and_its_start_does_not() -> None:
-    assert times(at(10, 11, 20), Hopping(10, 10)) == {10: [10], 20: [11, 20]}
-    assert times(at(10, 20), Sliding(10)) == {10: [10], 20: [20]}
-
-
-def test_an_offset_moves_the_ends() -> None:
-    assert set(times(at(10, 14), Hopping(10, 10, offset=3))) == {13, 23}
-    assert set(times(at(10, 14), Hopping(10, 10, offset=-1))) == {19}
-    assert set(times(at(9, 10), Hopping(10, 10, offset=-1))) == {9, 19}
-
-
-def test_a_hop_longer_than_the_window_leaves_events_out() -> None:
-    assert times(at(1, 8, 10, 11), Hopping(3, 10)) == {10: [8, 10]}
-
-
 def test_a_sliding_window_holds_its_own_group_alone() -> None:
     events = [Event(10, {"k": "a"}), Event(12, {"k": "b"})]
     rows = contents(events, Sliding(5), ("k",))
     assert [(row.end, row.group, len(row.members)) for row in rows] == [(10, ("a",), 1), (12, ("b",), 1)]
-
-
-def test_an_event_that_enters_as_another_leaves_changes_a_sliding_window() -> None:
-    assert times(at(10, 15), Sliding(5)) == {10: [10], 15: [15]}
-
-
-def test_a_gap_as_long_as_the_timeout_extends_a_session() -> None:
-    assert times(at(1, 6, 12), Session(5, 100)) == {11: [1, 6], 17: [12]}
-
-
-def test_a_session_is_cut_at_the_first_multiple_a_max_duration_after_its_first_event() -> None:
-    assert times(at(11, 15, 20, 25, 30, 31), Session(5, 10)) == {30: [11, 15, 20, 25, 30], 36: [31]}
-    assert times(at(10, 15, 20, 21), Session(5, 10)) == {20: [10, 15, 20], 26: [21]}
 
 
 def test_each_partition_key_has_its_own_sessions_which_are_then_grouped() -> None:
@@ -241,21 +241,11 @@ def test_all_values_are_collected_by_time_including_null() -> None:
 
 
 def test_the_windows_of_a_job_are_those_of_its_processed_events() -> None:
-    """Rows are keyed by window end and group, as the tests of the time policies need them."""
-    sent = [oracle.Event("0", time, 0, time, payload={"k": None, "x": x}) for time, x in ((1, 1), (2, None), (3, 2))]
+    sent = [oracle.Event("0", time, 0, time, payload={"k": None, "x": time}) for time in (1, 2, 3)]
     outcomes = [oracle.Outcome(event, "on_time", event.time) for event in sent[:2]]
     outcomes.append(oracle.Outcome(sent[2], "late_dropped"))
-    assert oracle.windows(outcomes, size=10, keys=("k",), values=("x",)) == {
-        (10, None): {
-            "count": 2,
-            "count_of": {"x": 1},
-            "sum": {"x": 1},
-            "avg": {"x": 1.0},
-            "min": {"x": 1},
-            "max": {"x": 1},
-            "members": {"x": [1]},
-        }
-    }
+    (row,) = oracle.windows(outcomes, Hopping(10, 10), ("k",), 0, 10)
+    assert (row.end, row.group, collect(row.members, "x")) == (10, (None,), [1, 2])
 
 
 @given(drawn=st.data())

@@ -14,27 +14,10 @@ from packaging.requirements import Requirement
 
 from recapture import __version__
 from tests.paths import ROOT
+from tests.worlds import TELEMETRY, World
 
 SOURCES = ("LICENSE", "README.md", "pyproject.toml", "setup.cfg", "spark_jobs")
 EXTRAS = ("airflow", "embedded", "great_expectations", "httpx", "pandas")
-PIPELINE = """
-name: telemetry
-input:
-  alias: telemetry
-  container: archive
-  namespace: contoso
-  event_hub: telemetry
-job:
-  eventsLateArrivalMaxDelayInSeconds: 600
-  query: |
-    SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events
-    INTO aggregates
-    FROM telemetry TIMESTAMP BY eventTime OVER deviceId
-    GROUP BY deviceId, TumblingWindow(minute, 5)
-output:
-  alias: aggregates
-  table: table
-"""
 ORDER = """
 import importlib.resources, importlib.util, json, pkgutil, sys
 from datetime import UTC, datetime
@@ -150,7 +133,7 @@ def link(distribution: metadata.Distribution, packages: Path) -> None:
 
 
 def test_the_core_alone_orders_events(core: Path, tmp_path: Path) -> None:
-    (tmp_path / "telemetry.yaml").write_text(PIPELINE)
+    World(tmp_path).define(inputs=[TELEMETRY | {"container": "archive"}])
     ordered = json.loads(run(core, "-I", "-c", ORDER, *EXTRAS, cwd=tmp_path).splitlines()[-1])
     assert ordered["extras"] == []
     assert ordered["typed"]

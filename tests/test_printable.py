@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture import cli, printing
+from recapture import printing
 from recapture.errors import AuditError, DamagedBlobError, RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
@@ -16,11 +16,11 @@ from recapture.printable import message, one_line, printable
 from recapture.process import log
 from recapture.run.plan import plan_run
 from recapture.tools.infer.inference import infer
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit
 from tests.tools.advise.runs import fleet
 from tests.worlds import World, at, lenient
 
-RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 NAMES = (
     "\x1b]0;owned\x07\x1b[2J",
     "a\r\nforged\nforged",
@@ -75,15 +75,6 @@ def test_an_error_and_a_warning_cannot_forge_another(capsys: pytest.CaptureFixtu
     assert captured.out == f"warning: {message(name)}\n"
 
 
-STRICT = {
-    "name": "strict",
-    "severities": {"query_returns_rows": "info"},
-    "expectations": [
-        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "deviceId", "value_set": ["b"]}}
-    ],
-}
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """An hour of devices with such names. The clock of the first is ahead."""
@@ -96,31 +87,27 @@ def world(tmp_path: Path) -> World:
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
     """Return what a command prints, which is printable."""
-    assert cli.main([*map(str, arguments)]) == code
-    printed = "".join(capfd.readouterr())
-    assert all(character.isprintable() or character == "\n" for character in printed)
+    printed = Command(capfd).printable(*arguments, code=code)
     assert [line for line in printed.splitlines() if line.startswith("forged")] == []
     return printed
 
 
 def test_rows_and_advice_show_names_as_printable_characters(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    rows = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]")
+    rows = run(capfd, "backfill", world.file, *FIRST_HOUR, "--master", "local[1]")
     assert "\\u001b]0;owned\\u0007\\u001b[2J" in rows
     assert "[red]:cat:[/]" in rows
-    advice = run(capfd, "advise", world.file, *RANGE)
+    advice = run(capfd, "advise", world.file, *FIRST_HOUR)
     assert "warning: the clock of 1 of 6 devices is wrong: \\u001b]0;owned\\u0007\\u001b[2J is 2 min ahead" in advice
-    run(capfd, "report", world.file, *RANGE, "--out", world.home / "range.html")
-    run(capfd, "suite", "init", world.file, *RANGE)
+    run(capfd, "report", world.file, *FIRST_HOUR, "--out", world.home / "range.html")
+    run(capfd, "suite", "init", world.file, *FIRST_HOUR)
 
 
 def test_an_audit_shows_names_as_printable_characters(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    world.home.joinpath("strict.json").write_text(json.dumps(STRICT))
-    world.define(quality="strict.json")
-    printed = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]", code=1)
+    kwargs = {"column": "deviceId", "value_set": ["b"]}
+    only_b = {"type": "expect_column_values_to_be_in_set", "kwargs": kwargs}
+    world.define(quality=world.write_suite(only_b, severities={"query_returns_rows": "info"}))
+    printed = run(capfd, "backfill", world.file, *FIRST_HOUR, "--master", "local[1]", code=1)
     assert "\\u001b]0;owned" in printed
-
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @pytest.fixture
@@ -144,20 +131,19 @@ def test_no_command_and_no_log_shows_what_a_device_wrote_as_it_is(
 ) -> None:
     monkeypatch.setattr(log.LOGGER, "handlers", [])
     file = hostile.file
-    run(capfd, "plan", file, *HOUR)
-    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "--json", code=1)
-    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "-v", code=1)
-    lenient(hostile)
-    hostile.define(quality="lenient.json")
-    run(capfd, "backfill", file, *HOUR, "--master", "local[1]", "-v", "--accept-loss")
+    run(capfd, "plan", file, *FIRST_HOUR)
+    run(capfd, "backfill", file, *FIRST_HOUR, "--master", "local[1]", "--json", code=1)
+    run(capfd, "backfill", file, *FIRST_HOUR, "--master", "local[1]", "-v", code=1)
+    hostile.define(quality=lenient(hostile))
+    run(capfd, "backfill", file, *FIRST_HOUR, "--master", "local[1]", "-v", "--accept-loss")
     run(capfd, "status", file)
-    run(capfd, "check", file, *HOUR)
-    run(capfd, "infer", file, *HOUR)
-    run(capfd, "infer", file, *HOUR, "--json")
-    run(capfd, "advise", file, *HOUR)
-    run(capfd, "report", file, *HOUR, "--out", hostile.home / "range.html")
-    run(capfd, "suite", "init", file, *HOUR)
-    run(capfd, "rollback", file, *HOUR)
+    run(capfd, "check", file, *FIRST_HOUR)
+    run(capfd, "infer", file, *FIRST_HOUR)
+    run(capfd, "infer", file, *FIRST_HOUR, "--json")
+    run(capfd, "advise", file, *FIRST_HOUR)
+    run(capfd, "report", file, *FIRST_HOUR, "--out", hostile.home / "range.html")
+    run(capfd, "suite", "init", file, *FIRST_HOUR)
+    run(capfd, "rollback", file, *FIRST_HOUR)
 
 
 def test_no_stage_logs_what_a_device_wrote_as_it_is(hostile: World, caplog: pytest.LogCaptureFixture) -> None:

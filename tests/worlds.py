@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,8 @@ from recapture.quality.suites import Check
 from recapture.run.plan import plan_run
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.blobs import write_blob
+from tests.paths import ROOT
 from tests.stages import audit, publish, summary
 
 if TYPE_CHECKING:
@@ -34,8 +35,14 @@ TELEMETRY: dict[str, Any] = {
     "empty_blobs": False,
 }
 """Input of these worlds, which have blobs for some intervals only."""
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it does not verify the classes of Spark."""
+SHARED_CLASSES = ROOT / ".cache" / "classes.jsa"
+"""Archive that `tests.shared_classes` writes."""
+START_WITHOUT_ARCHIVE = (
+    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xlog:cds*=off"
+)
+QUICK_START = f"{START_WITHOUT_ARCHIVE} '-XX:SharedArchiveFile={SHARED_CLASSES}'"
+"""JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it neither verifies Spark's classes nor loads
+them one by one."""
 COUNTS = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS avgTemperature
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime OVER deviceId
@@ -58,6 +65,13 @@ def body(device: str | None, time: datetime | None, temperature: float | None = 
 def blob_name(partition: str, opened: datetime, hub: str = "telemetry") -> str:
     """Return the name that Capture gives to the blob of a capture window that opened then."""
     return f"contoso/{hub}/{partition}/{opened:%Y/%m/%d/%H/%M/%S}.avro"
+
+
+def not_warmer_than(largest: float | dict[str, str], **keys: Any) -> dict[str, Any]:
+    """Return the expectation that mean temperatures are at most `largest`."""
+    kwargs = {"column": "avgTemperature", "max_value": largest}
+    expectation = {"type": "expect_column_values_to_be_between", "description": "no room is too warm", "kwargs": kwargs}
+    return expectation | keys
 
 
 @dataclass(frozen=True)
@@ -101,11 +115,7 @@ class World:
         """Write one blob of (sequence number, body), in this order, last modified at `arrival`."""
         opened = opened or arrival - timedelta(minutes=5)
         events = [SampleEvent(number, str(number * 100), opened, content) for number, content in numbered]
-        path = self.capture / blob_name(partition, opened, hub)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file(events))
-        os.utime(path, (arrival.timestamp(),) * 2)
-        return path
+        return write_blob(self.capture / blob_name(partition, opened, hub), capture_file(events), arrival)
 
     def define(
         self,
@@ -138,6 +148,31 @@ class World:
         self.file.write_text(json.dumps(sections))
         return load(self.file)
 
+    def sections(self) -> dict[str, Any]:
+        """Return the sections of the pipeline file."""
+        sections: dict[str, Any] = json.loads(self.file.read_text())
+        return sections
+
+    def amend(self, **sections: Any) -> None:
+        """Add sections to the pipeline file, or replace them."""
+        self.file.write_text(json.dumps(self.sections() | sections))
+
+    def write_suite(self, *expectations: dict[str, Any], name: str = "rooms", **keys: Any) -> str:
+        """Write a suite next to the pipeline file, and return the name of its file."""
+        file = self.home / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"name": name, "expectations": expectations, **keys}))
+        return file.name
+
+
+def one_event(home: Path, *, hours: int = 1) -> World:
+    """Return hours with one event each, and what follows; its temperature is 20."""
+    world = World(home)
+    for hour in range(hours):
+        world.put("0", at(60 * hour + 12), [body("a", at(60 * hour + 10))], hour)
+    world.put("0", at(60 * hours + 30))
+    return world
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the content of every file in a folder, by path."""
@@ -147,9 +182,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def lenient(world: World) -> str:
     """Write a suite that lets slices pass whatever happened to their events, and return its name."""
     expectation = {"type": "expect_column_to_exist", "severity": "info", "kwargs": {"column": "slice_start"}}
-    suite = {"name": "lenient", "severities": dict.fromkeys(get_args(Check), "info"), "expectations": [expectation]}
-    world.home.joinpath("lenient.json").write_text(json.dumps(suite))
-    return "lenient.json"
+    return world.write_suite(expectation, name="lenient", severities=dict.fromkeys(get_args(Check), "info"))
 
 
 def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:

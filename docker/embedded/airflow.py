@@ -104,41 +104,36 @@ class Airflow:
 
     def _start(self, port: int) -> None:
         self.port = port
-        try:
-            self._start_servers()
-        except BaseException:
-            self._started.close()
-            raise
+        with ExitStack() as started:
+            self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+            started.callback(self._client.close)
+            home, lock = reserve_home(self._homes)
+            started.callback(os.close, lock)
+            self._database = Postgres(home / "database", home / "postgres.log", [lock], self._databases)
+            started.enter_context(self._database)
+            passwords = home / "passwords.json"
+            passwords.touch(mode=0o600)
+            passwords.write_text(json.dumps({USER: self.password}))
+            env = {**os.environ, **self._settings(home), **self._env}
+            # On the first start, this also makes the configuration with its keys.
+            run_once("airflow db migrate", [sys.executable, "-m", "airflow", "db", "migrate"], env)
+            self._servers.clear()
+            started.callback(lambda: stop_all(self._servers.values()))
+            for component, options in COMPONENTS.items():
+                command, log = [sys.executable, "-m", "airflow", component, *options], home / f"{component}.log"
+                self._servers[component] = Server(f"Airflow's {component}", command, env, log, [lock])
 
-    def _start_servers(self) -> None:
-        self._client = httpx.Client(base_url=self.url, timeout=30, trust_env=False)
-        self._started.callback(self._client.close)
-        home, lock = reserve_home(self._homes)
-        self._started.callback(os.close, lock)
-        self._database = Postgres(home / "database", home / "postgres.log", [lock], self._databases)
-        self._started.enter_context(self._database)
-        passwords = home / "passwords.json"
-        passwords.touch(mode=0o600)
-        passwords.write_text(json.dumps({USER: self.password}))
-        env = {**os.environ, **self._settings(home), **self._env}
-        # On the first start, this also makes the configuration with its keys.
-        run_once("airflow db migrate", [sys.executable, "-m", "airflow", "db", "migrate"], env)
-        self._servers.clear()
-        self._started.callback(lambda: stop_all(self._servers.values()))
-        for component, options in COMPONENTS.items():
-            command = [sys.executable, "-m", "airflow", component, *options]
-            self._servers[component] = Server(f"Airflow's {component}", command, env, home / f"{component}.log", [lock])
+            def ready() -> bool:
+                for server in self._servers.values():
+                    server.require_running()
+                return self.port in self._servers[API_SERVER].ports() and self._healthy()
 
-        def ready() -> bool:
-            for server in self._servers.values():
-                server.require_running()
-            return self.port in self._servers[API_SERVER].ports() and self._healthy()
-
-        self._servers[API_SERVER].wait_until(ready, 180)
-        self._sign_in()
-        for pool in ("spark", "processes"):
-            self._call("POST", "/api/v2/pools", {"name": pool, "slots": 1})
-        self.connect("spark_default", conn_type="spark", host="local[*]")
+            self._servers[API_SERVER].wait_until(ready, 180)
+            self._sign_in()
+            for pool in ("spark", "processes"):
+                self._call("POST", "/api/v2/pools", {"name": pool, "slots": 1})
+            self.connect("spark_default", conn_type="spark", host="local[*]")
+            self._started = started.pop_all()
 
     def __exit__(self, *error: object) -> None:
         self._started.close()
@@ -225,10 +220,7 @@ class Airflow:
             raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
     def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
-        """Wait until a task of the run is in one of these states, and return it.
-
-        Raise RuntimeError if the run ends before, or after `seconds`.
-        """
+        """Return the first of these states that a task is in. Raise RuntimeError if the run or `seconds` end before."""
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
             if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:

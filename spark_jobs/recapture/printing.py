@@ -54,7 +54,6 @@ _METRICS = {
 }
 """Metrics of a slice that are printed, by the title of their column."""
 _SETTING = ("late", "out of order", "slice complete", "unchanged")
-_NOT_POSSIBLE = "no setting does"
 PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""
 
@@ -345,7 +344,7 @@ def _print_input_advice(out: Console, advice: InputAdvice, adjust: bool) -> None
     for key in counts.keys.all:
         for share, setting in advice.smallest(key).items():
             name = _line(f"{key} (query)" if key == own else str(key))
-            cells = [_NOT_POSSIBLE] if setting is None else _setting_cells(advice, key, setting)
+            cells = ["no setting does"] if setting is None else _setting_cells(advice, key, setting)
             table.add_row(name, "all" if share == 1 else f"{100 * share:g}%", *cells)
     out.print(table)
     how = "adjusted" if adjust else "dropped"

@@ -14,18 +14,7 @@ from recapture.archive.progress import far_blobs, partition_progress, warnings
 from recapture.errors import RunError, SetupError
 from recapture.formats.event_hubs import CaptureNames
 from recapture.storage import Blob, Container, open_container
-from tests.archive.test_manifest import (
-    DEFINITION,
-    ENQUEUED,
-    HOUR,
-    LATER,
-    MINUTE,
-    TEN,
-    names,
-    planned,
-    put,
-    ten_to,
-)
+from tests.archive.test_manifest import DEFINITION, ENQUEUED, HOUR, LATER, MINUTE, TEN, names, planned, put, ten_to
 
 DAY_AGO = replace(DEFINITION, search_hours=24)
 INTERVAL = 5 * MINUTE

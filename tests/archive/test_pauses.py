@@ -8,31 +8,15 @@ from hypothesis import strategies as st
 
 from recapture.archive.definitions import ArrivalTime, InputDefinition
 from recapture.archive.pauses import Pause, missing_blobs, pauses
-from recapture.formats.event_hubs import CaptureNames
 from recapture.formats.path_names import InputPath
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_seconds
+from tests.archive.test_holes import CAPTURE, MINUTE, TEN, at
 
-MINUTE = from_seconds(60)
-TEN = from_seconds(10 * 3600)
-INTERVAL = 5 * MINUTE
-CAPTURE = InputDefinition(
-    alias="telemetry",
-    names=CaptureNames("contoso", "telemetry"),
-    policies=None,
-    look_back=0,
-    interval_seconds=300,
-    reading={},
-    empty_blobs=True,
-)
 ENQUEUED = replace(CAPTURE, arrival_time=ArrivalTime.EVENT_ENQUEUED)
 
 
-def at(minutes: float) -> int:
-    return TEN + round(minutes * MINUTE)
-
-
-def found(
+def pauses_of(
     minutes: Iterable[float], first: float = 0, last: float = 60, definition: InputDefinition = CAPTURE
 ) -> list[tuple[float, float, int]]:
     """Return start, end and number of blobs of the pauses, in minutes after ten, of blobs with these names."""
@@ -44,50 +28,50 @@ def found(
 
 
 def test_a_blob_for_every_interval_leaves_no_pause() -> None:
-    assert found(range(-5, 70, 5)) == []
+    assert pauses_of(range(-5, 70, 5)) == []
 
 
 def test_the_intervals_between_two_blobs_that_have_none_are_a_pause() -> None:
-    assert found([*range(-5, 10, 5), *range(25, 70, 5)]) == [(10, 25, 3)]
+    assert pauses_of([*range(-5, 10, 5), *range(25, 70, 5)]) == [(10, 25, 3)]
 
 
 def test_a_blob_that_is_some_seconds_early_or_late_is_not_missing() -> None:
-    assert found([minute + (minute * 7 % 11 - 5) / 60 for minute in range(-5, 70, 5)]) == []
+    assert pauses_of([minute + (minute * 7 % 11 - 5) / 60 for minute in range(-5, 70, 5)]) == []
 
 
 def test_a_blob_that_was_full_before_its_interval_ended_is_not_one_too_many() -> None:
-    assert found([-5, 0, 1, 2, 3, 8, 13, *range(18, 70, 5)]) == []
+    assert pauses_of([-5, 0, 1, 2, 3, 8, 13, *range(18, 70, 5)]) == []
 
 
 def test_without_an_earlier_blob_the_pause_ends_with_the_first_one() -> None:
-    assert found(range(20, 70, 5)) == [(-5, 20, 5)]
-    assert found(range(18, 70, 5)) == [(-2, 18, 4)]
+    assert pauses_of(range(20, 70, 5)) == [(-5, 20, 5)]
+    assert pauses_of(range(18, 70, 5)) == [(-2, 18, 4)]
 
 
 def test_without_a_later_blob_the_pause_lasts_until_the_end_of_the_range() -> None:
-    assert found(range(-5, 45, 5)) == [(45, 55, 2)]
-    assert found([-32]) == [(-2, 58, 12)]
+    assert pauses_of(range(-5, 45, 5)) == [(45, 55, 2)]
+    assert pauses_of([-32]) == [(-2, 58, 12)]
 
 
 def test_without_any_blob_the_pause_is_the_range() -> None:
-    assert found([]) == [(-5, 55, 12)]
+    assert pauses_of([]) == [(-5, 55, 12)]
 
 
 def test_only_the_intervals_of_the_range_count() -> None:
-    assert found([-30, 90], first=0, last=60) == [(-5, 55, 12)]
+    assert pauses_of([-30, 90], first=0, last=60) == [(-5, 55, 12)]
 
 
 def test_a_blob_arrives_after_its_interval_and_an_enqueued_event_in_it() -> None:
     names = [*range(-65, -5, 5), *range(0, 70, 5)]
-    assert found(names, definition=CAPTURE) == [(-5, 0, 1)]
-    assert found(names, definition=ENQUEUED) == []
-    assert found(names, first=-60, last=0, definition=CAPTURE) == []
-    assert found(names, first=-60, last=0, definition=ENQUEUED) == [(-5, 0, 1)]
+    assert pauses_of(names, definition=CAPTURE) == [(-5, 0, 1)]
+    assert pauses_of(names, definition=ENQUEUED) == []
+    assert pauses_of(names, first=-60, last=0, definition=CAPTURE) == []
+    assert pauses_of(names, first=-60, last=0, definition=ENQUEUED) == [(-5, 0, 1)]
 
 
 def test_nothing_is_missing_where_no_blob_is_promised() -> None:
-    assert found([], definition=replace(CAPTURE, empty_blobs=False)) == []
-    assert found([], definition=replace(CAPTURE, names=InputPath("{partition}/{date}/{time}"))) == []
+    assert pauses_of([], definition=replace(CAPTURE, empty_blobs=False)) == []
+    assert pauses_of([], definition=replace(CAPTURE, names=InputPath("{partition}/{date}/{time}"))) == []
 
 
 @given(

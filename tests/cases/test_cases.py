@@ -1,16 +1,16 @@
 """Every case of this folder publishes the rows that it expects, from an archive of its events to staged files."""
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.execute.processes import compute as local
@@ -22,14 +22,12 @@ from recapture.run.plan import plan_run
 from recapture.run_files.computed import read_computed
 from recapture.run_files.planned import PlannedRun
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.blobs import write_blob
 from tests.cases.case import ARRIVAL, HOUR, PARTITION, Case, Row, arrival, body, hour, parse
 from tests.paths import ROOT
 from tests.query.test_queries_run import in_spark
 from tests.settings import interpreting
 from tests.worlds import TELEMETRY, World, blob_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 INTERVAL = timedelta(minutes=5)
 [EXAMPLE] = re.findall(r"^```\n(# .*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -58,21 +56,24 @@ def needs_spark(case: Case) -> bool:
         return False
 
 
+IN_SPARK = [name for name, case in CASES.items() if needs_spark(case)]
+
+
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Workers]:
     with workers(1) as started:
         yield started
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if needs_spark(case)])
-def test_a_case_that_needs_spark(spark: "SparkSession", tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", IN_SPARK)
+def test_a_case_that_needs_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     with interpreting(spark):
         stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
     require_rows(run, CASES[name])
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not needs_spark(case)])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in IN_SPARK])
 def test_a_case_that_needs_no_spark(processes: Workers, tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     local.compute(processes, run, tmp_path)
@@ -105,11 +106,7 @@ def write_blobs(capture: Path, alias: str, rows: list[Row], end: datetime) -> No
         blobs[partition, opened].append(SampleEvent(number, str(number), time, body(row)))
         blobs[partition, end + HOUR] = []
     for (partition, opened), events in blobs.items():
-        path = capture / blob_name(partition, opened, alias)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file(events))
-        modified = (opened + INTERVAL).timestamp()
-        os.utime(path, (modified, modified))
+        write_blob(capture / blob_name(partition, opened, alias), capture_file(events), opened + INTERVAL)
 
 
 def require_rows(run: PlannedRun, case: Case) -> None:

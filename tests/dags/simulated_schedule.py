@@ -33,7 +33,7 @@ from airflow.utils.db import synchronize_log_template
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState, TaskInstanceState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
-from sqlalchemy import delete, select
+from sqlalchemy import delete, event, select
 
 from dag_activity import activity_of
 from recapture.definition.pipeline import load
@@ -231,6 +231,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     clock = Clock()
+    event.listen(settings.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
     Base.metadata.create_all(settings.engine)
     synchronize_log_template()
     with create_session() as session:

@@ -36,6 +36,11 @@ def tasks(dag: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {task["__var"]["task_id"]: task["__var"] for task in dag["tasks"]}
 
 
+def followers(dag: dict[str, Any]) -> dict[str, set[str]]:
+    """Return the tasks that follow each task."""
+    return {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(dag).items()}
+
+
 def test_each_pipeline_file_has_three_dags_and_no_import_error(parsed: dict[str, Any]) -> None:
     assert parsed["errors"] == {}
     assert [path.name for path in (DAGS / "pipelines").glob("*.yaml")] == ["telemetry.yaml"]
@@ -63,15 +68,26 @@ def test_every_dag_has_an_owner_and_a_tag_and_says_when_to_use_it_and_when_not(p
         assert "When not to" in dag["doc_md"]
 
 
-def changed(parse: Any, folder: Path, **sections: Any) -> dict[str, Any]:
-    """Return the DAG of the sample pipeline with other sections; None removes one."""
+TELEMETRY = (DAGS / "pipelines" / "telemetry.yaml").read_text()
+"""The pipeline file of the sample."""
+
+
+def parsed_with(parse: Any, folder: Path, **files: str) -> dict[str, Any]:
+    """Return what Airflow reads from the DAGs with more pipeline files."""
     shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "pipelines" / "telemetry.yaml"
-    written = {**yaml.safe_load(file.read_text()), **sections}
-    file.write_text(yaml.safe_dump({name: section for name, section in written.items() if section is not None}))
-    parsed = parse(folder)
+    for name, text in files.items():
+        (folder / "pipelines" / f"{name}.yaml").write_text(text)
+    parsed: dict[str, Any] = parse(folder)
+    return parsed
+
+
+def changed(parse: Any, folder: Path, name: str = "telemetry", **sections: Any) -> dict[str, Any]:
+    """Return the DAG of the sample pipeline with other sections, or another name; None removes one."""
+    written = {**yaml.safe_load(TELEMETRY), "name": name, **sections}
+    text = yaml.safe_dump({name: section for name, section in written.items() if section is not None})
+    parsed = parsed_with(parse, folder, **{name: text})
     assert parsed["errors"] == {}
-    return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
+    return next(dag for dag in parsed["dags"] if dag["dag_id"] == name)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +106,7 @@ def test_only_a_pipeline_that_asks_for_approval_has_a_task_for_it(
     deciding: dict[str, Any], asking: dict[str, Any]
 ) -> None:
     assert "approval" not in tasks(deciding)
-    follows = {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(asking).items()}
+    follows = followers(asking)
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
 
@@ -105,7 +121,7 @@ def test_runs_that_wait_for_capture_or_for_approval_do_not_keep_the_next_ones_fr
 def test_the_longest_late_tolerance_of_asa_does_not_keep_the_next_runs_from_starting(
     parse: Any, tmp_path: Path
 ) -> None:
-    job = yaml.safe_load((DAGS / "pipelines" / "telemetry.yaml").read_text())["job"]
+    job = yaml.safe_load(TELEMETRY)["job"]
     weeks = {**job, "eventsLateArrivalMaxDelayInSeconds": 20 * 86_400}
     dag = changed(parse, tmp_path / "dags", approval=None, job=weeks)
     assert dag["max_active_runs"] == 2 + 20 * 24 + 1
@@ -117,7 +133,7 @@ def test_a_backfill_may_begin_years_ago(telemetry: dict[str, Any]) -> None:
 
 
 def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
-    follows = {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(telemetry).items()}
+    follows = followers(telemetry)
     assert follows["wait_for_capture"] == {"plan"}
     assert "order_and_aggregate" in follows["plan"]
     assert follows["order_and_aggregate"] == {"audit"}
@@ -133,7 +149,7 @@ def test_the_tasks_are_the_stages_of_a_run_in_their_order(
         monkeypatch.setenv(name, value)
     pipeline = load(DAGS / "pipelines" / "telemetry.yaml")
     names = stages_of(pipeline, unattended=True)
-    follows = {name: task.get("downstream_task_ids", ()) for name, task in tasks(telemetry).items()}
+    follows = followers(telemetry)
     assert sorted(follows) == sorted(names)
     assert all(later in follows[earlier] for earlier, later in pairwise(names))
 
@@ -149,10 +165,7 @@ def test_a_run_without_spark_has_a_pool_of_its_own_and_needs_no_connection(parse
 
 
 def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) -> None:
-    assert telemetry["timetable"] == {
-        "__type": "slice_schedule.SliceTimetable",
-        "__var": {"hours": 1, "start": None},
-    }
+    assert telemetry["timetable"] == {"__type": "slice_schedule.SliceTimetable", "__var": {"hours": 1, "start": None}}
 
 
 @pytest.mark.parametrize("value", [None, "2026-03-01T06:00:00Z", "2026-03-01T06:00:00.000Z", "2026-03-01T06:00+00:00"])
@@ -193,19 +206,14 @@ def test_the_fields_of_the_form_are_in_the_section_that_is_open(telemetry: dict[
 
 
 def test_the_form_has_the_parameters_of_the_suites_with_their_usual_values(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (folder / "pipelines" / "telemetry.yaml").read_text()
-    settings = yaml.safe_load(text)
-    settings["quality"] = {"suite": "suite.json", "parameters": {"max_late": 0.05, "season": "winter"}}
-    (folder / "pipelines" / "telemetry.yaml").write_text(yaml.safe_dump(settings))
-    dag = next(dag for dag in parse(folder)["dags"] if dag["dag_id"] == "telemetry")
+    parameters = {"max_late": 0.05, "season": "winter"}
+    dag = changed(parse, tmp_path / "dags", quality={"suite": "suite.json", "parameters": parameters})
     field = schema(dag, "parameters")
     jsonschema.validate({"max_late": 0.2, "season": "summer"}, field)
     for wrong in ({"max_late": "much"}, {"min_late": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, field)
-    assert plain(dict(dag["params"])["parameters"]["default"]) == {"max_late": 0.05, "season": "winter"}
+    assert plain(dict(dag["params"])["parameters"]["default"]) == parameters
 
 
 def test_a_pipeline_without_parameters_has_no_field_for_them(telemetry: dict[str, Any]) -> None:
@@ -220,19 +228,12 @@ def test_a_rollback_needs_a_range(parsed: dict[str, Any]) -> None:
 
 
 def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (folder / "pipelines" / "telemetry.yaml").read_text()
     select = "SELECT COUNT(*) AS n INTO {} FROM telemetry GROUP BY TumblingWindow(minute, 5)"
-    sections = {
-        **yaml.safe_load(text),
-        "name": "two",
-        "output": [{"alias": alias, "table": str(tmp_path / alias)} for alias in ("hot", "cold")],
-    }
+    output = [{"alias": alias, "table": str(tmp_path / alias)} for alias in ("hot", "cold")]
+    sections = {**yaml.safe_load(TELEMETRY), "name": "two", "output": output}
     del sections["quality"]
     sections["job"]["query"] = "\n\n".join(select.format(alias) for alias in ("hot", "cold"))
-    (folder / "pipelines" / "two.yaml").write_text(yaml.safe_dump(sections))
-    parsed = parse(folder)
+    parsed = parsed_with(parse, tmp_path / "dags", two=yaml.safe_dump(sections))
     assert parsed["errors"] == {}
     assets = {
         dag["dag_id"]: [
@@ -248,25 +249,17 @@ def test_every_output_of_a_pipeline_is_an_asset(parse: Any, tmp_path: Path) -> N
 
 
 def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    sections = yaml.safe_load((folder / "pipelines" / "telemetry.yaml").read_text())
+    sections = yaml.safe_load(TELEMETRY)
     alarms = {"alias": "alarms", "format": "Json", "container": str(tmp_path), "path": "alarms/{date}"}
     query = "SELECT id INTO aggregates FROM telemetry UNION SELECT id FROM alarms"
-    two = {"name": "two", "input": [sections["input"], alarms], "job": {**sections["job"], "query": query}}
-    (folder / "pipelines" / "two.yaml").write_text(yaml.safe_dump({**sections, **two, "quality": None}))
-    parsed = parse(folder)
-    assert parsed["errors"] == {}
-    dag = next(dag for dag in parsed["dags"] if dag["dag_id"] == "two")
+    two = {"input": [sections["input"], alarms], "job": {**sections["job"], "query": query}, "quality": None}
+    dag = changed(parse, tmp_path / "dags", "two", **two)
     assert dag["description"] == "contoso/telemetry, alarms/{date} to aggregates"
     assert sorted(dag["tags"]) == ["Json", "contoso", "recapture", "telemetry"]
 
 
 def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "pipelines" / "broken.yaml").write_text("name: broken\ninput: [\n")
-    parsed = parse(folder)
+    parsed = parsed_with(parse, tmp_path / "dags", broken="name: broken\ninput: [\n")
     assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     assert list(parsed["errors"]) == ["pipeline_errors.py"]
     assert "broken.yaml" in parsed["errors"]["pipeline_errors.py"]
@@ -274,15 +267,10 @@ def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse
 
 
 def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    telemetry = (folder / "pipelines" / "telemetry.yaml").read_text()
     aggregates = ", ".join(f"MAX(a{number}) AS b{number}" for number in range(8000))
-    slow = telemetry.replace("name: telemetry", "name: slow").replace("COUNT(*) AS events", aggregates)
-    (folder / "pipelines" / "slow.yaml").write_text(slow)
+    slow = TELEMETRY.replace("name: telemetry", "name: slow").replace("COUNT(*) AS events", aggregates)
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
-    (folder / "pipelines" / "laughs.yaml").write_text(f"a0: &a0 [x, x]\n{laughs}")
-    parsed = parse(folder)
+    parsed = parsed_with(parse, tmp_path / "dags", slow=slow, laughs=f"a0: &a0 [x, x]\n{laughs}")
     assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     errors = parsed["errors"]["pipeline_errors.py"]
     assert "slow.yaml: the pipeline file was not loaded within 5 s: simplify its query" in errors
@@ -290,9 +278,6 @@ def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse:
 
 
 def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "dags"
-    shutil.copytree(DAGS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(folder / "pipelines" / "telemetry.yaml", folder / "pipelines" / "twin.yaml")
-    parsed = parse(folder)
+    parsed = parsed_with(parse, tmp_path / "dags", twin=TELEMETRY)
     assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
     assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipeline_errors.py"]

@@ -52,7 +52,7 @@ def slices(answer: dict[str, Any], kind: str = "scheduled") -> list[float]:
 @pytest.mark.parametrize("tolerance", [0, 2 * 3600, 6 * 3600, 20 * DAY * 3600])
 def test_every_slice_runs_once_whatever_the_late_tolerance(simulate: Simulate, tolerance: int) -> None:
     wait = tolerance // 3600
-    answer = simulate(tolerance, end=BEGIN + wait + DAY, step=1, parse=6)
+    answer = simulate(tolerance, end=BEGIN + wait + DAY, step=1, parse=12)
     assert slices(answer) == list(range(9, 9 + DAY))
     assert answer["waiting"] == list(range(9 + DAY, 9 + DAY + wait))
 
@@ -70,7 +70,7 @@ def test_after_an_outage_the_newest_slice_runs_first(simulate: Simulate) -> None
 
 def test_a_pause_of_a_week_loses_no_slice_and_delays_no_new_one(simulate: Simulate) -> None:
     resumed = 12 + 7 * DAY
-    answer = simulate(begin=9.5, end=resumed + 40.5, paused=[[12, resumed]], slot=0.15, step=0.5)
+    answer = simulate(begin=9.5, end=resumed + 40.5, paused=[[12, resumed]], slot=0.15, step=0.5, parse=6)
     assert slices(answer) == list(range(8, resumed + 39))
     delays = [hour - start - 1 for start, hour, _ in answer["slots"] if start >= resumed]
     assert max(delays) <= 1

@@ -122,11 +122,7 @@ def test_the_fields_of_a_service_bus_message_may_be_named(file: Path) -> None:
             5,
             "input.format: should be 'EventHubsCapture', 'IotHub', 'ServiceBus', 'Json', 'Csv' ('Avro' given)",
         ),
-        (
-            "format: [Json]",
-            5,
-            "input.format: should be 'EventHubsCapture', 'IotHub', 'ServiceBus', 'Json', 'Csv'",
-        ),
+        ("format: [Json]", 5, "input.format: should be 'EventHubsCapture', 'IotHub', 'ServiceBus', 'Json', 'Csv'"),
         ("format: IotHub", 2, "input.iot_hub is missing: add it"),
         ("iot_hub: hub", 2, "input.namespace is missing: add it"),
         (

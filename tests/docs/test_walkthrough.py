@@ -37,8 +37,10 @@ class Step:
 
 def steps() -> list[Step]:
     blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    found = [re.match(r"(.*)\n([^\0]*)", step) for block in blocks for step in re.split(r"^\$ ", block, flags=re.M)[1:]]
-    return [Step(match[1], match[2]) for match in found if match]
+    matches = [
+        re.match(r"(.*)\n([^\0]*)", step) for block in blocks for step in re.split(r"^\$ ", block, flags=re.M)[1:]
+    ]
+    return [Step(match[1], match[2]) for match in matches if match]
 
 
 def pattern(shown: str) -> str:

@@ -1,20 +1,17 @@
 """Every kind of damage has a verdict or a one-line error; nothing is lost, and no slice is published in part."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
 from recapture.execute.spark.compute import compute
 from recapture.run.plan import plan_run
+from tests.blobs import rewrite, touch
 from tests.oracle import VERDICTS
 from tests.worlds import TEN, World, at, backfill, body, files, published, quarantine, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -38,28 +35,17 @@ def blob_of(world: World, minutes: float) -> Path:
     return blob
 
 
-def rewrite(path: Path, content: bytes) -> None:
-    """Replace the content of a file, and keep its LastModified."""
-    modified = path.stat().st_mtime
-    path.write_bytes(content)
-    os.utime(path, (modified,) * 2)
-
-
 def half(content: bytes) -> bytes:
     return content[: len(content) // 2]
 
 
-def flipped_in_a_marker(content: bytes) -> bytes:
-    return content[:-1] + bytes([content[-1] ^ 1])
-
-
-def nothing(content: bytes) -> bytes:
-    return b""
-
-
-@pytest.mark.parametrize("damage", [half, flipped_in_a_marker, nothing])
+@pytest.mark.parametrize(
+    "damage",
+    [half, lambda content: content[:-1] + bytes([content[-1] ^ 1]), lambda content: b""],
+    ids=["half", "flipped_in_a_marker", "nothing"],
+)
 def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchanged(
-    spark: "SparkSession", world: World, damage: Callable[[bytes], bytes]
+    spark: SparkSession, world: World, damage: Callable[[bytes], bytes]
 ) -> None:
     pipeline = world.define()
     path = blob_of(world, 90)
@@ -72,7 +58,7 @@ def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchang
 
 
 def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publishes(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     pipeline = world.define()
     backfill(spark, pipeline, TEN, at(60))
@@ -90,7 +76,7 @@ def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publ
 
 @pytest.mark.parametrize("change", ["changed", "touched", "deleted"])
 def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
-    spark: "SparkSession", world: World, change: str
+    spark: SparkSession, world: World, change: str
 ) -> None:
     pipeline = world.define()
     run = plan_run(pipeline, TEN, at(120))
@@ -99,7 +85,7 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
         case "changed":
             rewrite(path, path.read_bytes() * 2)
         case "touched":
-            os.utime(path, (at(91).timestamp(),) * 2)
+            touch(path, at(91))
         case "deleted":
             path.unlink()
     with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as error:
@@ -112,7 +98,7 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
         assert report["metrics"]["InputEvents"] == 2 * 24 - (change == "deleted")
 
 
-def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: "SparkSession", world: World) -> None:
+def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: SparkSession, world: World) -> None:
     path = blob_of(world, 90)
     content = path.read_bytes()
     place = content.rindex(b'{"deviceId"')
@@ -125,7 +111,7 @@ def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: "SparkSession"
 
 
 def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchanged(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     clean = backfill(spark, world.define(table="clean"), TEN, at(120))
     good = body("device-0", at(32), 6.0)
@@ -149,10 +135,5 @@ def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchang
     quarantined = {row["sequence_number"]: row for row in quarantine(world.table, report["run"])}
     assert {number: row["body"] for number, row in quarantined.items()} == bad
     assert all(row["reason"] for row in quarantined.values())
-    assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [
-        6,
-        7,
-        8,
-        9,
-    ]
+    assert [number for number, row in quarantined.items() if row["verdict"] == "invalid_timestamp"] == [6, 7, 8, 9]
     assert published(world.table) == published(world.home / "clean")

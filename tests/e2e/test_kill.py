@@ -9,16 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from embedded import session
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SECONDS = 300
 KILLED = """
@@ -49,7 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: "SparkSession", world: World) -> Path:
+def undisturbed(spark: SparkSession, world: World) -> Path:
     """Return the table of a run that nothing interrupted."""
     backfill(spark, world.define(table="undisturbed"), TEN, at(120))
     return world.home / "undisturbed"
@@ -94,7 +91,7 @@ def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> Non
     ids=["during staging", "between audit and publish"],
 )
 def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undisturbed_run_does(
-    spark: "SparkSession", world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str
+    spark: SparkSession, world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str
 ) -> None:
     name = f"killed-{re.sub('[^a-z]', '', written)}"
     killed = world.home / name

@@ -24,6 +24,11 @@ with Postgres(home / "database", home / "log"):
 """
 
 
+def server_of(data: Path) -> psutil.Process:
+    """Return the process of the server that uses this folder."""
+    return psutil.Process(int((data / "postmaster.pid").read_text().splitlines()[0]))
+
+
 def test_the_database_is_reached_through_a_socket_file_and_no_port(tmp_path: Path) -> None:
     with Postgres(tmp_path / "database", tmp_path / "log") as postgres:
         folder = (tmp_path / "database").resolve()
@@ -40,7 +45,7 @@ def test_the_database_is_reached_through_a_socket_file_and_no_port(tmp_path: Pat
 def test_postgres_never_runs_as_root(tmp_path: Path) -> None:
     with Postgres(tmp_path / "database", tmp_path / "log"):
         data = (tmp_path / "database").resolve() / "data"
-        server = psutil.Process(int((data / "postmaster.pid").read_text().splitlines()[0]))
+        server = server_of(data)
         assert server.uids().effective != 0
         assert data.stat().st_uid == server.uids().effective
 
@@ -54,7 +59,7 @@ def test_the_next_start_removes_what_a_killed_process_left(tmp_path: Path) -> No
     assert started.stdout is not None
     assert started.stdout.readline() == b"ready\n"
     left = (tmp_path / "database").resolve()
-    server = psutil.Process(int((left / "data" / "postmaster.pid").read_text().splitlines()[0]))
+    server = server_of(left / "data")
     started.kill()
     started.wait()
     started.stdout.close()
@@ -67,8 +72,7 @@ def test_the_next_start_removes_what_a_killed_process_left(tmp_path: Path) -> No
 def test_a_server_that_ends_is_noticed(tmp_path: Path) -> None:
     with Postgres(tmp_path / "database", tmp_path / "log") as postgres:
         postgres.require_running()
-        data = (tmp_path / "database").resolve() / "data"
-        session = psutil.Process(int((data / "postmaster.pid").read_text().splitlines()[0])).parent()
+        session = server_of((tmp_path / "database").resolve() / "data").parent()
         assert session is not None
         session.children()[0].terminate()
         psutil.wait_procs([session], 60)

@@ -16,6 +16,7 @@ from recapture.errors import RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, prepare, workers
 from recapture.run.plan import plan_run
+from tests.blobs import rewrite
 from tests.paths import ROOT
 from tests.worlds import TEN, World, at, published, steady
 
@@ -44,11 +45,9 @@ def test_the_progress_reaches_the_number_of_tasks_and_slices(processes: Workers,
 
 def test_a_damaged_blob_stops_the_run_with_one_line(processes: Workers, world: World, tmp_path: Path) -> None:
     blob = sorted(world.capture.rglob("*.avro"))[20]
-    pipeline, modified = world.define(), blob.stat().st_mtime
-    blob.write_bytes(blob.read_bytes()[:-20])
-    os.utime(blob, (modified, modified))
+    rewrite(blob, blob.read_bytes()[:-20])
     with pytest.raises(RunError, match=r"^blob \S+ is damaged: .*$") as error:
-        compute(processes, plan_run(pipeline, TEN, at(60)), tmp_path)
+        compute(processes, plan_run(world.define(), TEN, at(60)), tmp_path)
     assert "\n" not in str(error.value)
 
 

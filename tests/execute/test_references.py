@@ -1,22 +1,20 @@
 """Reference data in a run: what is pinned, what a change does, and the published rows."""
 
-import json
-import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.archive.manifest import Manifest, from_json
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run.plan import changed_since, preview
 from recapture.run_files.computed import METRICS, STAGED
+from tests.blobs import write_blob
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERY = (
     "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
@@ -30,11 +28,7 @@ STATIC = DEVICES | {"path": "devices.csv"}
 
 def put(world: World, name: str, *rows: str, written: datetime = TEN) -> Path:
     """Write a version of the reference data."""
-    path = world.home / "reference" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(["deviceId,site,offset", *rows]))
-    os.utime(path, (written.timestamp(),) * 2)
-    return path
+    return write_blob(world.home / "reference" / name, "\n".join(["deviceId,site,offset", *rows]).encode(), written)
 
 
 @pytest.fixture
@@ -64,9 +58,7 @@ def rows(folder: Path) -> list[tuple[datetime, float, str]]:
     return sorted((row["time"], row["value"], row["site"]) for row in published(folder))
 
 
-def test_the_rows_are_those_of_the_version_in_force_hour_by_hour_and_at_once(
-    spark: "SparkSession", world: World
-) -> None:
+def test_the_rows_are_those_of_the_version_in_force_hour_by_hour_and_at_once(spark: SparkSession, world: World) -> None:
     for start in (TEN + HOUR, TEN):
         backfill(spark, defined(world), start, start + HOUR)
     assert rows(world.table) == [
@@ -130,7 +122,7 @@ def test_a_path_without_a_blob_is_refused(world: World) -> None:
         preview(defined(world, STATIC), TEN, TEN + HOUR)
 
 
-def test_a_path_without_a_date_has_one_version_for_all_time(spark: "SparkSession", world: World) -> None:
+def test_a_path_without_a_date_has_one_version_for_all_time(spark: SparkSession, world: World) -> None:
     put(world, "devices.csv", "a,always,0")
     put(world, "devices.csv.old", "a,never,0")
     backfill(spark, defined(world, STATIC), TEN, TEN + HOUR)
@@ -146,15 +138,11 @@ def test_versions_before_a_slice_count_as_far_as_the_query_looks_back(world: Wor
     assert names(manifest) == ["09-00", "10-30", "12-00"]
 
 
-def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: World) -> None:
-    from recapture import cli
+def test_the_plan_shows_the_versions(command: Command, world: World) -> None:
 
     defined(world)
-    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
-    assert cli.main(["plan", str(world.file), *hour]) == 0
-    assert "reference data devices: 2 versions, 71 bytes" in capsys.readouterr().out
-    assert cli.main(["plan", str(world.file), *hour, "--json"]) == 0
-    [reference] = json.loads(capsys.readouterr().out)["references"]
+    assert "reference data devices: 2 versions, 71 bytes" in command.text("plan", world.file, *FIRST_HOUR)
+    [reference] = command.json("plan", world.file, *FIRST_HOUR)["references"]
     assert [version["valid_from"] for version in reference["versions"]] == [
         "2024-03-01T09:00:00Z",
         "2024-03-01T10:30:00Z",
@@ -163,7 +151,7 @@ def test_the_plan_shows_the_versions(capsys: pytest.CaptureFixture[str], world: 
 
 @pytest.mark.parametrize("row", ["", ",roof,1"])
 def test_every_event_is_counted_if_no_row_of_the_reference_data_has_a_key(
-    spark: "SparkSession", world: World, row: str
+    spark: SparkSession, world: World, row: str
 ) -> None:
     """The second query has more columns than Spark compiles to one function; it then takes another path."""
     put(world, "devices.csv", row)

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
 from recapture.execute.spark.merging import MERGED_BYTES, divide
@@ -18,9 +18,6 @@ from tests.paths import ROOT
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 from tests.stages import audit, publish
 from tests.worlds import QUICK_START, TEN, at, backfill, files, published, steady
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERY = """
 WITH readings AS (
@@ -49,7 +46,7 @@ HOSTILE = {
 }
 
 
-def flipped(spark: "SparkSession") -> Iterator[tuple[str, str]]:
+def flipped(spark: SparkSession) -> Iterator[tuple[str, str]]:
     """Yield every boolean setting of Spark SQL with the opposite of its default."""
     assert spark._jvm is not None
     entries = getattr(getattr(spark._jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$").getConfigEntries()
@@ -61,7 +58,7 @@ def flipped(spark: "SparkSession") -> Iterator[tuple[str, str]]:
             yield name, opposite[value]
 
 
-def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     hostile = {**dict(flipped(spark)), **HOSTILE}
     assert len(hostile) > 200
     assert {"spark.sql.ansi.enabled", "spark.sql.variable.substitute", "spark.sql.caseSensitive"} < hostile.keys()
@@ -102,7 +99,7 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: "Spark
     ],
 )
 def test_an_expression_without_a_value_stops_the_run_even_if_the_cluster_has_ansi_mode_off(
-    spark: "SparkSession", tmp_path: Path, expression: str
+    spark: SparkSession, tmp_path: Path, expression: str
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     query = f"SELECT {expression} AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(hour, 1)"
@@ -114,7 +111,7 @@ def test_an_expression_without_a_value_stops_the_run_even_if_the_cluster_has_ans
 
 
 def test_what_looks_like_a_variable_of_spark_is_text_and_shows_nothing_of_the_environment(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TICK", "x`, current_user() AS `y")
     world = steady(tmp_path, hours=1, partitions=1)

@@ -50,13 +50,7 @@ def test_unquoted_fields_and_any_line_end_are_read() -> None:
 def test_rows_that_cannot_be_used_keep_their_places_and_their_bytes() -> None:
     events = read(CSV, b'a,b\n1,2\n{"a": 1}\n3,4,5\n6,\xff\n7,8\n')
     assert bodies(events) == [b'{"a":"1","b":"2"}', b'{"a": 1}', b"3,4,5", b"6,\xff", b'{"a":"7","b":"8"}']
-    assert reasons(events) == [
-        None,
-        "1 fields, the header has 2",
-        "3 fields, the header has 2",
-        "not UTF-8",
-        None,
-    ]
+    assert reasons(events) == [None, "1 fields, the header has 2", "3 fields, the header has 2", "not UTF-8", None]
 
 
 def test_a_line_may_have_thousands_of_fields() -> None:

@@ -65,7 +65,7 @@ def test_content_beyond_a_limit_is_refused_with_the_key_to_raise(sizes: list[int
 
 @pytest.mark.parametrize(
     "reader",
-    [JsonReader(SMALL), CsvReader(",", (), SMALL), ServiceBusReader("n", "t", "b", SMALL), IotHubReader(SMALL)],
+    [JsonReader(SMALL), CsvReader(",", (), SMALL), ServiceBusReader(limits=SMALL), IotHubReader(SMALL)],
     ids=["Json", "Csv", "ServiceBus", "IotHub"],
 )
 def test_gzip_has_the_limit_of_a_blob_in_every_format(reader: Any) -> None:

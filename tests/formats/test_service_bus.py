@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.formats.event_hubs import CaptureInput
-from recapture.formats.service_bus import ServiceBusReader
+from recapture.formats.service_bus import ServiceBusFields, ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order, schema
@@ -28,7 +28,7 @@ from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.time_model.verdicts import Verdict
 from tests.formats.blobs import MINUTE, TEN, bodies, column, read, reasons, values
 
-BUS = ServiceBusReader("SequenceNumber", "EnqueuedTimeUtc", "Body")
+BUS = ServiceBusReader()
 NUMBER, PARTITION = column(Metadata.SEQUENCE_NUMBER), column(Metadata.PARTITION_ID)
 ROUND = 1 << 48
 QUERY = compile_query(
@@ -82,7 +82,8 @@ def test_a_line_is_a_message_and_its_number_shows_the_partition() -> None:
 
 
 def test_the_fields_are_those_that_the_pipeline_names() -> None:
-    reader = ServiceBusReader("system.Sequence", "when", "message")
+    fields = ServiceBusFields(sequence_number="system.Sequence", enqueued_time="when", body="message")
+    reader = ServiceBusReader(fields)
     content = json.dumps({"system": {"Sequence": 9}, "when": "2026-03-01T10:00:00Z", "message": {"a": 1}}).encode()
     events = read(reader, content, NUMBER, column(Metadata.EVENT_ENQUEUED))
     assert (values(events, NUMBER), bodies(events)) == ([9], [b'{"a":1}'])

@@ -22,14 +22,14 @@ def views(values: Sequence[str | None], offset: int) -> pa.Array:
 
 @given(VALUES, st.integers(0, 3), st.data())
 def test_views_are_what_their_copies_are(values: list[str | None], offset: int, data: st.DataObject) -> None:
-    some = views(values, offset)
+    texts = views(values, offset)
     copies = pa.array(values, pa.string())
-    assert copied(some) == copies
+    assert copied(texts) == copies
     assert copied(copies) is copies
-    assert lengths(some.cast(pa.binary_view())).tolist() == [len((value or "").encode()) for value in values]
-    assert starts_with(some, "{") == starts_with(copies, "{")
+    assert lengths(texts.cast(pa.binary_view())).tolist() == [len((value or "").encode()) for value in values]
+    assert starts_with(texts, "{") == starts_with(copies, "{")
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=20)) if values else []
-    chosen = taken(some, np.array(rows, np.intp))
+    chosen = taken(texts, np.array(rows, np.intp))
     assert chosen.type == pa.string_view()
     assert copied(chosen) == taken(copies, np.array(rows, np.intp)) == copies.take(pa.array(rows, pa.int64()))
 

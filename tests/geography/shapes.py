@@ -44,22 +44,22 @@ Shape = str | dict[str, str | None] | dict[str, float | None] | None
 """GeoJSON, WKT as `wkt` gives it, or a point as `created` gives it."""
 
 
-def rows(function: ShapeComparison, one: Sequence[Shape], other: Sequence[Shape]) -> list[dict[str, Any]]:
+def rows(function: ShapeComparison, first: Sequence[Shape], second: Sequence[Shape]) -> list[dict[str, Any]]:
     """Return the value and the error of each row."""
-    listed: list[dict[str, Any]] = call(function, _column(one), _column(other)).to_pylist()
+    listed: list[dict[str, Any]] = call(function, _column(first), _column(second)).to_pylist()
     return listed
 
 
-def value(function: ShapeComparison, one: Shape, other: Shape) -> Any:
+def value(function: ShapeComparison, first: Shape, second: Shape) -> Any:
     """Return the result for two shapes."""
-    [row] = rows(function, [one], [other])
+    [row] = rows(function, [first], [second])
     assert row["error"] is None
     return row["value"]
 
 
-def error(function: ShapeComparison, one: Shape, other: Shape) -> str:
+def error(function: ShapeComparison, first: Shape, second: Shape) -> str:
     """Return the error for two shapes."""
-    [row] = rows(function, [one], [other])
+    [row] = rows(function, [first], [second])
     assert row["value"] is None
     return str(row["error"])
 

@@ -48,8 +48,8 @@ def rings(draw: st.DrawFn) -> tuple[Place, Ring]:
 def test_a_point_is_within_a_polygon_by_its_winding_number(drawn: tuple[Place, Ring], steps: list[Place]) -> None:
     (x, y), ring = drawn
     places = [*ring, *((x + east, y + north) for east, north in steps)]
-    found = rows(WITHIN, [point(*place) for place in places], [polygon(*ring)] * len(places))
-    assert [row["value"] for row in found] == [int(is_within(place, ring)) for place in places]
+    within = rows(WITHIN, [point(*place) for place in places], [polygon(*ring)] * len(places))
+    assert [row["value"] for row in within] == [int(is_within(place, ring)) for place in places]
 
 
 boxes = st.tuples(st.integers(-6, 6), st.integers(-6, 6), st.integers(1, 6), st.integers(1, 6)).map(
@@ -70,12 +70,12 @@ def corners(box: Box) -> set[Place]:
 
 
 @given(boxes, boxes)
-def test_rectangles_are_compared_by_the_squares_that_they_share(one: Box, other: Box) -> None:
-    pair = rectangle(*one), rectangle(*other)
-    shared, mine, theirs = cells(one) & cells(other), cells(one), cells(other)
+def test_rectangles_are_compared_by_the_squares_that_they_share(first: Box, second: Box) -> None:
+    pair = rectangle(*first), rectangle(*second)
+    shared, mine, theirs = cells(first) & cells(second), cells(first), cells(second)
     assert value(WITHIN, *pair) == int(mine <= theirs)
     assert value(OVERLAPS, *pair) == int(bool(shared) and not mine <= theirs and not theirs <= mine)
-    assert value(INTERSECTS, *pair) == int(bool(corners(one) & corners(other)))
+    assert value(INTERSECTS, *pair) == int(bool(corners(first) & corners(second)))
 
 
 @pytest.mark.parametrize("east", [-1, 1])

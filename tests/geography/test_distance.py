@@ -18,11 +18,11 @@ MANY = examples(100)
 positions = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
 
 
-def vincenty(one: Position, other: Position) -> float:
+def vincenty(first: Position, second: Position) -> float:
     """Return the length of the geodesic in metres, right to half a millimetre for points that are not antipodal."""
     b = EQUATOR * (1 - FLATTENING)
-    u1, u2 = (math.atan((1 - FLATTENING) * math.tan(math.radians(latitude))) for _, latitude in (one, other))
-    length = math.radians(other[0] - one[0])
+    u1, u2 = (math.atan((1 - FLATTENING) * math.tan(math.radians(latitude))) for _, latitude in (first, second))
+    length = math.radians(second[0] - first[0])
     angle = length
     for _ in range(1000):
         sin_sigma = math.hypot(
@@ -65,22 +65,24 @@ def vincenty(one: Position, other: Position) -> float:
 
 @given(st.lists(st.tuples(positions, positions), min_size=1, max_size=20))
 def test_a_distance_agrees_with_vincenty(pairs: list[tuple[Position, Position]]) -> None:
-    pairs = [(one, other) for one, other in pairs if abs(abs(one[0] - other[0]) - 180) > 10]
+    pairs = [(first, second) for first, second in pairs if abs(abs(first[0] - second[0]) - 180) > 10]
     assume(pairs)
-    distances = rows(DISTANCE, [point(*one) for one, _ in pairs], [point(*other) for _, other in pairs])
-    for (one, other), row in zip(pairs, distances, strict=True):
-        assert row["value"] == pytest.approx(vincenty(one, other), abs=0.002)
+    distances = rows(DISTANCE, [point(*first) for first, _ in pairs], [point(*second) for _, second in pairs])
+    for (first, second), row in zip(pairs, distances, strict=True):
+        assert row["value"] == pytest.approx(vincenty(first, second), abs=0.002)
 
 
 @given(positions, positions)
-def test_a_distance_is_the_same_in_both_directions_and_at_most_half_a_meridian(one: Position, other: Position) -> None:
-    there, back = rows(DISTANCE, [point(*one), point(*other)], [point(*other), point(*one)])
+def test_a_distance_is_the_same_in_both_directions_and_at_most_half_a_meridian(
+    first: Position, second: Position
+) -> None:
+    there, back = rows(DISTANCE, [point(*first), point(*second)], [point(*second), point(*first)])
     assert there["value"] == pytest.approx(back["value"], abs=1e-6)
     assert 0 <= there["value"] < 20_003_932
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "metres"),
+    ("first", "second", "metres"),
     [
         ((179.5, 0.0), (-179.5, 0.0), 111_319.491),
         ((180.0, 10.0), (-180.0, 10.0), 0.0),
@@ -90,8 +92,8 @@ def test_a_distance_is_the_same_in_both_directions_and_at_most_half_a_meridian(o
         ((0.0, 0.0), (180.0, 0.0), 20_003_931.459),
     ],
 )
-def test_a_distance_may_cross_the_antimeridian_and_the_poles(one: Position, other: Position, metres: float) -> None:
-    assert value(DISTANCE, point(*one), point(*other)) == pytest.approx(metres, abs=0.001)
+def test_a_distance_may_cross_the_antimeridian_and_the_poles(first: Position, second: Position, metres: float) -> None:
+    assert value(DISTANCE, point(*first), point(*second)) == pytest.approx(metres, abs=0.001)
 
 
 @pytest.mark.parametrize("east", [-1, 1])

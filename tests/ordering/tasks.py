@@ -27,19 +27,11 @@ from recapture.time_model.windows import HoppingWindow
 from recapture.tools.sample import SampleEvent, capture_file
 
 TEN = datetime(2026, 3, 1, 10, tzinfo=UTC)
-
-
 MINUTE = timedelta(minutes=1)
-
-
 HOUR = 60 * MINUTE
-
-
 POLICIES = Policies(
     out_of_order_tolerance=0, late_tolerance=from_seconds(600), early_window=from_seconds(300), adjust=True
 )
-
-
 TUMBLING = (
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime {} GROUP BY TumblingWindow(minute, 5)"
 )
@@ -50,14 +42,10 @@ def compiled(text: str) -> CompiledInput:
 
 
 PLAIN = compiled(TUMBLING.format(""))
-
-
 BY_DEVICE = compiled(
     "SELECT deviceId, site.id AS site, AVG(temperature) AS warmth INTO out "
     "FROM telemetry TIMESTAMP BY eventTime OVER deviceId GROUP BY deviceId, site.id, HoppingWindow(minute, 10, 5)"
 )
-
-
 BY_ARRIVAL = compiled("SELECT COUNT(*) AS events INTO out FROM telemetry GROUP BY TumblingWindow(minute, 5)")
 
 

@@ -10,24 +10,14 @@ import pytest
 from recapture.archive.definitions import ArrivalTime
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks, panes
-from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.order import order
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
 from recapture.storage import Blob, open_container
 from recapture.time_model.slices import Slice
 from recapture.tools.sample import SampleEvent
-from tests.ordering.tasks import (
-    BY_DEVICE,
-    HOUR,
-    MINUTE,
-    PLAIN,
-    POLICIES,
-    TEN,
-    compiled,
-    planned,
-    put_events,
-)
+from tests.ordering.tasks import BY_DEVICE, HOUR, MINUTE, PLAIN, POLICIES, TEN, compiled, planned, put_events
 
 ACROSS_SLICES = compiled(
     "SELECT COUNT(*) AS events INTO out FROM telemetry TIMESTAMP BY eventTime GROUP BY HoppingWindow(minute, 90, 30)"
@@ -64,17 +54,21 @@ def only_task(folder: Path, query: CompiledInput, arrival_time: ArrivalTime) -> 
 def test_each_slice_has_the_panes_of_its_events(archive: Path, query: CompiledInput, arrival_time: ArrivalTime) -> None:
     task = only_task(archive, query, arrival_time)
     container = open_container(archive.as_uri())
-    events, of_events = order(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
-    expected = {slice_: SlicePanes(slice_, task.partition, query.aggregations) for slice_ in of_events}
+    events, event_counters = order(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
+    expected = {slice_: SlicePanes(slice_, task.partition, query.aggregations) for slice_ in event_counters}
     for batch in events:
         start, end = (batch[name][0].as_py() for name in ("_slice_start", "_slice_end"))
         expected[Slice(start, end)].add(batch)
-    batches, of_panes = order_and_aggregate(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
+    batches, pane_counters = order(
+        task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True
+    )
     rows = pa.Table.from_batches(batches, panes.schema(query.aggregations)).to_pylist()
-    assert rows == [row for of_slice in expected.values() for batch in of_slice.batches() for row in batch.to_pylist()]
+    assert rows == [
+        row for slice_panes in expected.values() for batch in slice_panes.batches() for row in batch.to_pylist()
+    ]
     assert len(rows) > len(expected)
-    assert [counters.metrics(POLICIES) for counters in of_panes.values()] == [
-        counters.metrics(POLICIES) for counters in of_events.values()
+    assert [counters.metrics(POLICIES) for counters in pane_counters.values()] == [
+        counters.metrics(POLICIES) for counters in event_counters.values()
     ]
 
 
@@ -93,7 +87,7 @@ def test_the_panes_of_a_slice_come_before_the_blobs_of_later_slices_are_read(
 
     content = container.read
     monkeypatch.setattr(container, "read", noted)
-    batches, _ = order_and_aggregate(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False)
+    batches, _ = order(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True)
     so_far = [len(read) for _ in batches]
     assert len(so_far) == 3
     assert so_far[0] < so_far[1] < so_far[2] == len(task.blobs)

@@ -96,7 +96,7 @@ def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]:
+def expected_rows(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]:
     """Return the same rows, window by window and pane by pane."""
     rows = []
     for end in range(SLICE.start + 1, SLICE.end + 1):
@@ -106,13 +106,13 @@ def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]
         for pane in sorted(panes, key=lambda pane: (pane["_pane"], pane["_partition"])):
             if end - window.size < pane["_pane"] <= end and (pane["_pane"] - window.offset) % length(window) == 0:
                 members.setdefault(pane["key"], []).append(pane)
-        for key, of_group in members.items():
-            count = sum(pane["count"] for pane in of_group)
+        for key, group in members.items():
+            count = sum(pane["count"] for pane in group)
             if count < FEWEST:
                 continue
-            total = added([pane["sum_x"] for pane in of_group])
-            values = sum(pane["count_x"] for pane in of_group)
-            least = min((pane["least_k"] for pane in of_group if pane["least_k"] is not None), default=None)
+            total = added([pane["sum_x"] for pane in group])
+            values = sum(pane["count_x"] for pane in group)
+            least = min((pane["least_k"] for pane in group if pane["least_k"] is not None), default=None)
             rows.append(
                 {
                     WINDOW_END: end,
@@ -121,9 +121,9 @@ def of_loop(window: HoppingWindow, name: str, panes: Sequence[Row]) -> list[Row]
                     "events": count,
                     "total": total,
                     "mean": None if total is None else total / values,
-                    "whole": added([pane["sum_n"] for pane in of_group]),
+                    "whole": added([pane["sum_n"] for pane in group]),
                     "least": least,
-                    **spreads(of_group),
+                    **spreads(group),
                 }
             )
     return rows
@@ -196,7 +196,7 @@ def test_the_rows_are_those_of_a_loop_however_many_panes_are_merged_at_once(
         patch.setattr(groups, "MERGED_ROWS", most)
         patch.setattr(groups, "ENDS", most)
         rows = computed(select(*windows), panes)
-    expected = [row for number, window in enumerate(windows) for row in of_loop(window, str(number), panes)]
+    expected = [row for number, window in enumerate(windows) for row in expected_rows(window, str(number), panes)]
     assert in_order(rows) == in_order(expected)
 
 

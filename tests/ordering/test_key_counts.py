@@ -64,8 +64,8 @@ def test_the_counts_are_those_of_one_event_after_the_other(events: list[Event], 
         counts["malformed"] += verdict is Verdict.MALFORMED
         counts["invalid_timestamp"] += verdict is Verdict.INVALID_TIMESTAMP
     table = counted(events[:cut], events[cut:]).table()
-    found = {of_key.pop("key"): +Counter(of_key) for of_key in table.to_pylist()}
-    assert found == {key: +counts for key, counts in expected.items()}
+    actual = {row.pop("key"): +Counter(row) for row in table.to_pylist()}
+    assert actual == {key: +counts for key, counts in expected.items()}
 
 
 def test_a_key_of_which_every_event_was_dropped_is_unreached() -> None:
@@ -93,8 +93,8 @@ def test_an_event_without_a_key_is_counted_but_is_no_sender() -> None:
 
 
 def test_a_long_key_is_cut() -> None:
-    (of_key,) = metrics([early("x" * 1000)]).unreached
-    assert of_key.key == "x" * LONGEST_KEY
+    (row,) = metrics([early("x" * 1000)]).unreached
+    assert row.key == "x" * LONGEST_KEY
 
 
 def test_without_a_key_nothing_is_counted() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks
-from recapture.ordering.order import order, order_and_aggregate, schema
+from recapture.ordering.order import order, schema
 from recapture.ordering.task import split
 from recapture.storage import open_container
 from recapture.time_model.ticks import from_datetime
@@ -91,9 +91,9 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("run", [order, order_and_aggregate])
+@pytest.mark.parametrize("aggregate", [False, True])
 def test_a_chunk_is_dropped_before_the_next_one_is_read(
-    tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, aggregate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise two large blobs would be in memory, as the bodies of a chunk stay in its blob."""
     dropped: list[bool] = []
@@ -112,7 +112,7 @@ def test_a_chunk_is_dropped_before_the_next_one_is_read(
     plan = planned(tmp_path, PLAIN)
     (task,) = split(plan.slices, plan.blobs, 1 << 30)
     container = open_container(tmp_path.as_uri())
-    batches, _ = run(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False)
+    batches, _ = order(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=aggregate)
     assert len(list(batches)) > 0
     assert dropped == [True] * 3
 
@@ -287,5 +287,5 @@ def test_an_event_that_deviates_from_create_table_counts_once_and_for_its_key(tm
     rows, counted = only(tmp_path, query)
     assert (counted.events, counted.duplicates, verdicts(counted)) == (8, 1, {"on_time": 3, "malformed": 4})
     assert sorted(rows["v"].to_pylist()) == [1, 2, 3]
-    of_keys = {of_key["key"]: (of_key["events"], of_key["malformed"]) for of_key in counted.keys.table().to_pylist()}
-    assert of_keys == {"a": (3, 1), "b": (2, 2), None: (2, 1)}
+    counts = {row["key"]: (row["events"], row["malformed"]) for row in counted.keys.table().to_pylist()}
+    assert counts == {"a": (3, 1), "b": (2, 2), None: (2, 1)}

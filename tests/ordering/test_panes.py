@@ -40,7 +40,7 @@ AGGREGATION = PaneAggregation(
 )
 
 
-def of_loop(events: Sequence[Event]) -> list[Pane]:
+def expected_panes(events: Sequence[Event]) -> list[Pane]:
     """Return the panes of AGGREGATION, event by event."""
     groups: dict[tuple[Any, ...], list[Event]] = {}
     for event in events:
@@ -92,10 +92,10 @@ def squared_differences(values: Sequence[float]) -> float | None:
 
 
 def computed(aggregation: PaneAggregation, batches: Sequence[Sequence[Event]]) -> list[Pane]:
-    of_slice = SlicePanes(SLICE, "7", [aggregation])
+    slice_panes = SlicePanes(SLICE, "7", [aggregation])
     for events in batches:
-        of_slice.add(pa.RecordBatch.from_pylist(list(events), COLUMNS))
-    return [row["panes 0"] for batch in of_slice.batches() for row in batch.to_pylist()]
+        slice_panes.add(pa.RecordBatch.from_pylist(list(events), COLUMNS))
+    return [row["panes 0"] for batch in slice_panes.batches() for row in batch.to_pylist()]
 
 
 def in_order(rows: Sequence[Pane]) -> list[str]:
@@ -119,7 +119,7 @@ def test_the_panes_are_those_of_a_loop_whenever_events_are_folded(batches: list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panes, "FOLD_ROWS", fold_rows)
         rows = computed(AGGREGATION, batches)
-    assert in_order(rows) == in_order(of_loop([event for batch in batches for event in batch]))
+    assert in_order(rows) == in_order(expected_panes([event for batch in batches for event in batch]))
 
 
 def test_floats_are_added_in_the_order_of_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +164,11 @@ def test_a_spread_depends_on_the_order_of_the_events_alone() -> None:
 
 def test_each_aggregation_has_a_column_of_its_own_and_no_events_have_no_rows() -> None:
     other = PaneAggregation(100, 0, (), (), (Partial("n", Fold.COUNT, Column("n"), pa.int64()),))
-    of_slice = SlicePanes(SLICE, "7", [AGGREGATION, other])
-    assert list(of_slice.batches()) == []
+    slice_panes = SlicePanes(SLICE, "7", [AGGREGATION, other])
+    assert list(slice_panes.batches()) == []
     event = {"_system_timestamp": 1001, "k": "a", "n": None, "x": None, "b": True}
-    of_slice.add(pa.RecordBatch.from_pylist([event], COLUMNS))
-    first, second = [row for batch in of_slice.batches() for row in batch.to_pylist()]
+    slice_panes.add(pa.RecordBatch.from_pylist([event], COLUMNS))
+    first, second = [row for batch in slice_panes.batches() for row in batch.to_pylist()]
     assert (first["panes 0"]["events"], first["panes 1"]) == (1, None)
     assert (second["panes 0"], second["panes 1"]["n"]) == (None, 0)
 

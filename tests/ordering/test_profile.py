@@ -51,11 +51,7 @@ def test_an_event_without_a_time_is_in_the_sample_and_in_no_histogram(tmp_path: 
     row = profiled(counters)
     assert [
         (event["verdict"], event["time"]) for event in sorted(row["sample"], key=lambda e: e["sequence_number"])
-    ] == [
-        ("invalid_timestamp", None),
-        ("malformed", None),
-        ("on_time", from_datetime(TEN)),
-    ]
+    ] == [("invalid_timestamp", None), ("malformed", None), ("on_time", from_datetime(TEN))]
     assert (sum(row["lateness"]), sum(row["disorder"])) == (1, 1)
 
 

@@ -1,9 +1,14 @@
 """What a drawn picture shows, read from its SVG: its size, and where its texts stand."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
+
+from hypothesis import strategies as st
+
+from recapture.pages.picture import svg
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _TRANSFORM = re.compile(r"(translate|rotate|scale)\(([^)]*)\)")
@@ -43,9 +48,21 @@ class Drawn:
         return -_ROUNDING <= x <= self.width + _ROUNDING and -_ROUNDING <= y <= self.height + _ROUNDING
 
 
-def read(svg: str) -> Drawn:
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=300)
+"""Names of devices and partitions."""
+
+
+def drawn(specification: Mapping[str, Any]) -> Drawn:
+    """Draw a chart, and require that it is a picture and not a tower, with all of its texts."""
+    picture = read(svg(specification, "a chart"))
+    assert picture.height <= 2 * picture.width
+    assert picture.outside == []
+    return picture
+
+
+def read(picture: str) -> Drawn:
     """Return what the SVG of a picture shows."""
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(picture)
     left, top, width, height = map(float, root.attrib["viewBox"].split())
     assert (left, top) == (0, 0)
     return Drawn(width, height, tuple(_texts(root, _SAME)))

@@ -8,15 +8,12 @@ import pytest
 
 from recapture import errors
 from recapture.errors import RecaptureError
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        environment.syspath_prepend(str(ROOT / "plugins"))
-        return importlib.import_module("backfill_tasks")
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("backfill_tasks")
 
 
 FINAL = [

@@ -4,9 +4,7 @@ import asyncio
 import base64
 import importlib
 import importlib.util
-import json
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from azure.storage.blob import ContainerClient
 from embedded.azurite import KEY, Azurite
 from embedded.process import free_port
 from recapture import errors
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
 from tests.worlds import TELEMETRY, World
 
 SIX = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -32,25 +30,21 @@ CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        spec = importlib.util.spec_from_file_location("capture_complete", ROOT / "plugins" / "capture_complete.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["capture_complete"] = module
-        spec.loader.exec_module(module)
-    return module
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("capture_complete")
 
 
-def test_a_run_without_params_takes_its_data_interval(plugin: ModuleType) -> None:
-    assert plugin.range_of_dag_run({"from": None, "to": None}, SIX, TWELVE) == (SIX, TWELVE)
-
-
-def test_params_win_over_the_data_interval(plugin: ModuleType) -> None:
-    params = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}
-    assert plugin.range_of_dag_run(params, TWELVE, TWELVE) == (SIX, TWELVE)
+@pytest.mark.parametrize(
+    ("params", "interval"),
+    [
+        ({"from": None, "to": None}, (SIX, TWELVE)),
+        ({"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T13:00:00+01:00"}, (TWELVE, TWELVE)),
+    ],
+)
+def test_a_run_takes_its_params_or_else_its_data_interval(
+    plugin: ModuleType, params: dict[str, str], interval: tuple[datetime, datetime]
+) -> None:
+    assert plugin.range_of_dag_run(params, *interval) == (SIX, TWELVE)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +160,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Archive
         client.upload_blob(f"contoso/telemetry/0/{start:%Y/%m/%d/%H/%M/%S}.avro", b"")
     world = World(tmp_path)
     world.define()
-    sections = json.loads(world.file.read_text())
-    sections["input"]["container"] = f"{azurite.url}/capture"
-    world.file.write_text(json.dumps(sections))
+    world.amend(input=TELEMETRY | {"container": f"{azurite.url}/capture"})
     monkeypatch.setenv(CONNECTION_STRING, azurite.connection_string)
     yield Archive(azurite, world.file, start)
     azurite.__exit__(None, None, None)
@@ -284,7 +276,7 @@ def test_the_sensor_waits_from_its_first_look_on_when_the_storage_is_down(
 
 
 def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
-    plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    plugin: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], looks: Looks
 ) -> None:
     """It names every partition, also a silent one. A blob after the last slice ends the wait."""
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
@@ -296,28 +288,11 @@ def test_the_trigger_says_how_far_capture_has_got_until_nothing_is_missing(
     start, end = (instant.isoformat() for instant in (now - timedelta(hours=1), now))
     trigger = plugin.CaptureCompleteTrigger(str(pipeline.file), start, end, 0.2)
 
-    looked = threading.Event()
-    look = plugin._completeness
+    def arrive() -> None:
+        for partition in ("0", "1"):
+            world.put(partition, now + timedelta(hours=3))
 
-    def watched(*arguments: object) -> object:
-        result = look(*arguments)
-        looked.set()
-        return result
-
-    monkeypatch.setattr(plugin, "_completeness", watched)
-
-    async def fired() -> dict[str, object]:
-        async def arrive() -> None:
-            await asyncio.to_thread(looked.wait)
-            for partition in ("0", "1"):
-                world.put(partition, now + timedelta(hours=3))
-
-        arriving = asyncio.create_task(arrive())
-        event = await anext(trigger.run())
-        await arriving
-        return event.payload
-
-    assert asyncio.run(fired()) == {"range": {"from": start, "to": end}}
+    assert fired(trigger, looks.wait, arrive) == {"range": {"from": start, "to": end}}
     text = capsys.readouterr().out
     written = (
         r"waiting for the archive: partition 0: written up to \S+Z(, by the clock)?; the newest blob has the time "

@@ -1,8 +1,6 @@
 """Processes of Airflow that run for months do not lose file descriptors."""
 
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,34 +10,20 @@ import pytest
 from azure.storage.blob import ContainerClient
 
 from embedded.azurite import Azurite
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline
 from recapture.tools.coverage.reading import CoverageReader
-from tests.paths import ROOT
+from tests.plugins.conftest import LoadPlugin
+from tests.worlds import TELEMETRY, World
 
 LOOKS = 1000
 SLACK = 10
 """Number of descriptors by which a process may differ from one look to the next."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-PIPELINE = """
-name: telemetry
-input: {{alias: telemetry, container: {url}/capture, namespace: contoso, event_hub: telemetry}}
-job:
-  query: SELECT COUNT(*) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)
-output: {{alias: aggregates, table: {url}/capture/table}}
-"""
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        spec = importlib.util.spec_from_file_location("capture_complete", ROOT / "plugins" / "capture_complete.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["capture_complete"] = module
-        spec.loader.exec_module(module)
-    return module
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("capture_complete")
 
 
 @pytest.fixture
@@ -50,9 +34,8 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeli
         with ContainerClient.from_connection_string(azurite.connection_string, "capture") as client:
             client.create_container()
             client.upload_blob("contoso/telemetry/0/2026/03/01/10/00/00.avro", b"")
-        file = tmp_path / "telemetry.yaml"
-        file.write_text(PIPELINE.format(url=azurite.url))
-        yield load(file)
+        capture = TELEMETRY | {"container": f"{azurite.url}/capture", "empty_blobs": True}
+        yield World(tmp_path).define(inputs=[capture], table=f"{azurite.url}/capture/table")
 
 
 def descriptors() -> int:

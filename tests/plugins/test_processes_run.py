@@ -1,7 +1,6 @@
 """The task that computes a run without Spark, in a process of its own, as Airflow starts one."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from recapture.run.plan import plan_run
 from recapture.run_files.planned import PlannedRun
+from tests.blobs import rewrite
 from tests.conftest import Python
 from tests.worlds import TEN, at, steady
 
@@ -69,11 +69,7 @@ def test_the_task_stages_the_rows_and_leaves_nothing_behind(python: Python, run:
 
 def test_a_damaged_blob_is_not_tried_again(python: Python, run: PlannedRun, tmp_path: Path) -> None:
     blob = next(path for path in sorted((tmp_path / "world" / "capture").rglob("*.avro")) if path.stat().st_size > 1000)
-    times = blob.stat()
-    content = bytearray(blob.read_bytes())
-    content[-40:] = bytes(40)
-    blob.write_bytes(content)
-    os.utime(blob, ns=(times.st_atime_ns, times.st_mtime_ns))
+    rewrite(blob, blob.read_bytes()[:-40] + bytes(40))
     answer = executed(python, run, tmp_path / "scratch")
     assert answer["error"][0] == "PermanentError"
     assert (answer["left"], answer["folders"]) == ([], [])

@@ -41,8 +41,17 @@ with create_session() as session:
     began = datetime(2020, 1, 1, tzinfo=UTC)
     session.add(DagRun("telemetry", run_id="wrong", conf=conf, run_type="manual", state="failed", run_after=began))
 
+import coverage_routes
 from coverage_routes import pages
+from recapture.tools.coverage import states
 
+class Clock(datetime):
+    @classmethod
+    def now(cls, timezone):
+        return datetime(2024, 3, 8, tzinfo=timezone)
+
+coverage_routes.datetime = Clock
+states.MOST_UNPUBLISHED = 24 * 31
 app = FastAPI()
 init_auth_manager(app)
 app.mount("/recapture", pages)
@@ -52,7 +61,10 @@ for line in sys.stdin:
     answer = client.get(json.loads(line))
     print(json.dumps([answer.status_code, dict(answer.headers), answer.text]), file=answers, flush=True)
 """
-"""Serves the pages with Airflow's own database and rights, to a user who may see everything."""
+"""Serves the pages with Airflow's own database and rights, to a user who may see everything.
+
+It is a week after the runs, and the calendar has a month of slices at most, so that every page is quick.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,58 +1,43 @@
 """The task that asks a person about a blocked run, and the notifications of the tasks around it."""
 
-import importlib
-import json
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from recapture.definition.pipeline import load
 from recapture.errors import AuditError
 from recapture.run_files.planned import PlannedRun
+from tests.plugins.conftest import LoadPlugin
 from tests.stages import approval_of
-from tests.worlds import TEN, World, at, body, staged
+from tests.worlds import TEN, World, at, not_warmer_than, one_event, staged
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+EVENTS: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
+"""Events of Airflow's assets, which nobody reads."""
 WHEN = datetime(2024, 3, 2, 8, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, ModuleType]:
+def plugins(load_plugin: LoadPlugin) -> tuple[ModuleType, ModuleType]:
     """The modules of the tasks and of the approval."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        return importlib.import_module("backfill_tasks"), importlib.import_module("run_approval")
+    return load_plugin("backfill_tasks"), load_plugin("run_approval")
 
 
 def define(world: World, largest: float, **keys: Any) -> None:
     """Write a pipeline file that tells a notifier, and a suite that requires temperatures of at most `largest`."""
-    kwargs = {"column": "avgTemperature", "max_value": largest}
-    expectation = {
-        "type": "expect_column_values_to_be_between",
-        "description": "no `room` is too warm",
-        "kwargs": kwargs,
-    }
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [expectation]}))
-    world.define(quality="rooms.json")
+    world.define(quality=world.write_suite(not_warmer_than(largest, description="no `room` is too warm")))
     arguments = {"file": str(world.home / "notes"), "line": "{{ recapture.event }}: {{ recapture.message }}"}
-    notifications = {"notifier": "tests.notes.FileNotifier", "arguments": arguments}
-    sections = json.loads(world.file.read_text())
-    world.file.write_text(json.dumps(sections | {"notifications": notifications} | keys))
+    world.amend(notifications={"notifier": "tests.notes.FileNotifier", "arguments": arguments}, **keys)
 
 
 @pytest.fixture
-def run(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
+def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
     """A run that a strict suite stops. Its temperature is 20."""
-    from recapture.definition.pipeline import load
-
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
+    world = one_event(tmp_path)
     define(world, 19, approval={"wait_hours": 2})
     context = {"dag_run": SimpleNamespace(dag_id="telemetry", run_id="manual__1")}
     monkeypatch.setattr("run_notifications.get_current_context", lambda: context)
@@ -65,24 +50,14 @@ def notes(run: PlannedRun) -> list[str]:
 
 def asking(approval: ModuleType, run: PlannedRun, audited: dict[str, Any]) -> Any:
     """Return the task of a run whose audit gave this result."""
-    return approval.RunApproval(
-        task_id="approval",
-        file=str(run.pipeline.file),
-        run=run.id,
-        audited=audited,
-        response_timeout=timedelta(hours=2),
-    )
+    ends = {"response_timeout": timedelta(hours=2)}
+    return approval.RunApproval(task_id="approval", file=str(run.pipeline.file), run=run.id, audited=audited, **ends)
 
 
 def answer(option: str, reason: str) -> dict[str, Any]:
     """Return what a person answered, as Airflow passes it on."""
-    by = {"id": "7", "name": "Ada"}
-    return {
-        "chosen_options": [option],
-        "params_input": {"reason": reason},
-        "responded_at": WHEN,
-        "responded_by_user": by,
-    }
+    by = {"responded_at": WHEN, "responded_by_user": {"id": "7", "name": "Ada"}}
+    return {"chosen_options": [option], "params_input": {"reason": reason}, **by}
 
 
 def test_a_run_that_passed_is_not_asked_about(plugins: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
@@ -115,8 +90,7 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
     assert task.execute_complete(context, answer("Approve", "heating"))["verdict"] == "approved"
     assert approval_of(run) is not None
     assert task.execute(context)["verdict"] == "approved", "a retry does not ask again"
-    events: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
-    tasks.publish.function(file, run.id, audited, outlet_events=events)
+    tasks.publish.function(file, run.id, audited, outlet_events=EVENTS)
     assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "approved:"]
     assert notes(run)[1] == f"approved: Ada approved run {run.id}: heating"
     assert "report: file://" in notes(run)[0]
@@ -148,8 +122,7 @@ def test_slices_that_were_blocked_recover_when_a_run_that_passed_is_published(
     with pytest.raises(AuditError):
         tasks.audit.function(file, run.id)
     define(world, 21)
-    events: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
     for _ in range(2):
-        tasks.publish.function(file, run.id, tasks.audit.function(file, run.id), outlet_events=events)
+        tasks.publish.function(file, run.id, tasks.audit.function(file, run.id), outlet_events=EVENTS)
     assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "recovered:"]
     assert notes(run)[1] == f"recovered: slice 2024-03-01T10:00:00Z: run {run.id} is published, and its audit passed"

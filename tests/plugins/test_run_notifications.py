@@ -1,7 +1,5 @@
 """The notifiers of a pipeline file: what they are told, and which mistakes are found before a run begins."""
 
-import importlib
-import json
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -10,40 +8,38 @@ import pytest
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from tests.plugins.conftest import LoadPlugin
 from tests.worlds import World
 
 TELL = {"file": "notes", "line": "{{ recapture.event }} {{ recapture.run }}: {{ recapture.message }}"}
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        return importlib.import_module("run_notifications")
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("run_notifications")
 
 
 def pipeline(home: Path, *notifications: dict[str, Any]) -> Pipeline:
     world = World(home)
     world.define()
-    sections = json.loads(world.file.read_text())
-    world.file.write_text(json.dumps({**sections, "notifications": notifications}))
+    world.amend(notifications=notifications)
     return load(world.file)
 
 
-def told(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, of: Pipeline, event: str) -> None:
+def notify(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, notified: Pipeline, event: str) -> None:
     run = SimpleNamespace(dag_id="telemetry", run_id="manual__1")
     monkeypatch.setattr(plugin, "get_current_context", lambda: {"dag_run": run})
-    plugin.notify(of, event, "RUN", "what happened")
+    plugin.notify(notified, event, "RUN", "what happened")
 
 
 def test_a_notifier_is_told_its_events_with_the_run_in_its_templates(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    some = {"notifier": "tests.notes.FileNotifier", "arguments": TELL, "events": ["blocked", "recovered"]}
-    of = pipeline(tmp_path, some)
+    chosen = {"notifier": "tests.notes.FileNotifier", "arguments": TELL, "events": ["blocked", "recovered"]}
+    notified = pipeline(tmp_path, chosen)
     for event in ("blocked", "approved", "recovered"):
-        told(plugin, monkeypatch, of, event)
+        notify(plugin, monkeypatch, notified, event)
     assert Path("notes").read_text() == "blocked RUN: what happened\nrecovered RUN: what happened\n"
 
 
@@ -52,8 +48,7 @@ def test_a_notifier_that_fails_is_logged_and_the_others_are_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lost = {"notifier": "tests.notes.FileNotifier", "arguments": {**TELL, "file": "missing/notes"}}
-    of = pipeline(tmp_path, lost, {**lost, "arguments": TELL})
-    told(plugin, monkeypatch, of, "blocked")
+    notify(plugin, monkeypatch, pipeline(tmp_path, lost, {**lost, "arguments": TELL}), "blocked")
     assert Path("notes").exists()
     assert "FileNotifier did not send the notification that the run is blocked" in caplog.text
 
@@ -70,6 +65,6 @@ def test_a_notifier_that_fails_is_logged_and_the_others_are_told(
 def test_a_notifier_that_cannot_be_used_is_named(
     plugin: ModuleType, tmp_path: Path, notifier: str, arguments: dict[str, Any], reason: str
 ) -> None:
-    of = pipeline(tmp_path, {"notifier": notifier, "arguments": arguments})
+    notified = pipeline(tmp_path, {"notifier": notifier, "arguments": arguments})
     with pytest.raises(DefinitionError, match=rf"telemetry\.yaml: notifications\.0: {notifier} {reason}"):
-        plugin.notifiers_of(of)
+        plugin.notifiers_of(notified)

@@ -17,7 +17,8 @@ from azure.storage.blob import ContainerClient
 from embedded.azurite import Azurite
 from recapture.errors import DefinitionError
 from tests.paths import ROOT
-from tests.worlds import World
+from tests.plugins.conftest import LoadPlugin
+from tests.worlds import TELEMETRY, World
 
 KEY = "c2VjcmV0LWtleQ=="
 SIGNED = "sv=1&sig=c2VjcmV0"
@@ -26,11 +27,8 @@ NAMES = (STRING, "AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        import storage_connection
-    return storage_connection
+def plugin(load_plugin: LoadPlugin) -> ModuleType:
+    return load_plugin("storage_connection")
 
 
 @pytest.fixture(autouse=True)
@@ -71,12 +69,7 @@ OF_KEY = f"BlobEndpoint={URL['host']};AccountName=account;AccountKey={KEY}"
         ),
         (
             {"login": "client", "password": "secret", "extra": {"tenant_id": "tenant"}},
-            {
-                STRING: None,
-                "AZURE_TENANT_ID": "tenant",
-                "AZURE_CLIENT_ID": "client",
-                "AZURE_CLIENT_SECRET": "secret",
-            },
+            {STRING: None, "AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "secret"},
         ),
         (URL, {STRING: None}),
         (
@@ -188,9 +181,7 @@ def test_the_trigger_takes_the_connection_without_a_trace(
     client.upload_blob(f"contoso/telemetry/0/{start:%Y/%m/%d/%H/%M/%S}.avro", b"")
     world = World(tmp_path)
     world.define()
-    definition = json.loads(world.file.read_text())
-    definition["input"]["container"] = f"{azurite.url}/{client.container_name}"
-    world.file.write_text(json.dumps(definition))
+    world.amend(input=TELEMETRY | {"container": f"{azurite.url}/{client.container_name}"})
     trigger = capture_complete.CaptureCompleteTrigger(
         str(world.file), start.isoformat(), (start + timedelta(hours=1)).isoformat(), 0.1
     )

@@ -10,7 +10,7 @@ import pytest
 
 from recapture.quality import suites
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY
-from tests.quality.staging import COLUMNS, Declared
+from tests.quality.staging import COLUMNS, Declared, SoundRun
 
 RUN: dict[str, Any] = {
     "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
@@ -65,6 +65,11 @@ def aggregates() -> pd.DataFrame:
             for device in ("a", "b")
         ]
     )
+
+
+@pytest.fixture
+def sound(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> SoundRun:
+    return SoundRun(metrics, aggregates, run)
 
 
 @pytest.fixture

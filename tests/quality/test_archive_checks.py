@@ -1,5 +1,7 @@
 """The checks on the archive: holes and lost events, with their severities and what can be done."""
 
+from typing import Any
+
 import pytest
 
 from recapture.archive.holes import Hole, Kind
@@ -15,25 +17,31 @@ PAUSED = Hole(Kind.PAUSED, "telemetry", "1", TEN, events=0, blobs=3, start=TEN, 
 LOSS = Loss("2026-03-01T10:00:00Z", "telemetry", ("2",), 480, 240, "run", ("a.avro", "b.avro", "c.avro", "d.avro"))
 
 
-def judged(*holes: Hole, severity: Severity | None = None, accepted: bool = False, shows: bool = True) -> Result:
-    return holes_result(holes, severity, accepted=accepted, can_be_judged=shows, name_input=False)
+def judged(*holes: Hole, severity: Severity | None = None, **known: Any) -> Result:
+    return holes_result(holes, severity, **{"accepted": False, "can_be_judged": True, "name_input": False} | known)
 
 
-def test_without_a_hole_nothing_is_missing() -> None:
-    result = judged()
-    assert (result.success, result.proved, result.sentence) == (True, True, "nothing is missing from the archive")
-
-
-def test_numbers_that_another_check_reports_are_not_called_present() -> None:
-    result = holes_result([], None, accepted=False, can_be_judged=True, name_input=False, in_gaps=24)
-    assert result.success
-    assert result.sentence == "nothing is missing from the archive besides 24 sequence numbers"
-
-
-def test_what_nobody_could_see_is_not_called_whole() -> None:
-    result = judged(shows=False)
-    assert (result.success, result.proved) == (True, False)
-    assert "not judged" in result.sentence
+@pytest.mark.parametrize(
+    ("holes", "known", "sentence"),
+    [
+        ([], {}, "nothing is missing from the archive"),
+        ([], {"in_gaps": 24}, "nothing is missing from the archive besides 24 sequence numbers"),
+        ([], {"can_be_judged": False}, "not judged"),
+        ([PAUSED], {}, "the sequence numbers continue: no event is missing"),
+        (
+            [Hole(Kind.QUIET, "telemetry", "2", TEN, start=TEN, end=TEN + 36_000_000_000)],
+            {},
+            "nothing is known to be missing from the archive (partition 2: no blob arrived from 2026-03-01T10:00:00Z "
+            "to 2026-03-01T11:00:00Z; it is not known whether events are missing)",
+        ),
+    ],
+)
+def test_an_archive_that_lacks_no_known_event_passes_and_is_called_whole_only_if_it_is_known_to_be(
+    holes: list[Hole], known: dict[str, Any], sentence: str
+) -> None:
+    result = judged(*holes, **known)
+    assert (result.success, result.proved) == (True, "can_be_judged" not in known)
+    assert sentence in result.sentence
 
 
 @pytest.mark.parametrize(
@@ -43,21 +51,6 @@ def test_the_worst_hole_decides_and_comes_first(holes: list[Hole], severity: Sev
     result = judged(*holes)
     assert (result.success, result.severity) == (False, severity)
     assert result.sentence.startswith("the archive has holes: partition " + ("2" if LOST in holes else "0"))
-
-
-def test_a_pause_without_a_lost_event_is_mentioned_and_passes() -> None:
-    result = judged(PAUSED)
-    assert result.success
-    assert "the sequence numbers continue: no event is missing" in result.sentence
-
-
-def test_a_partition_of_which_nothing_is_known_is_not_called_whole() -> None:
-    result = judged(Hole(Kind.QUIET, "telemetry", "2", TEN, start=TEN, end=TEN + 36_000_000_000))
-    assert (result.success, result.sentence) == (
-        True,
-        "nothing is known to be missing from the archive (partition 2: no blob arrived from 2026-03-01T10:00:00Z to "
-        "2026-03-01T11:00:00Z; it is not known whether events are missing)",
-    )
 
 
 def test_many_holes_are_counted() -> None:

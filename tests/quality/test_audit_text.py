@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from recapture.quality import audit_text
-from recapture.quality.audit import Audit, Result
+from recapture.quality.audit import Audit, Result, reason_of, text_of
 from recapture.quality.suites import Severity
 
 
@@ -26,7 +25,7 @@ AUDIT = Audit(
 
 
 def test_the_text_of_an_audit_has_the_verdict_and_one_line_for_each_expectation_what_failed_first() -> None:
-    assert audit_text.text(AUDIT).splitlines() == [
+    assert text_of(AUDIT).splitlines() == [
         "audit failed",
         "FAILED   mine aggregates  two",
         "FAILED   mine aggregates  five",
@@ -38,4 +37,4 @@ def test_the_text_of_an_audit_has_the_verdict_and_one_line_for_each_expectation_
 
 
 def test_the_reason_names_only_what_blocks() -> None:
-    assert audit_text.reason(AUDIT) == "mine: two; mine: five"
+    assert reason_of(AUDIT) == "mine: two; mine: five"

@@ -1,30 +1,20 @@
 """Great Expectations' Data Docs: a page for each suite, with what was found, and no markup of a device's."""
 
 import re
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
-import pandas as pd
-
-from recapture.quality import checkpoint, data_docs, suites
+from recapture.quality import data_docs, suites
 from tests.paths import ROOT
-from tests.quality.staging import in_files, in_rows
+from tests.quality.staging import COLUMNS, SoundRun
 
-COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def test_every_page_can_be_reached_and_shows_texts_of_devices_as_texts(
-    tmp_path: Path, metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]
-) -> None:
-    suite = suites.load(ROOT / "expectations" / "telemetry.json", COLUMNS)
-    aggregates = aggregates.assign(deviceId=HOSTILE, avgTemperature=21.5)
-    with tempfile.TemporaryDirectory() as folder:
-        rows = {"aggregates": in_files(Path(folder), aggregates)}
-        audited = checkpoint.audit(in_rows(metrics), rows, {"aggregates": suite}, **run)
+def test_every_page_can_be_reached_and_shows_texts_of_devices_as_texts(tmp_path: Path, sound: SoundRun) -> None:
+    sound.aggregates = sound.aggregates.assign(deviceId=HOSTILE, avgTemperature=21.5)
+    audited = sound.audit(suites.load(ROOT / "expectations" / "telemetry.json", COLUMNS))
     index = data_docs.write(audited, "run-1", datetime(2026, 3, 2, tzinfo=UTC), tmp_path / "site")
     links = set(re.findall(r"(?:expectations|validations)/[^\"']+\.html", index.read_text("utf-8")))
     pages = {index.parent / unquote(link) for link in links}

@@ -1,6 +1,7 @@
 """A proposed suite: it loads, the history that it was made from passes it, and other data does not."""
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,15 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
     )
 
 
+def propose(frame: pd.DataFrame, metrics: pd.DataFrame, starts: list[datetime]) -> dict[str, Any]:
+    """Propose a suite from the slices of these starts."""
+    texts = [start.isoformat() for start in starts]
+    return proposal.propose("mine", proposal.published_slices(frame, metrics_of(metrics, starts), texts, 1))
+
+
 @pytest.fixture
 def proposed(metrics: pd.DataFrame) -> dict[str, Any]:
-    starts = [start.isoformat() for start in STARTS]
-    return proposal.propose("mine", proposal.published_slices(rows(), metrics_of(metrics, STARTS), starts, 1))
+    return propose(rows(), metrics, STARTS)
 
 
 @pytest.mark.usefixtures("great_expectations")
@@ -115,16 +121,12 @@ def test_every_bound_has_the_figures_that_led_to_it(proposed: dict[str, Any]) ->
 
 def test_a_short_history_proposes_nothing_about_earlier_days(metrics: pd.DataFrame) -> None:
     few = rows()[lambda frame: frame["slice_start"] < STARTS[4]]
-    starts = [start.isoformat() for start in STARTS[:4]]
-    suite = proposal.propose("mine", proposal.published_slices(few, metrics_of(metrics, STARTS[:4]), starts, 1))
+    suite = propose(few, metrics, STARTS[:4])
     assert not [e for e in suite["expectations"] if "near_earlier_days" in e["type"]]
 
 
 def test_slices_without_rows_propose_only_what_the_metrics_tell(metrics: pd.DataFrame) -> None:
-    starts = [start.isoformat() for start in STARTS[:2]]
-    suite = proposal.propose(
-        "mine", proposal.published_slices(rows().iloc[:0], metrics_of(metrics, STARTS[:2]), starts, 1)
-    )
+    suite = propose(rows().iloc[:0], metrics, STARTS[:2])
     assert {e["type"].split("_events")[0] for e in suite["expectations"]} == {
         *(f"expect_share_of_{kind}" for kind in ("late", "adjusted", "malformed")),
         "expect_watermark_to_never_fall",
@@ -135,7 +137,5 @@ def test_slices_without_rows_propose_only_what_the_metrics_tell(metrics: pd.Data
     ("value", "low", "high"), [(0, 0, 0), (33.21, 33.2, 33.3), (-0.01234, -0.0124, -0.0123), (123456, 123000, 124000)]
 )
 def test_bounds_have_three_digits(value: float, low: float, high: float) -> None:
-    import math
-
     assert proposal.rounded(value, math.floor) == low
     assert proposal.rounded(value, math.ceil) == high

@@ -16,8 +16,6 @@ from tests.paths import ROOT
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "slice_start")
 NOT_NULL: dict[str, Any] = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "events"}}
 TELEMETRY = ROOT / "expectations" / "telemetry.json"
-
-
 Refusal = Callable[[str], str]
 
 
@@ -42,10 +40,10 @@ def suite(*expectations: object, **keys: object) -> str:
     return json.dumps({"name": "mine", "expectations": expectations, **keys})
 
 
-def load(tmp_path: Path, *expectations: object) -> suites.Suite:
+def load(tmp_path: Path, *expectations: object, **parameters: float) -> suites.Suite:
     path = tmp_path / "mine.json"
     path.write_text(suite(*expectations))
-    return suites.load(path, COLUMNS)
+    return suites.load(path, COLUMNS, parameters)
 
 
 def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal: Refusal) -> None:
@@ -55,52 +53,35 @@ def test_an_unknown_expectation_is_refused_with_the_closest_name(refusal: Refusa
     )
 
 
-def test_an_empty_suite_is_refused(refusal: Refusal) -> None:
-    assert "expectations must be a list with at least one" in refusal(suite())
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (suite(), "expectations must be a list with at least one"),
+        ('{"name": "mine"}', "expectations must be a list with at least one"),
+        ("[]", "a suite must be an object"),
+        (json.dumps({"expectations": [NOT_NULL]}), "give the suite a name"),
+        (suite(NOT_NULL, name="run_metrics"), 'the name "run_metrics" belongs to the built-in checks'),
+        ('{\n  "name": "mine",\n  "expectations": [}\n', ":3:20: not valid JSON"),
+        ('{"name": "mine", "name": "yours", "expectations": []}', 'the key "name" is given twice'),
+        ('{"name": NaN}', "NaN is not a JSON number"),
+    ],
+)
+def test_a_file_that_is_not_a_suite_is_refused(refusal: Refusal, text: str, message: str) -> None:
+    assert message in refusal(text)
 
 
-def test_a_suite_without_its_list_is_refused(refusal: Refusal) -> None:
-    assert "expectations must be a list with at least one" in refusal('{"name": "mine"}')
-
-
-def test_a_suite_that_is_not_an_object_is_refused(refusal: Refusal) -> None:
-    assert "a suite must be an object" in refusal("[]")
-
-
-def test_a_nameless_suite_is_refused(refusal: Refusal) -> None:
-    assert "give the suite a name" in refusal(json.dumps({"expectations": [NOT_NULL]}))
-
-
-def test_the_name_of_the_built_in_suite_is_taken(refusal: Refusal) -> None:
-    assert 'the name "run_metrics" belongs to the built-in checks' in refusal(suite(NOT_NULL, name="run_metrics"))
-
-
-def test_broken_json_is_refused_with_its_line_and_column(refusal: Refusal) -> None:
-    assert refusal('{\n  "name": "mine",\n  "expectations": [}\n').startswith(":3:20: not valid JSON")
-
-
-def test_a_key_given_twice_is_refused(refusal: Refusal) -> None:
-    assert 'the key "name" is given twice' in refusal('{"name": "mine", "name": "yours", "expectations": []}')
-
-
-def test_a_number_that_is_not_json_is_refused(refusal: Refusal) -> None:
-    assert "NaN is not a JSON number" in refusal('{"name": NaN}')
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match=r"absent\.json: the suite file does not exist; correct the path"):
-        suites.load(tmp_path / "absent.json", COLUMNS)
-
-
-def test_a_pipe_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent.json", r"absent\.json: the suite file does not exist; correct the path"),
+        ("pipe.json", r"the suite cannot be read: .*not a regular file"),
+        ("", "cannot be read"),
+    ],
+)
+def test_a_missing_file_a_pipe_and_a_folder_are_refused(tmp_path: Path, name: str, message: str) -> None:
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(DefinitionError, match=r"the suite cannot be read: .*not a regular file"):
-        suites.load(tmp_path / "pipe.json", COLUMNS)
-
-
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="cannot be read"):
-        suites.load(tmp_path, COLUMNS)
+    with pytest.raises(DefinitionError, match=message):
+        suites.load(tmp_path / name, COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +165,8 @@ def test_one_of_recaptures_own_expectations_needs_no_asset(tmp_path: Path) -> No
 
 
 def test_a_parameter_of_the_users_is_known_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    path.write_text(suite({**LATE, "kwargs": {"max_value": {"$PARAMETER": "max_late"}}}))
-    assert suites.load(path, COLUMNS, {"max_late": 0.2}).parameters == {"max_late": 0.2}
+    late = {**LATE, "kwargs": {"max_value": {"$PARAMETER": "max_late"}}}
+    assert load(tmp_path, late, max_late=0.2).parameters == {"max_late": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -196,10 +176,8 @@ def test_a_parameter_of_the_users_is_known_by_its_name(tmp_path: Path) -> None:
 def test_a_parameter_that_no_expectation_uses_or_that_every_run_has_is_refused(
     tmp_path: Path, name: str, message: str
 ) -> None:
-    path = tmp_path / "mine.json"
-    path.write_text(suite(LATE))
     with pytest.raises(DefinitionError, match=message):
-        suites.load(path, COLUMNS, {name: 0.2})
+        load(tmp_path, LATE, **{name: 0.2})
 
 
 def test_the_same_expectation_twice_is_refused_because_only_one_would_be_loaded(refusal: Refusal) -> None:
@@ -236,7 +214,7 @@ def test_without_great_expectations_the_extra_is_named(monkeypatch: pytest.Monke
 
 def test_loading_does_not_import_great_expectations_or_pandas(python: Python) -> None:
     program = (
-        f"import sys; from pathlib import Path; from recapture.quality import checkpoint, audit_text, suites;"
+        f"import sys; from pathlib import Path; from recapture.quality import checkpoint, audit, suites;"
         f"suites.load(Path({str(TELEMETRY)!r}), {COLUMNS!r});"
         "print({'great_expectations', 'pandas'} & set(sys.modules))"
     )

@@ -50,8 +50,7 @@ def published(
     has sessions, "_unanchored" says whether a row's session is cut by the rule for sparse streams.
     """
     events = {
-        of_input.alias: [row for slice_ in slices for row in _events(of_input, slice_, arrivals)]
-        for of_input in query.inputs
+        read.alias: [row for slice_ in slices for row in _events(read, slice_, arrivals)] for read in query.inputs
     }
     views.create(spark, query, events)
     register(spark, query)
@@ -70,15 +69,15 @@ def published(
     return [rows[slice_.start] for slice_ in slices]
 
 
-def _events(of_input: CompiledInput, slice_: Slice, arrivals: Sequence[int] | None) -> Iterator[Row]:
+def _events(read: CompiledInput, slice_: Slice, arrivals: Sequence[int] | None) -> Iterator[Row]:
     """Yield the events that a slice needs, as rows of the view."""
     times = np.array([event.time for event in slice_.events], dtype=np.int64)
-    needs = of_input.needs(times, slice_.start, slice_.end)
+    needs = read.needs(times, slice_.start, slice_.end)
     order = range(len(slice_.events)) if arrivals is None else arrivals
     for arrival, event, needed in zip(order, slice_.events, needs, strict=True):
-        if needed and event.payload.get("input", of_input.alias) == of_input.alias:
+        if needed and event.payload.get("input", read.alias) == read.alias:
             yield {
-                **{column.name: _value(event, column) for column in of_input.columns},
+                **{column.name: _value(event, column) for column in read.columns},
                 **{"_partition": event.partition, "_slice_start": slice_.start, "_slice_end": slice_.end},
                 **{"_system_timestamp": event.time, "_arrival": arrival},
             }

@@ -45,18 +45,18 @@ def compiled(
 
 
 def rows(
-    spark: SparkSession, text: str, events: Iterable[Row], *outputs: str, functions: Sequence[JavaScriptFunction] = ()
+    spark: SparkSession, text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()
 ) -> list[list[Row]]:
-    """Return the rows of every output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
+    """Return the rows of the output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
 
     In the profile `deep`, check that they are the same, to the last bit, if Spark alone computes them.
     """
-    query, events = compiled(text, *outputs, functions=functions), list(events)
-    of_outputs = published(spark, query, events)
+    query, events = compiled(text, functions=functions), list(events)
+    results = published(spark, query, events)
     if query.inputs[0].aggregations and settings.get_current_profile_name() == "deep":
-        in_spark = compiled(text, *outputs, functions=functions, in_tasks=False)
-        assert repr(published(spark, in_spark, events)) == repr(of_outputs)
-    return of_outputs
+        in_spark = compiled(text, functions=functions, in_tasks=False)
+        assert repr(published(spark, in_spark, events)) == repr(results)
+    return results
 
 
 def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
@@ -75,15 +75,15 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
     tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
     if not query.needs_spark:
         views.require_same_without_spark(query, {query.inputs[0].alias: placed}, tables)
-    of_outputs = []
+    results = []
     for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}
         records = [
             {name: _read(value, types[name]) for name, value in row.items() if name in types}
             for row in table.to_pylist()
         ]
-        of_outputs.append(sorted(records, key=str))
-    return of_outputs
+        results.append(sorted(records, key=str))
+    return results
 
 
 def _inside(event: Row, name: str, type_: pa.DataType) -> Any:

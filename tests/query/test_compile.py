@@ -311,8 +311,8 @@ def test_declared_fields_are_checked_unless_they_are_input_columns() -> None:
         for name, kind in (("id", "STRING"), ("n", "BIGINT"), ("at", "DATETIME"), ("iotHub", "RECORD"))
     )
     assert compiled(text).inputs[0].columns_to_check == (name, n, hub, at)
-    of_iot_hub = compile_query(text, inputs={"telemetry": IotHubInput.metadata}, output_aliases=["aggregates"])
-    assert of_iot_hub.inputs[0].columns_to_check == (name, n, at)
+    iot_hub = compile_query(text, inputs={"telemetry": IotHubInput.metadata}, output_aliases=["aggregates"])
+    assert iot_hub.inputs[0].columns_to_check == (name, n, at)
     assert compiled(text.removeprefix(table)).inputs[0].columns_to_check == ()
 
 

@@ -47,7 +47,7 @@ Case = tuple[str, Inputs, list[str]]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("dags/pipelines/*.yaml"))]
 
 
-def of_pages() -> Iterator[Case]:
+def queries_of_pages() -> Iterator[Case]:
     """Yield the queries of the pipeline files that pages show. The walkthrough's is a file, which its own test runs."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ EVERYDAY: list[Case] = [
     (text, {"tolls": CaptureInput.metadata}, [name for name in ("alerts", "archive") if f"INTO {name}" in text])
     for text in QUERIES.values()
 ]
-ALL = [*DOCUMENTED, *EVERYDAY, *of_pages()]
+ALL = [*DOCUMENTED, *EVERYDAY, *queries_of_pages()]
 
 
 def compiled(text: str, inputs: Inputs, outputs: list[str]) -> CompiledQuery:
@@ -78,7 +78,7 @@ def needs_spark(case: Case) -> bool:
 
 
 IN_SPARK = [case for case in ALL if needs_spark(case)]
-IN_PROCESSES = [case for case in ALL if not needs_spark(case)]
+IN_PROCESSES = [case for case in ALL if case not in IN_SPARK]
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def planned(folder: Path, case: Case) -> PlannedRun:
 
 def require_rows(run: PlannedRun, computed: Computed) -> None:
     """Raise AssertionError unless all events counted, and each output has rows, with its columns and types."""
-    for of_input in run.pipeline.query.inputs:
-        counted = [row for row in computed.metrics if row.input == of_input.alias]
+    for read in run.pipeline.query.inputs:
+        counted = [row for row in computed.metrics if row.input == read.alias]
         assert sum(row.count(verdict.label) for row in counted for verdict in PROCESSED) == small_world.EVENTS
     for output in run.pipeline.outputs:
         query = run.pipeline.compiled(output)
@@ -116,10 +116,10 @@ def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -
         rows = run.manifest.reference(reference.alias), reference, section.reader(reference.body_columns)
         create_view(spark, *rows, open_container(section.container))
     panes_by_view: dict[str, pa.Table] = {}
-    for of_input in inputs:
-        compiled = of_input.context.input
+    for read in inputs:
+        compiled = read.context.input
         schema = panes.schema(compiled.aggregations) if compiled.aggregations else order.schema(compiled)
-        batches = [batch for task in of_input.tasks for batch in run_task(of_input.context, task)]
+        batches = [batch for task in read.tasks for batch in run_task(read.context, task)]
         given = pa.concat_tables([schema.empty_table(), pa.Table.from_batches(batches, schema)]).combine_chunks()
         if compiled.aggregations:
             panes_by_view[compiled.view] = given
@@ -163,7 +163,7 @@ def test_names_may_change_their_letter_case_within_a_query(spark: "SparkSession"
     text, inputs, outputs = case
     query = compiled(respelt(text), inputs, outputs)
     register(spark, query)
-    views.create(spark, query, {of_input.alias: [] for of_input in query.inputs})
+    views.create(spark, query, {read.alias: [] for read in query.inputs})
     for reference in query.references:
         fields = [(column.name, TYPES[column.type].view) for column in reference.columns]
         rows = pa.schema([*((name, pa.int64()) for name in VALIDITY), *fields]).empty_table()

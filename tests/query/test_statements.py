@@ -128,9 +128,7 @@ T = InputColumn(("t",), AsaType.DATETIME)
         ),
         (
             "CASE WHEN ms IS NOT NULL THEN DATEADD(ms, ms, '1970-01-01') WHEN [t] IS NOT NULL THEN T END",
-            FirstOf(
-                (Shifted(TICKS_PER_MILLISECOND, InputColumn(("ms",), AsaType.BIGINT), Instant(UNIX_EPOCH)), T),
-            ),
+            FirstOf((Shifted(TICKS_PER_MILLISECOND, InputColumn(("ms",), AsaType.BIGINT), Instant(UNIX_EPOCH)), T)),
         ),
         (
             "CASE WHEN t IS NOT NULL THEN (t) ELSE EventEnqueuedUtcTime END",
@@ -202,10 +200,7 @@ def test_queries_that_differ_in_a_property_name_differ_in_their_canonical_text(f
             "WITH v AS (SELECT * FROM telemetry) SELECT SUM(v) AS n INTO out FROM v GROUP BY t, Tumbling(s, 1)",
             "WITH v AS (SELECT * FROM telemetry) SELECT SUM(v.v) AS n INTO out FROM v GROUP BY v.t, Tumbling(s, 1)",
         ),
-        (
-            "SELECT k INTO out FROM telemetry t TIMESTAMP BY t",
-            "SELECT k INTO out FROM telemetry t TIMESTAMP BY t.t",
-        ),
+        ("SELECT k INTO out FROM telemetry t TIMESTAMP BY t", "SELECT k INTO out FROM telemetry t TIMESTAMP BY t.t"),
     ],
 )
 def test_a_name_in_from_is_a_column_if_the_relation_lists_it(named: str, qualified: str) -> None:

@@ -26,29 +26,25 @@ def create(spark: SparkSession, query: CompiledQuery, events: Mapping[str, Itera
     partition come in arrival order. A column that an event lacks is NULL.
     """
     panes_by_view: dict[str, pa.Table] = {}
-    for of_input in query.inputs:
-        tables = _by_slice(of_input, events[of_input.alias])
-        if of_input.aggregations:
-            computed = [_panes(of_input, *place, table) for place, table in tables.items()]
-            panes_by_view[of_input.view] = pa.concat_tables(
-                [panes.schema(of_input.aggregations).empty_table(), *computed]
-            )
+    for read in query.inputs:
+        tables = _by_slice(read, events[read.alias])
+        if read.aggregations:
+            computed = [_panes(read, *place, table) for place, table in tables.items()]
+            panes_by_view[read.view] = pa.concat_tables([panes.schema(read.aggregations).empty_table(), *computed])
         else:
-            _create_event_view(spark, of_input, tables)
+            _create_event_view(spark, read, tables)
     create_groups_views(spark, query, panes_by_view)
 
 
-def _create_event_view(
-    spark: SparkSession, of_input: CompiledInput, tables: Mapping[tuple[str, Slice], pa.Table]
-) -> None:
+def _create_event_view(spark: SparkSession, read: CompiledInput, tables: Mapping[tuple[str, Slice], pa.Table]) -> None:
     partitions: dict[str, list[pa.Table]] = {}
     for (partition, _), table in tables.items():
         partitions.setdefault(partition, []).append(table)
-    nothing = order.schema(of_input).empty_table()
+    nothing = order.schema(read).empty_table()
     # Spark makes each chunk of a table a partition of its own, and stops at a table without chunks.
     whole = [pa.concat_tables([nothing, *tables]).combine_chunks() for tables in partitions.values()] or [nothing]
     frames = [spark.createDataFrame(table).coalesce(1) for table in whole]
-    reduce(DataFrame.unionAll, frames).createOrReplaceTempView(quoted_name(of_input.view))
+    reduce(DataFrame.unionAll, frames).createOrReplaceTempView(quoted_name(read.view))
 
 
 def create_groups_views(spark: SparkSession, query: CompiledQuery, panes_by_view: Mapping[str, pa.Table]) -> None:
@@ -77,18 +73,18 @@ def require_same_without_spark(
     """
     assert not query.needs_spark
     tables: dict[str, list[tuple[Slice, pa.Table]]] = {}
-    for of_input in query.inputs:
-        for (partition, slice_), table in _by_slice(of_input, events[of_input.alias]).items():
-            tables.setdefault(of_input.view, []).append((slice_, _panes(of_input, partition, slice_, table)))
-    slices = {slice_ for of_input in tables.values() for slice_, _ in of_input}
-    for output, of_spark in zip(query.outputs, computed, strict=True):
+    for read in query.inputs:
+        for (partition, slice_), table in _by_slice(read, events[read.alias]).items():
+            tables.setdefault(read.view, []).append((slice_, _panes(read, partition, slice_, table)))
+    slices = {slice_ for read in tables.values() for slice_, _ in read}
+    for output, spark_rows in zip(query.outputs, computed, strict=True):
         rows = [
             row
             for slice_ in slices
             for row in groups.rows_of_slice(output, slice_, partial(_of_slice, tables, slice_)).to_pylist()
         ]
         names = [column.name for column in output.columns]
-        assert sorted(map(repr, rows)) == sorted(map(repr, of_spark.select(names).to_pylist()))
+        assert sorted(map(repr, rows)) == sorted(map(repr, spark_rows.select(names).to_pylist()))
 
 
 def _of_slice(
@@ -99,19 +95,20 @@ def _of_slice(
     return [pa.RecordBatch.from_struct_array(column.drop_null()) for column in columns]
 
 
-def _by_slice(of_input: CompiledInput, events: Iterable[Row]) -> dict[tuple[str, Slice], pa.Table]:
+def _by_slice(read: CompiledInput, events: Iterable[Row]) -> dict[tuple[str, Slice], pa.Table]:
     """Return the events of each partition and slice."""
-    schema = order.schema(of_input)
-    of_slices: dict[tuple[str, Slice], list[Row]] = {}
+    schema = order.schema(read)
+    events_by_slice: dict[tuple[str, Slice], list[Row]] = {}
     for event in events:
         slice_ = Slice(event["_slice_start"], event["_slice_end"])
-        of_slice = of_slices.setdefault((event["_partition"], slice_), [])
-        of_slice.append({name: event.get(name) for name in schema.names})
-    return {place: pa.Table.from_pylist(rows, schema) for place, rows in of_slices.items()}
+        events_by_slice.setdefault((event["_partition"], slice_), []).append(
+            {name: event.get(name) for name in schema.names}
+        )
+    return {place: pa.Table.from_pylist(rows, schema) for place, rows in events_by_slice.items()}
 
 
-def _panes(of_input: CompiledInput, partition: str, slice_: Slice, events: pa.Table) -> pa.Table:
-    of_slice = SlicePanes(slice_, partition, of_input.aggregations)
+def _panes(read: CompiledInput, partition: str, slice_: Slice, events: pa.Table) -> pa.Table:
+    slice_panes = SlicePanes(slice_, partition, read.aggregations)
     for batch in events.to_batches(max_chunksize=EVENTS_IN_BATCH):
-        of_slice.add(batch)
-    return pa.Table.from_batches(of_slice.batches(), panes.schema(of_input.aggregations))
+        slice_panes.add(batch)
+    return pa.Table.from_batches(slice_panes.batches(), panes.schema(read.aggregations))

@@ -1,10 +1,17 @@
 """Fixtures of the tests of runs."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recapture.execute.spark import compute as job
+from tests.worlds import World, one_event
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return one_event(tmp_path)
 
 
 @pytest.fixture

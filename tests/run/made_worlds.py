@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from recapture.time_model.ticks import from_datetime, from_seconds, to_datetime
-from tests import oracle
+from tests import oracle, oracle_windows
 from tests.worlds import HOUR, TEN, World, at
 
 ZERO = from_datetime(TEN)
@@ -78,17 +78,24 @@ _DEVICES = st.sampled_from(("a", "b", "a", "c", "", None))
 _WHAT = st.sampled_from(
     (
         *12 * ("sound",),
-        "not JSON",
-        "not UTF-8",
-        "not an object",
-        "no time",
-        "null time",
-        "not a time",
-        "text for a number",
-        "digits for a number",
-        "no number",
+        *("not JSON", "not UTF-8", "not an object", "no time", "null time", "not a time"),
+        *("text for a number", "digits for a number", "no number"),
     )
 )
+_LEFT_OUT = object()
+_CHANGES: dict[str, dict[str, Any]] = {
+    "no time": {"eventTime": _LEFT_OUT},
+    "null time": {"eventTime": None},
+    "not a time": {"eventTime": "yesterday"},
+    "text for a number": {"number": "nine"},
+    "digits for a number": {"number": "9"},
+    "no number": {"number": _LEFT_OUT},
+}
+_SPOILS: dict[str, Callable[[bytes], bytes]] = {
+    "not JSON": lambda content: content[:-1],
+    "not UTF-8": lambda content: content[:-1] + b', "place": "caf\xe9"}',
+    "not an object": lambda content: b"[" + content + b"]",
+}
 _GAPS = st.sampled_from((0, 0, 1, 60, 300, 300, 300, 900, 2400))
 
 
@@ -152,27 +159,9 @@ def _sent(draw: DrawFn, partition: str, arrival: int, number: int, watermark: in
     }
     fields: dict[str, Any] = {"eventTime": _text(time), **payload, "ignored": {"deeper": [number]}}
     malformed = what not in ("sound", "null time")
-    match what:
-        case "no time":
-            del fields["eventTime"]
-        case "null time":
-            fields["eventTime"] = None
-        case "not a time":
-            fields["eventTime"] = "yesterday"
-        case "text for a number":
-            fields["number"] = "nine"
-        case "digits for a number":
-            fields["number"] = "9"
-        case "no number":
-            del fields["number"]
-    content = json.dumps(fields).encode()
-    match what:
-        case "not JSON":
-            content = content[:-1]
-        case "not UTF-8":
-            content = content[:-1] + b', "place": "caf\xe9"}'
-        case "not an object":
-            content = b"[" + content + b"]"
+    fields |= _CHANGES.get(what, {})
+    content = json.dumps({name: value for name, value in fields.items() if value is not _LEFT_OUT}).encode()
+    content = _SPOILS.get(what, bytes)(content)
     valid = what == "sound"
     event = oracle.Event(
         partition, arrival, number, time if valid else None, (device,) if over else None, malformed, payload
@@ -196,29 +185,23 @@ def put(home: Path, made: Made) -> World:
 def expected_rows(made: Made) -> list[dict[str, Any]]:
     outcomes = oracle.process(made.events, made.policy, made.timestamp_by)
     end = ZERO + made.hours * from_seconds(3600)
-    rows = oracle.windows(
-        outcomes,
-        from_seconds(made.size),
-        from_seconds(made.hop),
-        keys=("deviceId",),
-        values=("temperature", "number"),
-        start=ZERO,
-        end=end,
-    )
-    return [
-        {
-            "windowEnd": to_datetime(window_end),
-            "deviceId": device,
-            "events": row["count"],
-            "measured": row["count_of"]["temperature"],
-            "mean": row["avg"]["temperature"],
-            "total": row["sum"]["number"],
-            "least": row["min"]["number"],
-            "warmest": row["max"]["temperature"],
-            "slice_start": TEN + (to_datetime(window_end - 1) - TEN) // HOUR * HOUR,
-        }
-        for (window_end, device), row in rows.items()
-    ]
+    window = oracle_windows.Hopping(from_seconds(made.size), from_seconds(made.hop))
+    return list(map(_row, oracle.windows(outcomes, window, ("deviceId",), ZERO, end)))
+
+
+def _row(window: oracle_windows.Content) -> dict[str, Any]:
+    temperatures, numbers = ([event.payload[name] for event in window.members] for name in ("temperature", "number"))
+    return {
+        "windowEnd": to_datetime(window.end),
+        "deviceId": window.group[0],
+        "events": len(window.members),
+        "measured": oracle_windows.count(temperatures),
+        "mean": oracle_windows.average(temperatures),
+        "total": oracle_windows.total(numbers),
+        "least": oracle_windows.least(numbers),
+        "warmest": oracle_windows.greatest(temperatures),
+        "slice_start": TEN + (to_datetime(window.end - 1) - TEN) // HOUR * HOUR,
+    }
 
 
 def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
@@ -237,11 +220,7 @@ def expected_counts(made: Made) -> dict[tuple[str, str], dict[str, Any]]:
         for partition in partitions:
             arrived = [events for p, arrival, _, events in made.blobs if p == partition and start < arrival <= end]
             counts[f"{to_datetime(start):%Y-%m-%dT%H:%M:%SZ}", partition] = {
-                **dict.fromkeys(
-                    ("InputEvents", "DeserializationError", "InvalidInputTimeStamp", "EarlyInputEvents"), 0
-                ),
-                **dict.fromkeys(("LateInputEvents", "DroppedOrAdjustedEvents", *oracle.VERDICTS), 0),
-                **metrics.get(partition, {}),
+                **metrics.get(partition, dict.fromkeys(oracle.METRICS, 0)),
                 "OutputWatermarkDelaySeconds": expected_delay(made, outcomes, partition, start, end),
                 "InputEventsSourcesTotal": len(arrived),
                 "InputEventBytes": sum(len(sent.body) for events in arrived for sent in events),

@@ -3,10 +3,11 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from recapture.errors import AuditError
 from recapture.run.approval import approve
@@ -22,10 +23,7 @@ from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
 from recapture.tools.reports.write import write_range_report
 from tests.stages import approval_of, audit, publish, summary, write_run_report
-from tests.worlds import TEN, World, at, body, published, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.worlds import TEN, World, at, body, not_warmer_than, one_event, published, staged
 
 APPROVAL = Approval("Ada", datetime(2024, 3, 2, 8, tzinfo=UTC), "the heating was on")
 NOON = TEN + timedelta(hours=2)
@@ -33,22 +31,15 @@ NOON = TEN + timedelta(hours=2)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours with one event each, and what follows; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(72), [body("a", at(70))], 1)
-    world.put("0", at(150))
-    return world
+    return one_event(tmp_path, hours=2)
 
 
 def suite(world: World, largest: float) -> None:
     """Write a suite that requires mean temperatures of at most `largest`."""
-    kwargs = {"column": "avgTemperature", "max_value": largest}
-    expectation = {"type": "expect_column_values_to_be_between", "description": "no room is too warm", "kwargs": kwargs}
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [expectation]}))
+    world.write_suite(not_warmer_than(largest))
 
 
-def blocked(spark: "SparkSession", world: World) -> PlannedRun:
+def blocked(spark: SparkSession, world: World) -> PlannedRun:
     """Return the run of both hours after its audit stopped it."""
     suite(world, 19)
     run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)
@@ -63,7 +54,7 @@ def coverage(run: PlannedRun) -> list[str]:
     return [str(state.state) for state in read.slices][:2]
 
 
-def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession", world: World) -> None:
+def test_a_blocked_run_is_published_if_a_person_approves_it(spark: SparkSession, world: World) -> None:
     run = blocked(spark, world)
     assert blocked_slices_of(run) == list(run.slices)
     assert coverage(run) == ["blocked", "blocked"]
@@ -96,7 +87,7 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: "SparkSession
     assert coverage(run) == ["missing", "missing"]
 
 
-def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: "SparkSession", world: World) -> None:
+def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: SparkSession, world: World) -> None:
     run = blocked(spark, world)
     assert approval_of(run) is None
     approve(run, APPROVAL)
@@ -119,7 +110,7 @@ def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: "Sp
 
 
 def test_a_slice_is_stale_from_a_check_that_finds_another_blob_to_one_that_finds_the_first_again(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     suite(world, 21)
     run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)

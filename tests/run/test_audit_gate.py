@@ -1,51 +1,40 @@
 """The audit between staging and publishing: what blocks, what only marks, and that nothing slips through."""
 
-import contextlib
-import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.quality import suites
 from recapture.run.plan import plan_run, preview, require_auditable
 from recapture.run.status import status
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish
-from tests.worlds import COUNTS, TEN, World, at, backfill, body, lenient, published, run_file, staged, version
+from tests.worlds import (
+    COUNTS,
+    TEN,
+    World,
+    at,
+    backfill,
+    body,
+    lenient,
+    not_warmer_than,
+    published,
+    run_file,
+    staged,
+    version,
+)
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-    from recapture.definition.pipeline import Pipeline
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    """An hour with one event; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
-    return world
-
-
-def judged(world: World, severity: str, largest: float) -> "Pipeline":
+def judged(world: World, severity: str, largest: float) -> Pipeline:
     """Return a pipeline whose suite requires mean temperatures of at most `largest`."""
-    expectation: dict[str, Any] = {
-        "type": "expect_column_values_to_be_between",
-        "severity": severity,
-        "description": "no room is too warm",
-        "kwargs": {"column": "avgTemperature", "max_value": largest},
-    }
-    suite = {"name": "rooms", "expectations": [expectation]}
-    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
-    return world.define(quality="rooms.json")
+    return world.define(quality=world.write_suite(not_warmer_than(largest, severity=severity)))
 
 
-def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "SparkSession", world: World) -> None:
+def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: SparkSession, world: World) -> None:
     with pytest.raises(AuditError, match="nothing was published: rooms: not met: no room is too warm") as raised:
         backfill(spark, judged(world, "critical", 19), TEN, at(60))
     assert "\n" not in str(raised.value)
@@ -55,7 +44,7 @@ def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: "Spa
     assert [row["avgTemperature"] for row in published(world.table)] == [20]
 
 
-def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSession", world: World) -> None:
+def test_what_is_published_stays_when_a_later_run_is_blocked(spark: SparkSession, world: World) -> None:
     backfill(spark, judged(world, "critical", 21), TEN, at(60))
     before = version(world.table), published(world.table)
     world.put("0", at(13), [body("a", at(11), 40)], 1)
@@ -64,9 +53,8 @@ def test_what_is_published_stays_when_a_later_run_is_blocked(spark: "SparkSessio
     assert (version(world.table), published(world.table)) == before
 
 
-def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "SparkSession", world: World) -> None:
-    pipeline = judged(world, "critical", 19)
-    run = staged(spark, pipeline, TEN, at(60))
+def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: SparkSession, world: World) -> None:
+    run = staged(spark, judged(world, "critical", 19), TEN, at(60))
     with pytest.raises(AuditError):
         audit(run)
     with pytest.raises(AuditError, match="nothing is published"):
@@ -74,15 +62,14 @@ def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: "Sp
     assert version(world.table) is None
 
 
-def test_a_run_that_was_not_audited_cannot_be_published(spark: "SparkSession", world: World) -> None:
-    pipeline = world.define()
-    run = staged(spark, pipeline, TEN, at(60))
+def test_a_run_that_was_not_audited_cannot_be_published(spark: SparkSession, world: World) -> None:
+    run = staged(spark, world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"audit\.json"):
         publish(run)
     assert version(world.table) is None
 
 
-def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> None:
+def test_a_warning_publishes_and_marks(spark: SparkSession, world: World) -> None:
     pipeline = judged(world, "warning", 19)
     report = backfill(spark, pipeline, TEN, at(60))
     assert report["quality"]["verdict"] == "passed with warnings"
@@ -91,13 +78,13 @@ def test_a_warning_publishes_and_marks(spark: "SparkSession", world: World) -> N
     assert [slice_["quality"] for slice_ in status(pipeline)["slices"]] == ["passed with warnings"]
 
 
-def test_an_info_only_notes(spark: "SparkSession", world: World) -> None:
+def test_an_info_only_notes(spark: SparkSession, world: World) -> None:
     report = backfill(spark, judged(world, "info", 19), TEN, at(60))
     assert report["quality"]["verdict"] == "passed"
     assert "INFO     rooms" in report["quality"]["text"]
 
 
-def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "SparkSession", world: World) -> None:
+def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: SparkSession, world: World) -> None:
     backfill(spark, judged(world, "warning", 19), TEN, at(60))
     again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
@@ -105,20 +92,19 @@ def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: "S
     assert again["warnings"] == []
 
 
-def test_a_suite_for_a_column_that_the_query_lacks_is_refused_before_anything_is_read(world: World) -> None:
-    suite = {"name": "rooms", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"colum": "x"}}]}
-    world.home.joinpath("rooms.json").write_text(json.dumps(suite))
-    with pytest.raises(DefinitionError, match="colum"):
-        plan_run(world.define(quality="rooms.json"), TEN, at(60))
-    assert not world.table.exists()
-
-
 @pytest.mark.usefixtures("great_expectations")
-def test_an_argument_that_great_expectations_rejects_is_refused_before_anything_is_read(world: World) -> None:
-    unbounded = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "events"}}
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": [unbounded]}))
-    with pytest.raises(DefinitionError, match="min_value and max_value cannot both be None"):
-        plan_run(world.define(quality="rooms.json"), TEN, at(60))
+@pytest.mark.parametrize(
+    ("kind", "column", "message"),
+    [
+        ("expect_column_to_exist", {"colum": "x"}, "colum"),
+        ("expect_column_values_to_be_between", {"column": "events"}, "min_value and max_value cannot both be None"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_anything_is_read(
+    world: World, kind: str, column: dict[str, str], message: str
+) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        plan_run(world.define(quality=world.write_suite({"type": kind, "kwargs": column})), TEN, at(60))
     assert not world.table.exists()
 
 
@@ -136,7 +122,7 @@ def test_without_great_expectations_a_range_can_be_previewed_but_no_run_is_plann
     assert not world.table.exists()
 
 
-def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSession", tmp_path: Path) -> None:
+def test_slices_that_capture_has_not_finished_are_not_published(spark: SparkSession, tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     start = ended - timedelta(hours=1)
     world = World(tmp_path)
@@ -147,7 +133,7 @@ def test_slices_that_capture_has_not_finished_are_not_published(spark: "SparkSes
     assert version(world.table) is None
 
 
-def test_the_audits_result_is_stored_with_the_run(spark: "SparkSession", world: World) -> None:
+def test_the_audits_result_is_stored_with_the_run(spark: SparkSession, world: World) -> None:
     report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
     document = run_file(world.table, report["run"], "audit.json")
     assert document["verdict"] == "passed with warnings"
@@ -156,20 +142,11 @@ def test_the_audits_result_is_stored_with_the_run(spark: "SparkSession", world: 
 
 # Events that do not become rows
 
-Command = Callable[[World], tuple[int, str]]
 
-
-@pytest.fixture
-def command(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `recapture backfill` for the hour from ten, and return its exit code and its output."""
-    monkeypatch.setattr("recapture.execute.spark.session.spark_session", lambda *_: contextlib.nullcontext(spark))
-
-    def run(world: World) -> tuple[int, str]:
-        code = cli.main(["backfill", str(world.file), "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"])
-        printed = capsys.readouterr()
-        return code, printed.err if code else printed.out
-
-    return run
+def backfilled(command: Command, world: World, code: int = 0) -> str:
+    """Return what a backfill of the hour from ten prints: on standard error, if it fails."""
+    out, err = command.run("backfill", world.file, *FIRST_HOUR, code=code)
+    return err if code else out
 
 
 def of_bodies(home: Path, *bodies: bytes) -> World:
@@ -184,8 +161,7 @@ def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_t
     command: Command, tmp_path: Path
 ) -> None:
     world = of_bodies(tmp_path, *[b"deviceId,temperature\na,20"] * 5)
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert "events cannot be used (at most 1 % expected): 1 of 1 slice with events (100 %)" in output
     assert "in slice 2024-03-01T10:00:00Z, 5 malformed of 5 events" in output
     assert "it starts with 'deviceId,temperature\\na,20'" in output
@@ -197,8 +173,7 @@ def test_a_slice_whose_events_are_all_malformed_exits_1_and_says_why_and_where_t
 def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_the_existing_ones(
     command: Command, tmp_path: Path
 ) -> None:
-    code, output = command(of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'))
-    assert code == 1
+    output = backfilled(command, of_bodies(tmp_path, b'{"deviceId": "a", "ts": 1709287800}'), 1)
     assert "eventTime is missing or null; its fields are deviceId, ts" in output
     assert "ts looks like seconds since 1970: TIMESTAMP BY DATEADD(second, ts, '1970-01-01T00:00:00Z')" in output
 
@@ -206,8 +181,7 @@ def test_a_slice_without_a_valid_time_exits_1_and_names_the_field_and_the_existi
 def test_a_slice_whose_events_are_all_dropped_exits_1_and_names_the_policy(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, body("a", at(-60)))
     world.define(eventsOutOfOrderPolicy="Drop")
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert "the policies dropped all usable events (1 late_dropped of 1)" in output
 
 
@@ -221,8 +195,7 @@ def test_the_report_names_the_event_that_moved_the_watermark_if_it_arrived_in_th
     world.put("0", at(3), [behind, behind], 1)
     world.put("0", at(90))
     world.define(quality=lenient(world), eventsOutOfOrderPolicy="Drop")
-    code, output = command(world)
-    assert code == 0
+    output = backfilled(command, world)
     pushed = "pushed the watermark past them"
     if first_arrival > 0:
         assert f"66.7% of the events were out of order: earlier events {pushed} (furthest ahead: event 0 of " in output
@@ -234,36 +207,32 @@ def test_a_query_that_filters_everything_is_stopped_and_a_suite_lets_it_pass(com
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(100)))
     nothing = COUNTS.replace("GROUP BY", "WHERE temperature > 999 GROUP BY")
     world.define(nothing)
-    code, output = command(world)
-    assert code == 1
+    output = backfilled(command, world, 1)
     assert (
         "slice 2024-03-01T10:00:00Z has no rows, although the query read 100 events: check WHERE and HAVING" in output
     )
     expectation = {"type": "expect_column_to_exist", "kwargs": {"column": "deviceId"}}
-    suite = {"name": "mine", "severities": {"query_returns_rows": "info"}, "expectations": [expectation]}
-    world.home.joinpath("mine.json").write_text(json.dumps(suite))
-    world.define(nothing, quality="mine.json")
-    code, output = command(world)
-    assert (code, "audit passed\n" in output) == (0, True)
+    world.define(nothing, quality=world.write_suite(expectation, severities={"query_returns_rows": "info"}))
+    output = backfilled(command, world)
+    assert "audit passed\n" in output
 
 
 def test_an_output_of_alerts_may_rightly_have_no_rows(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(100)))
     alerts = {"alias": "aggregates", "table": "table", "quality": {"expect_rows": False}}
     world.define(COUNTS.replace("GROUP BY", "WHERE temperature > 999 GROUP BY"), outputs=[alerts])
-    code, output = command(world)
-    assert (code, "audit passed\n" in output) == (0, True)
+    output = backfilled(command, world)
+    assert "audit passed\n" in output
     assert "returns" not in output
 
 
 def test_a_quarantine_that_is_not_empty_is_named_with_its_reasons(command: Command, tmp_path: Path) -> None:
     world = of_bodies(tmp_path, *(body("a", at(10), number) for number in range(20)), b"{")
-    code, output = command(world)
-    assert code == 0
+    output = backfilled(command, world)
     assert f"1 row of these slices is in the quarantine, {(world.home / 'table_quarantine').as_uri()}:" in output
     assert "  1 malformed: " in output
 
 
 def test_a_slice_without_events_passes(command: Command, tmp_path: Path) -> None:
-    code, output = command(of_bodies(tmp_path))
-    assert (code, "audit passed\n" in output) == (0, True)
+    output = backfilled(command, of_bodies(tmp_path))
+    assert "audit passed\n" in output

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture import cli
 from recapture.quality.slice_checks import Example, explanation
+from tests.commands import FIRST_HOUR, Command, unprintable
 from tests.worlds import World, at, body, lenient, published
 
 BODIES = {
@@ -42,7 +42,6 @@ BODIES = {
     "two documents": b"{}{}",
 }
 """Bodies that no query can read, by what is wrong with them."""
-RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 TYPED = """\
 CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime);
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events
@@ -57,18 +56,6 @@ def world(tmp_path: Path) -> World:
     world.put("0", at(90))
     world.define(TYPED)
     return world
-
-
-def run(capfd: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
-    """Return what a command prints, which is printable."""
-    assert cli.main([*map(str, arguments)]) == code, capfd.readouterr().err
-    printed = "".join(capfd.readouterr())
-    assert unprintable(printed) == ""
-    return printed
-
-
-def unprintable(text: str) -> str:
-    return "".join(character for character in text if not character.isprintable() and character != "\n")
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -92,7 +79,7 @@ def test_the_audit_says_what_to_do_about_an_event_without_a_body(kind: str, advi
 
 
 def test_null_bodies_stop_a_run_with_one_line(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]", code=1)
+    printed = Command(capfd).printable("backfill", world.file, *FIRST_HOUR, "--master", "local[1]", code=1)
     assert printed.splitlines()[-1].startswith("recapture: run 20240301T100000Z-")
     assert "29 malformed of 30 events (96.7 %): no body; the event has no body" in printed
 
@@ -101,19 +88,15 @@ def test_bodies_of_every_kind_are_quarantined_byte_for_byte_and_shown_as_printab
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world.define(TYPED, quality=lenient(world))
-    report = json.loads(run(capfd, "backfill", world.file, *RANGE, "--master", "local[1]", "--json"))
-    metrics = report["metrics"]
+    printed = Command(capfd).printable("backfill", world.file, *FIRST_HOUR, "--master", "local[1]", "--json")
+    metrics = json.loads(printed)["metrics"]
     assert metrics["malformed"] + metrics["invalid_timestamp"] == len(BODIES)
     quarantined = published(world.home / "table_quarantine", "sequence_number")
     assert [row["body"] for row in quarantined] == list(BODIES.values())
-    for command in (
-        ["status"],
-        ["report", *RANGE, "--out", world.home / "range.html"],
-        ["infer", *RANGE],
-        ["advise", *RANGE],
-        ["backfill", *RANGE],
-    ):
-        run(capfd, command[0], world.file, *command[1:])
+    Command(capfd).printable("status", world.file)
+    Command(capfd).printable("report", world.file, *FIRST_HOUR, "--out", world.home / "range.html")
+    for command in ("infer", "advise", "backfill"):
+        Command(capfd).printable(command, world.file, *FIRST_HOUR)
     for page in world.home.rglob("*.html"):
         assert unprintable(page.read_text()) == ""
     json.loads(world.home.joinpath("range.json").read_bytes())

@@ -6,31 +6,28 @@ The table in docs/quality.md has a row for each; it is compared with the audits 
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import Computed, read_computed, write_computed
 from recapture.run_files.files import RunFiles
-from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world
+from recapture.tools.sample import SampleBlob, SampleEvent, capture_file, world, write_world
 from tests.paths import ROOT
 from tests.stages import audit
 from tests.worlds import World, backfill, run_file, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -60,15 +57,6 @@ def renamed(body: Body) -> Iterator[Body]:
     yield {"temp" if name == "temperature" else name: value for name, value in body.items()}
 
 
-def stuck(place: int, body: Body) -> Iterator[Body]:
-    yield {**body, "temperature": 23.5} if body["deviceId"] == "device-010" else body
-
-
-def silent(place: int, body: Body) -> Iterator[Body]:
-    if body["deviceId"] != "device-002":
-        yield body
-
-
 CHANGES: dict[str, Change] = {
     "every clock is set back by an hour": most_of_the_hour(set_back),
     "every event is sent twice": most_of_the_hour(lambda body: [body, body]),
@@ -76,22 +64,16 @@ CHANGES: dict[str, Change] = {
         lambda body: [{**body, "temperature": body["temperature"] * 1.8 + 32}]
     ),
     "temperatures are NULL": most_of_the_hour(lambda body: [{**body, "temperature": None}]),
-    "the sensor of a device is stuck": stuck,
+    "the sensor of a device is stuck": lambda _, body: [
+        {**body, "temperature": 23.5} if body["deviceId"] == "device-010" else body
+    ],
     "the field temperature is renamed to temp": most_of_the_hour(renamed),
     "the field temperature becomes a record": most_of_the_hour(
         lambda body: [{**body, "temperature": {"value": body["temperature"], "unit": "C"}}]
     ),
-    "a device is silent": silent,
+    "a device is silent": lambda _, body: [] if body["deviceId"] == "device-002" else [body],
 }
 """Breakages of events."""
-
-
-def missing_half(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [] if 2 <= place <= 7 else [blob]
-
-
-def without_partition(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [] if place < 11 and "/telemetry/1/" in blob.name else [blob]
 
 
 def copied(place: int, blob: SampleBlob) -> list[SampleBlob]:
@@ -101,15 +83,13 @@ def copied(place: int, blob: SampleBlob) -> list[SampleBlob]:
     return [blob, replace(blob, name=blob.name.replace("/00.avro", "/30.avro"), last_modified=later)]
 
 
-def truncated(place: int, blob: SampleBlob) -> list[SampleBlob]:
-    return [replace(blob, content=blob.content[: len(blob.content) // 2])] if place == 3 else [blob]
-
-
 BLOBS: dict[str, Callable[[int, SampleBlob], list[SampleBlob]]] = {
-    "half of the time is missing": missing_half,
+    "half of the time is missing": lambda place, blob: [] if 2 <= place <= 7 else [blob],
     "a blob is copied": copied,
-    "a partition is gone": without_partition,
-    "a blob is truncated": truncated,
+    "a partition is gone": lambda place, blob: [] if place < 11 and "/telemetry/1/" in blob.name else [blob],
+    "a blob is truncated": lambda place, blob: [
+        replace(blob, content=blob.content[: len(blob.content) // 2]) if place == 3 else blob
+    ],
 }
 """Breakages of blobs."""
 
@@ -166,11 +146,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """The sample's world, job and suite; one earlier day is enough to compare with."""
     home = World(tmp_path_factory.mktemp("breakages"))
     hours = 24 + len(HOURS) + 1
-    for blob in broken(world(FIRST_DAY, hours, partitions=3, devices=14)):
-        path = home.capture / blob.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(blob.content)
-        os.utime(path, (blob.last_modified.timestamp(),) * 2)
+    write_world(broken(world(FIRST_DAY, hours, partitions=3, devices=14)), home.capture)
     suite = json.loads((ROOT / "expectations" / "telemetry.json").read_text("utf-8"))
     for expectation in suite["expectations"]:
         if "_near_earlier_days" in expectation["type"]:
@@ -199,7 +175,7 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
 
 
 def test_the_page_says_which_expectation_catches_each_of_twelve_breakages(
-    spark: "SparkSession", pipeline: Pipeline
+    spark: SparkSession, pipeline: Pipeline
 ) -> None:
     backfill(spark, pipeline, FIRST_DAY, FIRST_DAY + HOUR * len(HOURS))
     table = pipeline.file.parent / "table"

@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture.definition.pipeline import Pipeline, load
+from recapture.definition.pipeline import Pipeline
 from recapture.run.plan import preview
 from recapture.run.progress import completeness
 from recapture.tools.sample import world, write_world
-from tests.worlds import HOUR, TEN, backfill, published
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.worlds import HOUR, TELEMETRY, TEN, World, backfill, published
 
 QUERY = """\
 SELECT System.Timestamp() AS windowEnd, PartitionId AS partition,
@@ -37,20 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def define(home: Path, table: str, arrival_time: str, query: str = QUERY) -> Pipeline:
-    sections = {
-        "name": "telemetry",
-        "input": {
-            "alias": "telemetry",
-            "container": "capture",
-            "namespace": "contoso",
-            "event_hub": "telemetry",
-            "arrival_time": arrival_time,
-        },
-        "job": {"query": query, "eventsLateArrivalMaxDelayInSeconds": 600},
-        "output": {"alias": "aggregates", "table": table},
-    }
-    (home / f"{table}.yaml").write_text(json.dumps(sections))
-    return load(home / f"{table}.yaml")
+    return World(home).define(query, table, inputs=[TELEMETRY | {"arrival_time": arrival_time, "empty_blobs": True}])
 
 
 def events_of(home: Path) -> Iterator[dict[str, Any]]:
@@ -62,19 +47,13 @@ def events_of(home: Path) -> Iterator[dict[str, Any]]:
                 json.loads(record["Body"].decode())
             except ValueError:
                 continue
-            enqueued = datetime(1970, 1, 1, tzinfo=TEN.tzinfo) + timedelta(
-                milliseconds=record["SystemProperties"]["x-opt-enqueued-time"]
-            )
-            yield {
-                "partition": int(path.parts[-7]),
-                "enqueued": enqueued,
-                "attempt": record["Properties"].get("attempt"),
-            }
+            milliseconds = record["SystemProperties"]["x-opt-enqueued-time"]
+            enqueued = datetime(1970, 1, 1, tzinfo=TEN.tzinfo) + timedelta(milliseconds=milliseconds)
+            attempt = record["Properties"].get("attempt")
+            yield {"partition": int(path.parts[-7]), "enqueued": enqueued, "attempt": attempt}
 
 
-def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(
-    home: Path, spark: "SparkSession"
-) -> None:
+def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(home: Path, spark: SparkSession) -> None:
     pipeline = define(home, "enqueued", "EventEnqueuedUtcTime")
     report = backfill(spark, pipeline, TEN, TEN + HOUR)
     counts: Counter[tuple[datetime, int, str | None]] = Counter()
@@ -101,9 +80,8 @@ def test_the_arrival_time_is_part_of_the_digest_of_a_run(home: Path) -> None:
 
 def test_by_enqueued_time_a_range_waits_for_a_capture_window_that_began_after_it(home: Path) -> None:
     """Capture's last blobs begin an hour after noon and are written five minutes later."""
-    by_event = define(
-        home, "one", "EventEnqueuedUtcTime", QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")
-    )
+    query = QUERY.replace("FROM telemetry", "FROM telemetry TIMESTAMP BY t")
+    by_event = define(home, "one", "EventEnqueuedUtcTime", query)
     last = TEN + 2 * HOUR + timedelta(minutes=30)
     assert completeness(by_event, TEN, TEN + 2 * HOUR, last).waiting == ()
     waiting = completeness(by_event, TEN, TEN + 3 * HOUR, last).waiting

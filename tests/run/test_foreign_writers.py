@@ -5,12 +5,10 @@ Strangers use the API of delta-rs. Commits of Databricks, with deletion vectors,
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recapture import cli
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.execute.processes.compute import compute
@@ -24,12 +22,13 @@ from recapture.run_files.planned import PlannedRun
 from recapture.tools.reports.changes import changes
 from recapture.tools.reports.document import document
 from recapture.tools.reports.sources import of_range, of_run
+from tests.commands import Command
 from tests.stages import audit, publish, staged_rows
 from tests.table import strangers
+from tests.table.strangers import STRANGERS
 from tests.worlds import TEN, World, at, body, published, steady
 
 SLICES = ["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]
-Stranger = Callable[[Path], None]
 Backfill = Callable[[Pipeline], PlannedRun]
 
 
@@ -102,35 +101,35 @@ def problems(world: World) -> list[tuple[str, str, list[str]]]:
 @pytest.mark.parametrize(
     ("stranger", "problem"),
     [
-        (strangers.append, "holds rows that another program added"),
-        (strangers.compact, "holds other rows"),
-        (strangers.z_order, "holds other rows"),
-        (strangers.delete_rows, "holds other rows"),
-        (strangers.delete_slice, "holds nothing"),
-        (strangers.update, "holds other rows"),
-        (strangers.overwrite, "holds other rows"),
-        (strangers.restore, "holds nothing"),
-        (strangers.lose_log, "holds nothing"),
-        (strangers.delete_with_vector, "lacks rows that another program deleted"),
-        (strangers.lose_file, "has lost a file, perhaps to a vacuum"),
-        (strangers.empty_file, "has an empty file"),
-        (strangers.truncate_file, "has a file of the wrong size"),
-        (strangers.flip_bytes, None),  # status compares sizes only
-        (strangers.checkpoint_and_clean, None),
-        (strangers.vacuum, None),
-        (strangers.lose_run_files, None),
-        (strangers.feed_changes, None),
+        ("append", "holds rows that another program added"),
+        ("compact", "holds other rows"),
+        ("z_order", "holds other rows"),
+        ("delete_rows", "holds other rows"),
+        ("delete_slice", "holds nothing"),
+        ("update", "holds other rows"),
+        ("overwrite", "holds other rows"),
+        ("restore", "holds nothing"),
+        ("lose_log", "holds nothing"),
+        ("delete_with_vector", "lacks rows that another program deleted"),
+        ("lose_file", "has lost a file, perhaps to a vacuum"),
+        ("empty_file", "has an empty file"),
+        ("truncate_file", "has a file of the wrong size"),
+        ("flip_bytes", None),  # status compares sizes only
+        ("checkpoint_and_clean", None),
+        ("vacuum", None),
+        ("lose_run_files", None),
+        ("feed_changes", None),
     ],
 )
 def test_status_sees_what_another_program_did_and_the_next_run_restores_what_is_published(
     world: World,
     backfill: Backfill,
-    stranger: Stranger,
+    stranger: str,
     problem: str | None,
     then: Callable[[World], None],
 ) -> None:
     before = read(world)
-    stranger(world.table)
+    STRANGERS[stranger](world.table)
     said = [(table, what) for table, what, slices in problems(world) if SLICES[0] in slices]
     assert said == ([] if problem is None else [("table", problem)])
     then(world)
@@ -141,10 +140,9 @@ def test_status_sees_what_another_program_did_and_the_next_run_restores_what_is_
     strangers.require_protocol(world.table)
 
 
-def test_the_command_says_what_is_wrong_and_what_to_do(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_is_wrong_and_what_to_do(world: World, command: Command) -> None:
     strangers.append(world.table)
-    assert cli.main(["status", str(world.file)]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = command.text("status", world.file).splitlines()
     (row,) = (line for line in printed if SLICES[0] in line and "│" in line)
     assert [cell.strip() for cell in row.split("│")[1:4]] == [SLICES[0], "problem", "published"]
     assert [line for line in printed if line.startswith("problem:")] == [
@@ -154,7 +152,7 @@ def test_the_command_says_what_is_wrong_and_what_to_do(world: World, capsys: pyt
 
 
 def test_the_report_of_a_range_does_not_trust_rows_that_another_program_changed(world: World) -> None:
-    strangers.update(world.table)
+    STRANGERS["update"](world.table)
     content = document(of_range(world.define(), None, None))
     assert content["verdict"]["level"] == "bad"
     assert f"{world.table.as_uri()} holds other rows (" in content["verdict"]["sentence"]
@@ -172,7 +170,7 @@ def test_rows_of_slices_that_nothing_publishes_are_seen_and_stay(world: World, b
 
 def test_a_lost_metrics_table_is_seen_and_written_again(world: World, backfill: Backfill) -> None:
     before = published(world.home / "table_metrics", "slice_start, metric, partition")
-    strangers.lose_table(world.home / "table_metrics")
+    STRANGERS["lose_table"](world.home / "table_metrics")
     assert problems(world) == [("table_metrics", "holds nothing", SLICES)]
     backfill(world.define())
     assert problems(world) == []
@@ -211,11 +209,11 @@ def test_a_table_that_became_append_only_is_refused_before_anything_is_computed(
 
 
 @pytest.mark.parametrize("then", [same, another])
-@pytest.mark.parametrize("stranger", [strangers.lose_table, strangers.lose_log, strangers.restore])
+@pytest.mark.parametrize("stranger", ["lose_table", "lose_log", "restore"])
 def test_slices_whose_publications_are_lost_are_seen_and_published_anew_without_their_past(
-    world: World, backfill: Backfill, stranger: Stranger, then: Callable[[World], None]
+    world: World, backfill: Backfill, stranger: str, then: Callable[[World], None]
 ) -> None:
-    stranger(world.home / "table_publications")
+    STRANGERS[stranger](world.home / "table_publications")
     assert status(world.define())["slices"] == []
     lost = "holds rows, but nothing is published"
     assert problems(world) == [("table", lost, SLICES), ("table_metrics", lost, SLICES)]
@@ -230,16 +228,13 @@ def test_slices_whose_publications_are_lost_are_seen_and_published_anew_without_
 @pytest.mark.parametrize("then", [same, another])
 @pytest.mark.parametrize(
     ("stranger", "problem"),
-    [
-        (strangers.lose_file, "has lost a file, perhaps to a vacuum"),
-        (strangers.empty_file, "has an empty file"),
-    ],
+    [("lose_file", "has lost a file, perhaps to a vacuum"), ("empty_file", "has an empty file")],
 )
 def test_a_slice_whose_entry_is_lost_can_be_forgotten_and_published_anew(
-    world: World, backfill: Backfill, stranger: Stranger, problem: str, then: Callable[[World], None]
+    world: World, backfill: Backfill, stranger: str, problem: str, then: Callable[[World], None]
 ) -> None:
     before, publications = read(world), world.home / "table_publications"
-    stranger(publications)
+    STRANGERS[stranger](publications)
     assert problems(world) == [("table_publications", problem, SLICES[:1])]
     then(world)
     with pytest.raises(
@@ -247,7 +242,7 @@ def test_a_slice_whose_entry_is_lost_can_be_forgotten_and_published_anew(
     ):
         backfill(world.define())
     assert read(world) == before
-    strangers.delete_slice(publications)
+    STRANGERS["delete_slice"](publications)
     assert [slice_["slice_start"] for slice_ in status(world.define())["slices"]] == SLICES[1:]
     run = backfill(world.define())
     assert problems(world) == []
@@ -272,11 +267,11 @@ def test_two_entries_of_a_slice_are_seen_and_refused(world: World, backfill: Bac
         backfill(world.define())
 
 
-@pytest.mark.parametrize("stranger", [strangers.lose_file, strangers.empty_file, strangers.flip_bytes])
+@pytest.mark.parametrize("stranger", ["lose_file", "empty_file", "flip_bytes"])
 def test_a_report_does_not_compare_rows_with_a_lost_or_damaged_file(
-    world: World, backfill: Backfill, stranger: Stranger
+    world: World, backfill: Backfill, stranger: str
 ) -> None:
-    stranger(world.table)
+    STRANGERS[stranger](world.table)
     another(world)
     run = backfill(world.define())
     source = of_run(run, read_computed(run.files), run.files.read(AUDIT), ())

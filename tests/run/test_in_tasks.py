@@ -1,25 +1,22 @@
 """The files of a run are the same bytes, whether its tasks aggregate events or Spark does, with Spark or without it."""
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
 from recapture.definition import pipeline
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish
 from tests.worlds import TEN, World, at, backfill, files, steady
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Files = list[dict[str, Any]]
 """The published files of each output."""
@@ -66,7 +63,7 @@ SELECT deviceId, mean INTO direct FROM means WHERE events > 1
 """Two outputs for which Spark reads groups of panes, and one for which it does not."""
 
 
-def staged_by_spark(spark: "SparkSession", world: World, folder: str, query: str, outputs: Sequence[str]) -> Files:
+def staged_by_spark(spark: SparkSession, world: World, folder: str, query: str, outputs: Sequence[str]) -> Files:
     """Backfill two hours with Spark, and return the published files of each output."""
     backfill(spark, define(world, folder, query, outputs), TEN, at(120))
     return [files(world.home / folder / alias) for alias in outputs]
@@ -76,9 +73,7 @@ def define(world: World, folder: str, query: str, outputs: Sequence[str]) -> Pip
     return world.define(query, outputs=[{"alias": alias, "table": f"{folder}/{alias}"} for alias in outputs])
 
 
-def test_all_ways_publish_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_ways_publish_the_same_bytes(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = steady(tmp_path, hours=2)
     in_tasks = staged_by_spark(spark, world, "tasks", QUERY, OUTPUTS)
     query = pipeline.load(world.file).query
@@ -97,7 +92,7 @@ def test_all_ways_publish_the_same_bytes(
 
 
 def test_groups_that_spark_reads_publish_the_same_bytes(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, outputs = steady(tmp_path, hours=2), ("computed", "peaks", "direct")
     in_tasks = staged_by_spark(spark, world, "tasks", READ_IN_SPARK, outputs)
@@ -109,33 +104,18 @@ def test_groups_that_spark_reads_publish_the_same_bytes(
     assert staged_by_spark(spark, world, "spark", READ_IN_SPARK, outputs) == in_tasks
 
 
+IN_TASKS = "input telemetry: tasks aggregate its events"
+WITHOUT_SPARK = "recapture backfill computes the rows without Spark, unless --master names a cluster"
+
+
 @pytest.mark.parametrize(
     ("select", "said", "aggregated", "because"),
     [
-        (
-            "COUNT(*) AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "recapture backfill computes the rows without Spark, unless --master names a cluster",
-            ],
-            True,
-            None,
-        ),
-        (
-            "STDEV(temperature) AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "recapture backfill computes the rows without Spark, unless --master names a cluster",
-            ],
-            True,
-            None,
-        ),
+        ("COUNT(*) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
+        ("STDEV(temperature) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
         (
             "COUNT(*) * 2 AS n",
-            [
-                "input telemetry: tasks aggregate its events",
-                "output aggregates needs Spark: column n is computed in Spark",
-            ],
+            [IN_TASKS, "output aggregates needs Spark: column n is computed in Spark"],
             True,
             "column n is computed in Spark",
         ),
@@ -153,7 +133,7 @@ def test_groups_that_spark_reads_publish_the_same_bytes(
 )
 def test_the_plan_says_who_computes_the_rows(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    command: Command,
     select: str,
     said: list[str],
     aggregated: bool,
@@ -161,12 +141,10 @@ def test_the_plan_says_who_computes_the_rows(
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     world.define(f"SELECT {select} INTO aggregates FROM telemetry GROUP BY TumblingWindow(minute, 5)")
-    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
-    assert cli.main(arguments) == 0
-    lines = capsys.readouterr().out.splitlines()
+    arguments = ("plan", world.file, *FIRST_HOUR)
+    lines = command.text(*arguments).splitlines()
     assert lines[lines.index(said[0]) :][: len(said)] == said
-    assert cli.main([*arguments, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = command.json(*arguments)
     (of_input,), (output,) = plan["inputs"], plan["outputs"]
     assert of_input["aggregated_in_tasks"] is aggregated
     assert of_input["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")

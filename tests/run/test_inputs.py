@@ -1,25 +1,22 @@
 """Several inputs in a run: each has an archive, a format, partitions and counts of its own."""
 
 import json
-import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
+from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import combine
 from recapture.run.plan import changed_since, preview
 from recapture.run.progress import completeness
 from recapture.run_files.computed import METRICS, STAGED
 from recapture.time_model.metrics import VERDICTS
+from tests.blobs import touch, write_blob
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, files, published, staged, steady
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
 
 ALARMS = {"alias": "alarms", "format": "Json", "container": "files", "path": "alarms/{date}/{time}/{partition}"}
 UNION = """\
@@ -41,17 +38,14 @@ def put_alarms(world: World, partition: str, arrival: datetime, *lines: bytes) -
     """Write a blob of JSON lines, last modified at `arrival`, in the folder of the hour before."""
     opened = arrival - timedelta(minutes=1)
     path = world.home / f"files/alarms/{opened:%Y/%m/%d/%H}/{partition}/{arrival:%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\n".join(lines))
-    os.utime(path, (arrival.timestamp(),) * 2)
-    return path
+    return write_blob(path, b"\n".join(lines), arrival)
 
 
 def alarm(device: str, time: datetime, level: float = 1.5) -> bytes:
     return json.dumps({"deviceId": device, "raised": f"{time:%FT%TZ}", "level": level}).encode()
 
 
-def defined(world: World, query: str = UNION, reverse: bool = False, **settings: Any) -> "Pipeline":
+def defined(world: World, query: str = UNION, reverse: bool = False, **settings: Any) -> Pipeline:
     inputs = [TELEMETRY, ALARMS]
     return world.define(query, inputs=inputs[::-1] if reverse else inputs, **settings)
 
@@ -67,14 +61,14 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_the_rows_of_all_inputs_are_published(spark: "SparkSession", world: World) -> None:
+def test_the_rows_of_all_inputs_are_published(spark: SparkSession, world: World) -> None:
     backfill(spark, defined(world), TEN, at(120))
     rows = published(world.table)
     assert sum(row["x"] == 1.5 for row in rows) == 12 + 2, "the late alarm is adjusted"
     assert sum(row["x"] != 1.5 for row in rows) == 2 * 24 * 6
 
 
-def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", world: World) -> None:
+def test_every_event_is_counted_once_under_its_input(spark: SparkSession, world: World) -> None:
     report = backfill(spark, defined(world), TEN, at(120))
     telemetry, alarms = sorted(report["inputs"], key=lambda of_input: str(of_input["alias"]), reverse=True)
     assert (telemetry["alias"], list(telemetry["partitions"])) == ("telemetry", ["0", "1"])
@@ -99,7 +93,7 @@ def test_every_event_is_counted_once_under_its_input(spark: "SparkSession", worl
     assert [(row["input"], row["partition"]) for row in published(world.home / "table_quarantine")] == [("alarms", "3")]
 
 
-def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: "SparkSession", tmp_path: Path) -> None:
+def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: SparkSession, tmp_path: Path) -> None:
     """A query reads late events at their own times under one alias, and at their arrival under another."""
     world = steady(tmp_path)
     query = """
@@ -114,7 +108,7 @@ def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: "Spar
     assert len({row["at"] for row in arrived}) == 24, "the events of a blob arrive at once"
 
 
-def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSession", world: World) -> None:
+def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: SparkSession, world: World) -> None:
     """Nor does it matter whether the hours are computed at once or one by one."""
     report = backfill(spark, defined(world), TEN, at(120))
     before = [files(world.home / name) for name in ("table", "table_metrics")]
@@ -125,7 +119,7 @@ def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: "SparkSessio
     assert [files(world.home / name) for name in ("apart", "apart_metrics")] == before
 
 
-def test_an_input_that_is_not_read_twice_is_not_cached(spark: "SparkSession", world: World, plans: list[str]) -> None:
+def test_an_input_that_is_not_read_twice_is_not_cached(spark: SparkSession, world: World, plans: list[str]) -> None:
     outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("readings", "alarms")]
     staged(spark, defined(world, COUNTS, outputs=outputs), TEN, at(60))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [0, 0]
@@ -140,7 +134,7 @@ def test_an_input_that_is_not_read_twice_is_not_cached(spark: "SparkSession", wo
 
 @pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
-    spark: "SparkSession", world: World, adaptive: str
+    spark: SparkSession, world: World, adaptive: str
 ) -> None:
     """Spark must not skip an input because it knows that the JOIN is empty."""
     for path in (world.home / "files").rglob("*.json"):
@@ -157,11 +151,10 @@ def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
     assert sum(file.rows for file in run.files.read(STAGED)) == 0
 
 
-def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_shows_each_input(world: World, command: Command) -> None:
     defined(world)
-    arguments = ["plan", str(world.file), "--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z"]
-    assert cli.main([*arguments, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    arguments = ["plan", str(world.file), *FIRST_HOUR]
+    plan = command.json(*arguments)
     assert [(of_input["alias"], of_input["partitions"]) for of_input in plan["inputs"]] == [
         ("alarms", ["0", "3"]),
         ("telemetry", ["0", "1"]),
@@ -170,8 +163,7 @@ def test_the_plan_shows_each_input(world: World, capsys: pytest.CaptureFixture[s
     assert plan["blobs"] == of_slice["blobs"] == sum(of_input["blobs"] for of_input in of_slice["inputs"])
     assert not plan.keys() & {"partitions", "capture", "silent_partitions", "far_blobs"}
     assert "incomplete" not in of_slice
-    assert cli.main(arguments) == 0
-    assert "partition 3 of input alarms: written up to " in capsys.readouterr().out
+    assert "partition 3 of input alarms: written up to " in command.text(*arguments)
 
 
 def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
@@ -186,12 +178,12 @@ def test_a_slice_waits_for_the_partitions_of_every_input(world: World) -> None:
         "partition 3 of input alarms",
     ]
     for path in (world.home / "files").rglob("3/*.json"):
-        os.utime(path, (at(40).timestamp(),) * 2)
+        touch(path, at(40))
     (reason,) = completeness(pipeline, TEN, at(120), at(131)).waiting
     assert reason.startswith("partition 3 of input alarms: ")
 
 
-def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, command: Command) -> None:
     manifest = preview(defined(world), TEN, at(60))
     changed = next((world.home / "files").rglob("alarms/2024/03/01/10/3/*.json"))
     changed.unlink()
@@ -199,5 +191,5 @@ def test_a_changed_blob_of_any_input_is_named_with_its_input(world: World, capsy
     assert str(change) == f"{changed.relative_to(world.home / 'files')} of input alarms was deleted"
     path = world.home / "manifest.json"
     path.write_bytes(manifest.to_json())
-    assert cli.main(["backfill", str(world.file), "--manifest", str(path)]) == 1
-    assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in capsys.readouterr().err
+    _, err = command.run("backfill", world.file, "--manifest", path, code=1)
+    assert f"1 of the {manifest.blob_count} blobs of run {manifest.run} have changed" in err

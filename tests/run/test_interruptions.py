@@ -1,24 +1,19 @@
 """Ctrl-C: the command says how far it got, and that is true."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
-from recapture.commands import backfill as command
+from recapture.commands import backfill as stages
 from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
 from recapture.run.status import status
 from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
 from recapture.table.delta import OpenTable
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TEN, World, at, backfill, body, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 def interrupt(*arguments: Any, **options: Any) -> None:
@@ -26,11 +21,8 @@ def interrupt(*arguments: Any, **options: Any) -> None:
 
 
 @pytest.fixture
-def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
     backfill(spark, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
@@ -43,27 +35,21 @@ def world(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return world
 
 
-def outcome_of(capsys: pytest.CaptureFixture[str], world: World, *command: str) -> tuple[int, str]:
-    """Return the exit code of a command and the only line on its standard error."""
-    capsys.readouterr()
-    code = cli.main([*command[:1], str(world.file), *HOUR, *command[1:]])
-    (line,) = capsys.readouterr().err.splitlines()
-    return code, line.removeprefix("recapture: ")
+def stopped(command: Command, world: World, code: int) -> str:
+    """Return the error of a backfill that exits with this code."""
+    return command.error("backfill", world.file, *FIRST_HOUR, code=code).removeprefix("recapture: ")
 
 
 def test_an_interruption_before_anything_is_published_says_so(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "audit", interrupt)
-    assert outcome_of(capsys, world, "backfill") == (
-        130,
-        "interrupted; nothing was published: run the same command again",
-    )
+    monkeypatch.setattr(stages, "audit", interrupt)
+    assert stopped(command, world, 130) == "interrupted; nothing was published: run the same command again"
     assert version(world.table) == 1
 
 
 def test_an_interruption_between_two_commits_names_the_unfinished_publication(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = OpenTable.commit
 
@@ -73,23 +59,21 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
         return commit(table, *arguments)
 
     monkeypatch.setattr(OpenTable, "commit", before_the_metrics)
-    code, line = outcome_of(capsys, world, "backfill")
-    assert code == 130
+    line = stopped(command, world, 130)
     run = status(world.define())["slices"][0]["run"]
     metrics = f"{world.table.as_uri()}_metrics"
     again = "run the same command again to finish it"
     assert line == f"interrupted; the publication of run {run} is unfinished: {metrics} not updated yet; {again}"
     assert (version(world.table), version(world.home / "table_metrics")) == (2, 1)
-    assert cli.main(["rollback", str(world.file), *HOUR]) == 0
+    command.run("rollback", world.file, *FIRST_HOUR)
     assert (version(world.table), version(world.home / "table_metrics")) == (3, 1), "both hold the first run"
 
 
 def test_an_interruption_while_the_report_is_made_refers_to_status(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "summary", interrupt)
-    code, line = outcome_of(capsys, world, "backfill")
-    assert code == 130
+    monkeypatch.setattr(stages, "summary", interrupt)
+    line = stopped(command, world, 130)
     run = status(world.define())["slices"][0]["run"]
     progress = "was being published or reported: recapture status shows what is published"
     assert line == f"interrupted while run {run} {progress}"
@@ -98,20 +82,19 @@ def test_an_interruption_while_the_report_is_made_refers_to_status(
 
 @pytest.mark.parametrize(("stage", "code"), [("audit", 1), ("summary", 3)])
 def test_a_storage_that_fails_says_whether_the_run_is_published(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stage: str, code: int
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch, stage: str, code: int
 ) -> None:
     def fail(*arguments: Any, **options: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr(command, stage, fail)
-    exit_code, line = outcome_of(capsys, world, "backfill")
-    assert exit_code == code
+    monkeypatch.setattr(stages, stage, fail)
+    line = stopped(command, world, code)
     assert version(world.table) == (1 if code == 1 else 2)
     assert ("is published, but its report failed: the storage is away" in line) == (code == 3)
 
 
 def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from recapture.run_files.files import RunFiles
 
@@ -123,9 +106,7 @@ def test_a_report_that_cannot_be_stored_does_not_hide_that_the_run_is_published(
         return write(files, file, content)
 
     monkeypatch.setattr(RunFiles, "write", full)
-    code, line = outcome_of(capsys, world, "backfill")
-    assert code == 3
-    assert line.endswith(
+    assert stopped(command, world, 3).endswith(
         "is published, but its outcome could not be recorded: cannot write outcome.json: No space left on device; "
         "run the same command again for its report"
     )

@@ -2,14 +2,12 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.worlds import HOUR, TEN, World, at, backfill, body, lenient, published
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 QUERY = (
     "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
@@ -34,7 +32,7 @@ def rows(world: World) -> list[tuple[datetime, float, float | None]]:
     return sorted((row["time"], row["before"], row["after"]) for row in published(world.table))
 
 
-def test_a_joined_row_is_published_once_in_the_slice_of_its_time(spark: "SparkSession", world: World) -> None:
+def test_a_joined_row_is_published_once_in_the_slice_of_its_time(spark: SparkSession, world: World) -> None:
     """The hour after eleven reads the events before eleven with which its own may match."""
     quality: dict[str, Any] = {"quality": lenient(world)}
     for start in (TEN + HOUR, TEN):

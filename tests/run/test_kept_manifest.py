@@ -1,24 +1,18 @@
 """A stored manifest is evidence: it gives the same run again, or names the blobs that have changed."""
 
-import contextlib
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
+from tests.blobs import rewrite, touch
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TEN, World, at, backfill, body, files, published, run_file, steady, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @pytest.fixture
@@ -28,77 +22,46 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-@pytest.fixture
-def _one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the command in the session of these tests."""
-
-    @contextlib.contextmanager
-    def spark_session(master: str, name: str, scratch: Path) -> Iterator["SparkSession"]:
-        yield spark
-
-    monkeypatch.setattr("recapture.execute.spark.session.spark_session", spark_session)
-
-
-def called(capsys: pytest.CaptureFixture[str], world: World, *arguments: object) -> tuple[int, Any, str]:
-    """Return the exit code of `recapture backfill`, its JSON, and its standard error."""
-    code = cli.main(["backfill", str(world.file), *map(str, arguments), "--json"])
-    captured = capsys.readouterr()
-    return code, json.loads(captured.out) if captured.out else None, captured.err
-
-
 def blobs(world: World, partition: str) -> list[Path]:
     return sorted(
         (world.capture / "contoso/telemetry" / partition).rglob("*.avro"), key=lambda path: path.stat().st_mtime
     )
 
 
-def overwrite(path: Path, content: bytes) -> None:
-    """Write a file, and keep its LastModified."""
-    status = path.stat()
-    path.write_bytes(content)
-    os.utime(path, ns=(status.st_mtime_ns,) * 2)
-
-
-@pytest.mark.usefixtures("_one_session")
-def test_a_rerun_from_a_stored_manifest_is_the_same_run(
-    spark: "SparkSession", capsys: pytest.CaptureFixture[str], world: World
-) -> None:
+def test_a_rerun_from_a_stored_manifest_is_the_same_run(spark: SparkSession, command: Command, world: World) -> None:
     """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
     first = backfill(spark, world.define(), TEN, at(60))
     manifest = world.table / "_recapture" / first["run"] / "manifest.json"
     assert json.loads(manifest.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
     world.put("0", at(20), [body("new", at(18))], 9000, opened=at(16))
-    code, again, _ = called(capsys, world, "--manifest", first["run"])
-    assert (code, again["run"], again["changed"]) == (0, first["run"], False)
+    again = command.json("backfill", world.file, "--manifest", first["run"])
+    assert (again["run"], again["changed"]) == (first["run"], False)
 
     elsewhere = world.home / "elsewhere.json"
     elsewhere.write_bytes(manifest.read_bytes())
     before, rows = files(world.table), published(world.table)
     for table in (world.table, world.home / "table_metrics"):
         table.rename(world.home / f"old_{table.name}")
-    code, rerun, _ = called(capsys, world, "--manifest", elsewhere)
-    assert (code, rerun["run"]) == (0, first["run"])
+    assert command.json("backfill", world.file, "--manifest", elsewhere)["run"] == first["run"]
     assert files(world.table) == before
     assert published(world.table) == rows
     assert preview(world.define(), TEN, at(60)).run != first["run"], "the new blob makes another run"
 
 
-@pytest.mark.usefixtures("_one_session")
-def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.CaptureFixture[str], world: World) -> None:
+def test_every_changed_blob_is_named_and_the_user_chooses(command: Command, world: World) -> None:
     run = plan_run(world.define(), TEN, at(60)).id
     pinned = run_file(world.table, run, "manifest.json")["inputs"][0]["blobs"]
     in_range = {world.capture / entry["blob"]["name"] for entry in pinned}
     longer, later, deleted = sorted(in_range)[3:6]
-    overwrite(longer, longer.read_bytes() + b"x")
-    os.utime(later, (at(31).timestamp(),) * 2)
+    rewrite(longer, longer.read_bytes() + b"x")
+    touch(later, at(31))
     deleted.unlink()
     outside = next(path for path in blobs(world, "1") if path not in in_range)
     outside.write_bytes(b"x")
 
-    code, report, stderr = called(capsys, world, "--manifest", run)
-    assert (code, report) == (1, None)
-    assert version(world.table) is None
-    first, *lines, last = stderr.splitlines()
+    out, err = command.run("backfill", world.file, "--manifest", run, "--json", code=1)
+    assert (out, version(world.table)) == ("", None)
+    first, *lines, last = err.splitlines()
     assert first == f"recapture: 3 of the {len(pinned)} blobs of run {run} have changed since it was planned:"
     size = longer.stat().st_size
     assert lines[0].startswith(
@@ -109,13 +72,13 @@ def test_every_changed_blob_is_named_and_the_user_chooses(capsys: pytest.Capture
     assert lines[2] == f"  {deleted.relative_to(world.capture)} was deleted"
     assert last == "  restore them, or add --changed replan to plan the range again from the current blobs"
 
-    overwrite(longer, longer.read_bytes()[:-1])
-    code, report, stderr = called(capsys, world, "--manifest", run, "--changed", "replan")
-    assert code == 0, stderr
+    rewrite(longer, longer.read_bytes()[:-1])
+    out, err = command.run("backfill", world.file, "--manifest", run, "--changed", "replan", "--json")
+    report = json.loads(out)
     assert report["run"] != run
     assert report["run"].startswith("20240301T100000Z-20240301T110000Z-")
-    assert f"planned again as run {report['run']}" in stderr
-    assert f"{deleted.relative_to(world.capture)} was deleted" in stderr
+    assert f"planned again as run {report['run']}" in err
+    assert f"{deleted.relative_to(world.capture)} was deleted" in err
     assert report["warnings"][-1].startswith("2 of the ")
 
 
@@ -138,16 +101,6 @@ def stored_manifest(world: World) -> tuple[Path, dict[str, Any]]:
     return path, json.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize("field", ["etag", "size", "last_modified", "name"])
-def test_an_edited_manifest_is_refused(world: World, field: str) -> None:
-    path, content = stored_manifest(world)
-    values = {"etag": "other", "size": 1, "last_modified": "2024-03-01T10:00:07Z", "name": "x"}
-    content["inputs"][0]["blobs"][5]["blob"][field] = values[field]
-    path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="does not match its digests"):
-        load_manifest(world.define(), str(path))
-
-
 def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
     path, content = stored_manifest(world)
     del content["inputs"][0]["blobs"][5]
@@ -159,6 +112,10 @@ def test_a_manifest_without_one_of_its_blobs_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     ("place", "value"),
     [
+        (("inputs", 0, "blobs", 5, "blob", "etag"), "other"),
+        (("inputs", 0, "blobs", 5, "blob", "size"), 1),
+        (("inputs", 0, "blobs", 5, "blob", "last_modified"), "2024-03-01T10:00:07Z"),
+        (("inputs", 0, "blobs", 5, "blob", "name"), "x"),
         (("slices", 0, "slice", "end"), 0),
         (("inputs", 0, "alias"), "other"),
         (("inputs", 0, "partitions"), ["0"]),
@@ -219,9 +176,9 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     ("arguments", "code", "reason"),
     [
         ((), 2, "give a range with --from and --to, or a manifest with --manifest"),
-        (RANGE[:2], 2, "give a range with --from and --to"),
-        (("--manifest", "x", *RANGE), 2, "--manifest has its own range"),
-        ((*RANGE, "--changed", "replan"), 2, "--changed needs --manifest"),
+        (FIRST_HOUR[:2], 2, "give a range with --from and --to"),
+        (("--manifest", "x", *FIRST_HOUR), 2, "--manifest has its own range"),
+        ((*FIRST_HOUR, "--changed", "replan"), 2, "--changed needs --manifest"),
         (("--manifest", "x", "--changed", "ignore"), 2, "invalid choice"),
         (("--manifest", "x"), 1, "x is neither a file nor a run with a manifest under file://"),
         (("--manifest", "runs/x"), 1, "runs/x is not a file: give the file of a manifest, or the name of a run"),
@@ -230,12 +187,8 @@ def test_a_manifest_of_another_definition_or_place_is_refused(world: World) -> N
     ],
 )
 def test_a_mistake_in_the_choice_of_a_run_is_one_line(
-    capsys: pytest.CaptureFixture[str], world: World, arguments: tuple[str, ...], code: int, reason: str
+    command: Command, world: World, arguments: tuple[str, ...], code: int, reason: str
 ) -> None:
-    exit_code, report, stderr = called(
-        capsys, world, *(argument.replace("{file}", str(world.file)) for argument in arguments)
-    )
-    assert (exit_code, report) == (code, None)
-    (line,) = stderr.splitlines()
-    assert reason in line
+    filled = [argument.replace("{file}", str(world.file)) for argument in arguments]
+    assert reason in command.error("backfill", world.file, *filled, "--json", code=code)
     assert version(world.table) is None

@@ -1,14 +1,12 @@
 """Names in any letter case (docs/time-model.md, section 6), from the bodies to the published table."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.worlds import HOUR, TEN, World, at, backfill, published
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -23,12 +21,12 @@ def world(tmp_path: Any) -> World:
     return world
 
 
-def rows(spark: "SparkSession", world: World, query: str) -> list[dict[str, Any]]:
+def rows(spark: SparkSession, world: World, query: str) -> list[dict[str, Any]]:
     backfill(spark, world.define(query), TEN, TEN + HOUR)
     return [{name: row[name] for name in row if name != "slice_start"} for row in published(world.table)]
 
 
-def test_a_name_finds_the_field_whatever_the_letter_case(spark: "SparkSession", world: World) -> None:
+def test_a_name_finds_the_field_whatever_the_letter_case(spark: SparkSession, world: World) -> None:
     query = (
         "SELECT DEVICEID, COUNT(*) AS n, SUM(load) AS Total, MAX(Site.FLOOR) AS floor "
         "INTO aggregates FROM telemetry TIMESTAMP BY eventtime OVER deviceid "
@@ -40,7 +38,7 @@ def test_a_name_finds_the_field_whatever_the_letter_case(spark: "SparkSession", 
     ]
 
 
-def test_a_property_of_a_record_is_found_whatever_the_letter_case(spark: "SparkSession", world: World) -> None:
+def test_a_property_of_a_record_is_found_whatever_the_letter_case(spark: SparkSession, world: World) -> None:
     query = (
         "CREATE TABLE telemetry (site record, eventTime datetime);\n"
         "WITH step AS (SELECT site AS place FROM telemetry TIMESTAMP BY eventTime) "
@@ -50,7 +48,7 @@ def test_a_property_of_a_record_is_found_whatever_the_letter_case(spark: "SparkS
     assert sorted((row["a"], row["b"]) for row in rows(spark, world, query)) == [(7, 7)] * 4 + [(8, 8)] * 3
 
 
-def test_an_input_column_wins_over_a_declared_field_of_its_name(spark: "SparkSession", world: World) -> None:
+def test_an_input_column_wins_over_a_declared_field_of_its_name(spark: SparkSession, world: World) -> None:
     """Microsoft's page on GetMetadataPropertyValue: the system's property overwrites the payload's field.
 
     So an event may lack the field, but not deviceId, which one of the events lacks.

@@ -3,21 +3,18 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql import SparkSession
 
+from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
 from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, steady, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
 
 DAY = timedelta(days=1)
 Values = dict[tuple[str, str | None, str], float | None]
@@ -53,11 +50,11 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture
-def pipeline(hours: World) -> "Pipeline":
+def pipeline(hours: World) -> Pipeline:
     return hours.define(eventsOutOfOrderMaxDelayInSeconds=7)
 
 
-def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipeline: "Pipeline") -> None:
+def test_the_table_says_what_json_says(spark: SparkSession, hours: World, pipeline: Pipeline) -> None:
     report = json.loads(json.dumps(backfill(spark, pipeline, TEN, at(180))))
     values = in_the_table(hours.table)
     assert {metric for _, partition, metric in values if partition} == set(PARTITION_METRICS)
@@ -68,7 +65,7 @@ def test_the_table_says_what_json_says(spark: "SparkSession", hours: World, pipe
     assert values["2024-03-01T10:00:00Z", "2", WATERMARK_DELAY] is None
 
 
-def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipeline") -> None:
+def test_slices_partitions_and_run_add_up(spark: SparkSession, pipeline: Pipeline) -> None:
     report = backfill(spark, pipeline, TEN, at(180))
     for slice_ in report["slices"]:
         (of_input,) = slice_["inputs"]
@@ -81,7 +78,7 @@ def test_slices_partitions_and_run_add_up(spark: "SparkSession", pipeline: "Pipe
 
 
 def test_hours_run_apart_and_again_leave_the_bytes_of_one_range(
-    spark: "SparkSession", hours: World, pipeline: "Pipeline"
+    spark: SparkSession, hours: World, pipeline: Pipeline
 ) -> None:
     backfill(spark, pipeline, TEN, at(180))
     apart = hours.define(table="apart", eventsOutOfOrderMaxDelayInSeconds=7)
@@ -95,7 +92,7 @@ def test_hours_run_apart_and_again_leave_the_bytes_of_one_range(
 
 
 def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_back(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     world = World(tmp_path)
     for minutes in (12, 72, 150):
@@ -113,7 +110,7 @@ def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_b
     assert in_the_table(world.table) == before
 
 
-def test_one_query_gives_the_history_of_a_metric(spark: "SparkSession", tmp_path: Path) -> None:
+def test_one_query_gives_the_history_of_a_metric(spark: SparkSession, tmp_path: Path) -> None:
     """The share of late events, day by day."""
     world = World(tmp_path)
     for day, late in ((0, 1), (1, 3)):
@@ -135,7 +132,7 @@ def test_one_query_gives_the_history_of_a_metric(spark: "SparkSession", tmp_path
 
 @pytest.mark.parametrize(("tolerance", "delay"), [(0, 90.0), (20, 110.0)])
 def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
-    spark: "SparkSession", tmp_path: Path, tolerance: int, delay: float
+    spark: SparkSession, tmp_path: Path, tolerance: int, delay: float
 ) -> None:
     """The first event has the newest time. The last arrival is malformed, and is an arrival all the same."""
     world = World(tmp_path)
@@ -149,20 +146,17 @@ def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
 
 
 def test_an_older_table_without_metrics_gets_them_from_a_run_that_changes_no_row(
-    spark: "SparkSession", tmp_path: Path
+    spark: SparkSession, world: World
 ) -> None:
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
     pipeline = world.define()
     backfill(spark, pipeline, TEN, at(60))
-    world.table.with_name("table_metrics").rename(tmp_path / "gone")
+    world.table.with_name("table_metrics").rename(world.home / "gone")
     again = backfill(spark, pipeline, TEN, at(60))
     assert (again["changed"], again["version"]) == (False, 1)
     assert in_the_table(world.table)["2024-03-01T10:00:00Z", "0", "InputEvents"] == 1
 
 
-def test_the_slice_is_the_delta_partition(spark: "SparkSession", hours: World, pipeline: "Pipeline") -> None:
+def test_the_slice_is_the_delta_partition(spark: SparkSession, hours: World, pipeline: Pipeline) -> None:
     backfill(spark, pipeline, TEN, at(180))
     table = DeltaTable(f"{hours.table}_metrics")
     assert table.metadata().partition_columns == ["slice_start"]

@@ -1,27 +1,37 @@
 """Several SELECT … INTO: one reading of the events, a table for each output, published together or not at all."""
 
-import json
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from embedded.azurite import Azurite
-from recapture import cli
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, InterruptedRunError
 from recapture.run.plan import plan_run
 from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.table.delta import OpenTable
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, summary
-from tests.worlds import HOUR, TEN, World, at, backfill, body, files, published, staged, steady, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
+from tests.worlds import (
+    HOUR,
+    TEN,
+    World,
+    at,
+    backfill,
+    body,
+    files,
+    not_warmer_than,
+    one_event,
+    published,
+    staged,
+    steady,
+    version,
+)
 
 COUNTS = (
     "SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events INTO counts "
@@ -34,7 +44,7 @@ PEAKS = (
 NAMES = ("counts", "counts_metrics", "peaks", "peaks_metrics")
 
 
-def both(world: World, table: str = "{}", **own: dict[str, Any]) -> "Pipeline":
+def both(world: World, table: str = "{}", **own: dict[str, Any]) -> Pipeline:
     """Return a pipeline with both outputs, `counts` first; `own` adds to an output's section."""
     outputs = [{"alias": alias, "table": table.format(alias), **own.get(alias, {})} for alias in ("counts", "peaks")]
     return world.define(f"{COUNTS}\n\n{PEAKS}", outputs=outputs)
@@ -52,15 +62,10 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two hours with an event each."""
-    world = World(tmp_path)
-    for number, minutes in enumerate((12, 72)):
-        world.put("0", at(minutes), [body("a", at(minutes - 2))], number)
-    world.put("0", at(150))
-    return world
+    return one_event(tmp_path, hours=2)
 
 
-def test_each_output_publishes_what_its_select_alone_would(spark: "SparkSession", hours: World) -> None:
+def test_each_output_publishes_what_its_select_alone_would(spark: SparkSession, hours: World) -> None:
     for alias, query in (("counts", COUNTS), ("peaks", PEAKS)):
         pipeline = hours.define(query, outputs=[{"alias": alias, "table": f"alone/{alias}"}])
         backfill(spark, pipeline, TEN, at(120))
@@ -73,7 +78,7 @@ def test_each_output_publishes_what_its_select_alone_would(spark: "SparkSession"
     assert report["metrics"]["InputEvents"] == 2 * 24 * 6
 
 
-def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: "SparkSession", hours: World) -> None:
+def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: SparkSession, hours: World) -> None:
     backfill(spark, both(hours, "whole/{}"), TEN, at(120))
     for hour in (1, 0):
         backfill(spark, both(hours, "parts/{}"), TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
@@ -82,7 +87,7 @@ def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: "S
 
 
 def test_the_events_of_several_outputs_are_read_once_and_not_cached(
-    spark: "SparkSession", world: World, plans: list[str]
+    spark: SparkSession, world: World, plans: list[str]
 ) -> None:
     staged(spark, both(world), TEN, at(120))
     assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
@@ -92,7 +97,7 @@ def test_the_events_of_several_outputs_are_read_once_and_not_cached(
     assert ["InMemoryTableScan" in plan for plan in plans] == [False], "what is read once is not kept"
 
 
-def test_an_unchanged_rerun_changes_no_table(spark: "SparkSession", world: World) -> None:
+def test_an_unchanged_rerun_changes_no_table(spark: SparkSession, world: World) -> None:
     first = backfill(spark, both(world), TEN, at(120))
     before = versions(world), {name: files(world.home / name) for name in NAMES}
     again = backfill(spark, both(world), TEN, at(120))
@@ -102,15 +107,10 @@ def test_an_unchanged_rerun_changes_no_table(spark: "SparkSession", world: World
     assert (versions(world), {name: files(world.home / name) for name in NAMES}) == before
 
 
-def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession", world: World) -> None:
-    cold = {
-        "type": "expect_column_values_to_be_between",
-        "description": "the peaks are low",
-        "kwargs": {"column": "hottest", "max_value": 19},
-    }
-    world.home.joinpath("peaks.json").write_text(json.dumps({"name": "cold", "expectations": [cold]}))
-    pipeline = both(world, peaks={"quality": {"suite": "peaks.json"}})
-    with pytest.raises(AuditError, match="nothing was published: cold: not met: the peaks are low"):
+def test_nothing_of_any_output_is_published_unless_all_pass(spark: SparkSession, world: World) -> None:
+    low = not_warmer_than(19, description="the peaks are low", kwargs={"column": "hottest", "max_value": 19})
+    pipeline = both(world, peaks={"quality": {"suite": world.write_suite(low)}})
+    with pytest.raises(AuditError, match="nothing was published: rooms: not met: the peaks are low"):
         backfill(spark, pipeline, TEN, at(120))
     assert set(versions(world).values()) == {None}
     run = plan_run(pipeline, TEN, at(120))
@@ -122,7 +122,7 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: "SparkSession
 
 @pytest.mark.parametrize("committed", [1, 2, 3])
 def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_next(
-    spark: "SparkSession", world: World, monkeypatch: pytest.MonkeyPatch, committed: int
+    spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch, committed: int
 ) -> None:
     pipeline = both(world)
     run = staged(spark, pipeline, TEN, at(120))
@@ -150,37 +150,31 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     )
 
 
-def test_rollback_and_status_cover_all_outputs(
-    spark: "SparkSession", world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rollback_and_status_cover_all_outputs(spark: SparkSession, world: World, command: Command) -> None:
     backfill(spark, both(world), TEN, at(120))
     before = {name: published(world.home / name) for name in NAMES}
     world.put("0", at(20), [body("b", at(18), 30)], 1)
     world.put("0", at(72), [body("a", at(70))], 2)
     backfill(spark, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
-    hour = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
-    assert cli.main(["rollback", str(world.file), *hour, "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = command.json("rollback", world.file, *FIRST_HOUR)
     slices = ["2024-03-01T10:00:00Z"]
     assert [(output["alias"], output["slices"]) for output in printed["outputs"]] == [
         ("counts", slices),
         ("peaks", slices),
     ]
     assert {name: published(world.home / name) for name in NAMES} == before
-    assert cli.main(["status", str(world.file), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = command.json("status", world.file)
     assert [(output["alias"], [slice_["quality"] for slice_ in output["slices"]]) for output in printed["outputs"]] == [
         ("counts", ["passed", "passed"]),
         ("peaks", ["passed", "passed"]),
     ]
-    assert cli.main(["status", str(world.file)]) == 0
-    text = capsys.readouterr().out
+    text = command.text("status", world.file)
     assert "counts: slices" in text
     assert "peaks: slices" in text
 
 
-def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark: "SparkSession", world: World) -> None:
+def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark: SparkSession, world: World) -> None:
     """From seven to eleven there is one event in each maxDuration. Then there are none."""
     for minutes in range(-185, 60, 10):
         world.put("0", at(minutes + 1), [body("sparse", at(minutes))], 1000 + minutes)
@@ -202,7 +196,7 @@ def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark
 
 
 def test_two_tables_and_their_metrics_are_published_to_azure_and_rolled_back(
-    spark: "SparkSession", azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from azure.storage.blob import ContainerClient
 

@@ -1,26 +1,24 @@
 """The quarantine next to the table: it is replaced with its slice, and events leave it once they can be used."""
 
 import itertools
-import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError, RunError
 from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.rollback import rollback
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.blobs import rewrite, write_blob
 from tests.formats.test_avro import avro, nested
 from tests.oracle import VERDICTS
 from tests.paths import CAPTURE_FILES
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 RIGHT = """\
 SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, MAX(TRY_CAST(temperature AS float)) AS warmest
@@ -51,7 +49,7 @@ def lawful(report: dict[str, Any]) -> bool:
 
 
 def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     report = backfill(spark, world.define(WRONG), TEN, at(120))
     quarantine = world.home / "table_quarantine"
@@ -80,7 +78,7 @@ def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
 
 
 def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_clean_run(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     backfill(spark, world.define(WRONG), TEN, at(120))
     assert [row["sequence_number"] for row in quarantined(world)] == [6, 16]
@@ -96,7 +94,7 @@ def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_cl
 
 
 def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     wrong, right = WRONG, RIGHT
     first = backfill(spark, world.define(wrong), TEN, at(120))
@@ -156,28 +154,17 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }
 
 
-def put_damaged(world: World, content: bytes) -> Path:
-    """Replace the blob that arrived at 10:20, and keep its LastModified."""
-    path = world.capture / blob_name("0", at(15))
-    modified = path.stat().st_mtime
-    path.write_bytes(content)
-    os.utime(path, (modified,) * 2)
-    return path
-
-
 def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_definition_says_so(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     """Each kind has a blob. The law holds, and all other events are where they would be."""
     expected = {}
     for place, (sound, (kind, (damage, reason))) in enumerate(itertools.product(sources(), DAMAGE.items())):
         content = damage(sound)
         assert content != sound, kind
-        path = world.capture / blob_name("0", at(20) + timedelta(seconds=1 + place))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        os.utime(path, (at(26).timestamp() + place,) * 2)
-        expected[str(path.relative_to(world.capture))] = (content, reason)
+        name = blob_name("0", at(20) + timedelta(seconds=1 + place))
+        write_blob(world.capture / name, content, at(26) + timedelta(seconds=place))
+        expected[name] = (content, reason)
     with pytest.raises(
         RunError, match=rf"^blob {next(iter(expected))} is damaged: .+; restore it .+on_damaged_blob: quarantine$"
     ):
@@ -205,10 +192,10 @@ def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_
         assert rows[name]["sequence_number"] is None
 
 
-def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSession", world: World) -> None:
+def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: SparkSession, world: World) -> None:
     path = world.capture / blob_name("0", at(15))
     sound = path.read_bytes()
-    put_damaged(world, sound[:-1])
+    rewrite(path, sound[:-1])
     pipeline = world.define(RIGHT, on_damaged_blob="quarantine")
     report = backfill(spark, pipeline, TEN, at(60))
     assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
@@ -218,7 +205,7 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: "SparkSes
         "missing": 1,
         "ranges": [{"input": "telemetry", "partition": "0", "first": 6, "last": 6}],
     }
-    put_damaged(world, sound)
+    rewrite(path, sound)
     report = backfill(spark, pipeline, TEN, at(60))
     assert (quarantined(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)
 
@@ -232,12 +219,10 @@ def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
 # Files with a header and no blocks
 
 
-def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: "SparkSession", world: World) -> None:
+def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: SparkSession, world: World) -> None:
     paths = [world.put("0", at(41 + place), opened=at(36 + place)) for place in range(2)]
     for path in paths:
-        modified = path.stat().st_mtime
-        path.write_bytes(path.read_bytes()[:-18])
-        os.utime(path, (modified,) * 2)
+        rewrite(path, path.read_bytes()[:-18])
     report = backfill(spark, world.define(), TEN, at(60))
     assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
     (warning,) = [warning for warning in report["warnings"] if "no blocks" in warning]
@@ -248,14 +233,14 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
 # Copies
 
 
-def test_copied_blobs_change_no_row_and_are_counted(spark: "SparkSession", world: World) -> None:
+def test_copied_blobs_change_no_row_and_are_counted(spark: SparkSession, world: World) -> None:
     pipeline = world.define(RIGHT)
     backfill(spark, pipeline, TEN, at(120))
     before = published(world.table)
     for number in (6, 7, 14):
-        copy = world.capture / blob_name("0", at(-15 + 5 * number) + timedelta(seconds=7))
-        copy.write_bytes((world.capture / blob_name("0", at(-15 + 5 * number))).read_bytes())
-        os.utime(copy, (at(10 + 5 * number).timestamp(),) * 2)
+        opened = at(-15 + 5 * number)
+        content = (world.capture / blob_name("0", opened)).read_bytes()
+        write_blob(world.capture / blob_name("0", opened + timedelta(seconds=7)), content, at(10 + 5 * number))
     report = backfill(spark, pipeline, TEN, at(120))
     assert published(world.table) == before
     assert [slice_["DuplicateEvents"] for slice_ in report["slices"]] == [2, 1]

@@ -8,9 +8,9 @@ import pytest
 
 from recapture import cli
 from recapture.storage.folder import FolderContainer
+from tests.commands import FIRST_HOUR
 from tests.worlds import World, at, body
 
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 RUN = re.compile(r"_recapture/[^/]+Z-[0-9a-f]{12}/")
 TASK = "telemetry/20240301T100000Z/0"
 ONCE = {f"counters/{TASK}.json": 1, f"profiles/{TASK}.parquet": 1, "profile.parquet": 1}
@@ -47,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_backfill_reads_no_run_file_again_except_the_quarantine(world: World, reads: Counter[str]) -> None:
-    assert cli.main(["backfill", str(world.file), *HOUR]) == 0
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 0
     assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 3}, (
         "the audit shows an event of the quarantine, the publication copies it, and the report shows examples"
     )
@@ -57,12 +57,12 @@ def test_a_run_that_its_audit_stops_is_reported_without_reading_what_was_just_wr
     world: World, reads: Counter[str]
 ) -> None:
     world.put("0", at(11), [b"no JSON"] * 50, 10)
-    assert cli.main(["backfill", str(world.file), *HOUR]) == 1
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 1
     assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 2}
 
 
 def test_the_report_of_a_range_reads_each_run_file_once(world: World, reads: Counter[str], tmp_path: Path) -> None:
-    assert cli.main(["backfill", str(world.file), *HOUR]) == 0
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 0
     reads.clear()
-    assert cli.main(["report", str(world.file), *HOUR, "--out", str(tmp_path / "report.html")]) == 0
+    assert cli.main(["report", str(world.file), *FIRST_HOUR, "--out", str(tmp_path / "report.html")]) == 0
     assert +reads == {"audit.json": 1, "manifest.json": 1, "metrics.json": 1, "profile.parquet": 1}

@@ -5,23 +5,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
 from recapture.run.plan import preview
+from tests.commands import FIRST_HOUR
 from tests.formats.samples import SAMPLES
 from tests.formats.test_published import archive, defined
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, at, backfill, version
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 KINDS = [kind for kind in SAMPLES if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 COMMANDS = """
 import contextlib, io, json, sys
 from recapture import cli
@@ -59,13 +57,13 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothing_new(
-    spark: "SparkSession", homes: dict[str, Path]
+    spark: SparkSession, homes: dict[str, Path]
 ) -> None:
     """The rerun is one of this process, which has a hash seed of its own."""
-    plans = [["plan", str(home / "telemetry.yaml"), *HOUR] for home in homes.values()]
+    plans = [["plan", str(home / "telemetry.yaml"), *FIRST_HOUR] for home in homes.values()]
     csv = homes["CSV"] / "telemetry.yaml"
     planned = commands(1, *plans)
-    *planned_again, first = commands(2, *plans, ["backfill", str(csv), *HOUR])
+    *planned_again, first = commands(2, *plans, ["backfill", str(csv), *FIRST_HOUR])
     again = backfill(spark, load(csv), TEN, at(60))
     assert [printed["run"] for printed in planned_again] == [printed["run"] for printed in planned]
     run = planned[KINDS.index("CSV")]["run"]

@@ -98,8 +98,7 @@ def test_a_change_that_decides_no_row_changes_no_part(world: World) -> None:
 @pytest.fixture
 def world(tmp_path: Any) -> World:
     world = World(tmp_path)
-    suite = {"name": "s", "expectations": [{"type": "expect_column_to_exist", "kwargs": {"column": "slice_start"}}]}
-    world.home.joinpath("suite.json").write_text(json.dumps(suite))
+    world.write_suite({"type": "expect_column_to_exist", "kwargs": {"column": "slice_start"}}, name="suite")
     return world
 
 

@@ -1,40 +1,26 @@
 """Whole runs, from Capture blobs to published rows: against the oracle, hour by hour, and on real files."""
 
-import os
 import shutil
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
+from pyspark.sql import SparkSession
 
 from recapture.run.status import status
 from tests import oracle
+from tests.blobs import write_blob
 from tests.draws import slow
 from tests.paths import CAPTURE_FILES
 from tests.run.made_worlds import Made, by_identity, expected_counts, expected_rows, made, put
-from tests.worlds import (
-    TEN,
-    World,
-    at,
-    backfill,
-    files,
-    lenient,
-    published,
-    quarantine,
-    run_file,
-    steady,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.worlds import TEN, World, at, backfill, files, lenient, published, quarantine, run_file, steady
 
 
 @slow(5)
 @given(made=made().filter(lambda made: bool(made.events)))
 def test_the_published_rows_and_the_counts_of_any_world_are_those_of_the_oracle(
-    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory, made: Made
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: Made
 ) -> None:
     home = tmp_path_factory.mktemp("made")
     world = put(home, made)
@@ -65,7 +51,7 @@ HOPPING = (
 
 
 @pytest.fixture(scope="module")
-def whole(spark: "SparkSession", hours: World) -> Path:
+def whole(spark: SparkSession, hours: World) -> Path:
     """The table of the three hours as one range."""
     backfill(spark, hours.define(HOPPING, table="whole"), TEN, at(180))
     return hours.home / "whole"
@@ -77,7 +63,7 @@ def whole(spark: "SparkSession", hours: World) -> Path:
     ids=["one by one, out of order", "twice, and overlapping"],
 )
 def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
-    spark: "SparkSession", hours: World, whole: Path, ranges: tuple[tuple[int, int], ...]
+    spark: SparkSession, hours: World, whole: Path, ranges: tuple[tuple[int, int], ...]
 ) -> None:
     name = f"parts{len(ranges)}"
     parts = hours.define(HOPPING, table=name)
@@ -89,15 +75,7 @@ def test_hours_run_in_any_way_publish_the_rows_and_the_bytes_of_one_range(
     assert files(hours.home / name) == files(whole)
 
 
-def test_an_unchanged_rerun_is_the_same_run_and_adds_no_version(spark: "SparkSession", hours: World) -> None:
-    pipeline = hours.define(table="rerun")
-    first = backfill(spark, pipeline, TEN, at(60))
-    again = backfill(spark, pipeline, TEN, at(60))
-    assert (again["run"], again["version"]) == (first["run"], first["version"])
-    assert (first["changed"], again["changed"]) == (True, False)
-
-
-def test_another_query_for_the_same_slices_replaces_their_rows(spark: "SparkSession", hours: World) -> None:
+def test_another_query_for_the_same_slices_replaces_their_rows(spark: SparkSession, hours: World) -> None:
     query = "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry GROUP BY "
     backfill(spark, hours.define(query + "TumblingWindow(minute, 30)", table="two queries"), TEN, at(60))
     assert len(published(hours.home / "two queries")) == 2
@@ -105,7 +83,7 @@ def test_another_query_for_the_same_slices_replaces_their_rows(spark: "SparkSess
     assert len(published(hours.home / "two queries")) == 6
 
 
-def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: "SparkSession", hours: World) -> None:
+def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: SparkSession, hours: World) -> None:
     query = (
         "SELECT System.Timestamp() AS windowEnd, COUNT(*) AS events INTO aggregates FROM telemetry TIMESTAMP BY "
         "eventTime WHERE 1 = 0 GROUP BY TumblingWindow(minute, 30)"
@@ -116,7 +94,7 @@ def test_a_condition_that_no_event_meets_publishes_slices_without_rows(spark: "S
     assert report["metrics"]["OutputEvents"] == 0
 
 
-def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path)
     world.put("0", at(-300))
     report = backfill(spark, world.define(), TEN, at(60))
@@ -125,34 +103,25 @@ def test_an_hour_in_which_nothing_arrived_is_published_without_rows(spark: "Spar
     assert [slice_["slice_start"] for slice_ in status(world.define())["slices"]] == ["2024-03-01T10:00:00Z"]
 
 
-def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkSession", tmp_path: Path) -> None:
+def test_real_files_under_their_real_names_give_the_expected_rows(spark: SparkSession, tmp_path: Path) -> None:
     if not CAPTURE_FILES.is_dir():
         pytest.skip("shared/capture-files is not next to this repository")
-    world = World(tmp_path)
+    world, instant = World(tmp_path), datetime.fromisoformat
     for name, source, arrival in (
         ("contoso/telemetry/0/2016/11/16/16/42/05", "2016-no-extension-05", "2016-11-16T16:47:05Z"),
         ("contoso/telemetry/9/2022/12/09/16/50/12.avro", "p9--2022-12-09--16-50-12.avro", "2022-12-09T16:55:14Z"),
         ("contoso/telemetry/9/2022/12/09/16/55/12.avro", "empty.avro", "2022-12-09T17:00:14Z"),
     ):
-        path = world.capture / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((CAPTURE_FILES / source).read_bytes())
-        os.utime(path, (datetime.fromisoformat(arrival).timestamp(),) * 2)
-    instant = datetime.fromisoformat
-
+        write_blob(world.capture / name, (CAPTURE_FILES / source).read_bytes(), instant(arrival))
     of_2016 = world.define(
         "SELECT System.Timestamp() AS windowEnd, field1, COUNT(*) AS events INTO aggregates FROM telemetry "
         "GROUP BY field1, TumblingWindow(minute, 5)",
         table="2016",
     )
     backfill(spark, of_2016, instant("2016-11-16T16:00:00Z"), instant("2016-11-16T17:00:00Z"))
+    slice_start = instant("2016-11-16T16:00:00Z")
     assert published(world.home / "2016") == [
-        {
-            "windowEnd": instant("2016-11-16T16:50:00Z"),
-            "field1": "value1",
-            "events": 1,
-            "slice_start": instant("2016-11-16T16:00:00Z"),
-        }
+        {"windowEnd": instant("2016-11-16T16:50:00Z"), "field1": "value1", "events": 1, "slice_start": slice_start}
     ]
     of_2022 = world.define(
         "SELECT System.Timestamp() AS windowEnd, value.meterName AS meter, SUM(value.quantity) AS quantity "
@@ -161,12 +130,6 @@ def test_real_files_under_their_real_names_give_the_expected_rows(spark: "SparkS
         table="2022",
     )
     report = backfill(spark, of_2022, instant("2022-12-09T16:00:00Z"), instant("2022-12-09T17:00:00Z"))
-    assert published(world.home / "2022") == [
-        {
-            "windowEnd": instant("2022-12-09T16:52:00Z"),
-            "meter": "automation",
-            "quantity": 1.0,
-            "slice_start": instant("2022-12-09T16:00:00Z"),
-        }
-    ]
+    window = {"windowEnd": instant("2022-12-09T16:52:00Z"), "slice_start": instant("2022-12-09T16:00:00Z")}
+    assert published(world.home / "2022") == [window | {"meter": "automation", "quantity": 1.0}]
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 1

@@ -1,6 +1,5 @@
 """The stages of a run are one list, which the command carries out and `recapture plan` explains."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,15 +9,14 @@ from recapture.commands.backfill import Backfill
 from recapture.definition.pipeline import Pipeline, load
 from recapture.execute.engine import Engine
 from recapture.run.stages import Stage, description, stages_of
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import World, contents, lenient, steady
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 def asking(world: World) -> Pipeline:
     """Return a pipeline whose runs wait three hours for approval if their audit fails."""
     world.define(quality=lenient(world))
-    world.file.write_text(json.dumps(json.loads(world.file.read_text()) | {"approval": {"wait_hours": 3}}))
+    world.amend(approval={"wait_hours": 3})
     return load(world.file)
 
 
@@ -50,14 +48,12 @@ def test_every_stage_is_explained(tmp_path: Path) -> None:
 
 
 def test_the_command_carries_out_the_stages_that_the_plan_explains(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = steady(tmp_path, hours=1, partitions=1)
     pipeline = world.define()
-    assert cli.main(["plan", str(world.file), *HOUR, "--json"]) == 0
-    explanation = json.loads(capsys.readouterr().out)["stages"]
-    assert cli.main(["plan", str(world.file), *HOUR]) == 0
-    assert capsys.readouterr().out.splitlines()[-6:] == [
+    explanation = command.json("plan", world.file, *FIRST_HOUR)["stages"]
+    assert command.text("plan", world.file, *FIRST_HOUR).splitlines()[-6:] == [
         "a backfill of this range:",
         "  plan: pin the blobs of telemetry",
         "  order and aggregate: compute the rows in processes of this machine",
@@ -72,5 +68,5 @@ def test_the_command_carries_out_the_stages_that_the_plan_explains(
         carried_out.append(stage)
 
     monkeypatch.setattr(Backfill, "carry_out", watched)
-    assert cli.main(["backfill", str(world.file), *HOUR, "--json"]) == 0
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR, "--json"]) == 0
     assert carried_out == [stage["name"] for stage in explanation]

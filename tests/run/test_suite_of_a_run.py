@@ -1,54 +1,38 @@
 """What an audit gives to the suite of an output: the values of its parameters, and the slices published before."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from recapture import cli
-from recapture.errors import AuditError, DefinitionError
+from recapture.commands.data_docs import write_data_docs
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.quality.audit import Audit
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
-from recapture.run_files.planned import load_run
+from recapture.run_files.contents import AUDIT, Audited
+from recapture.run_files.planned import files_of, load_run
+from tests.commands import Command
 from tests.stages import audit, publish
-from tests.worlds import TEN, World, at, backfill, body, published, run_file, staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from recapture.definition.pipeline import Pipeline
+from tests.worlds import TEN, World, at, backfill, body, not_warmer_than, published, run_file, staged
 
 DAYS = 2
-WARMEST = {
-    "type": "expect_column_values_to_be_between",
-    "description": "no room is too warm",
-    "kwargs": {"column": "avgTemperature", "max_value": {"$PARAMETER": "warmest"}},
-}
+WARMEST = not_warmer_than({"$PARAMETER": "warmest"})
 
 
-def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> "Pipeline":
+def define(world: World, *expectations: dict[str, Any], **parameters: float | str) -> Pipeline:
     """Write the suite and the pipeline file, and load it."""
-    world.home.mkdir(parents=True, exist_ok=True)
-    world.home.joinpath("rooms.json").write_text(json.dumps({"name": "rooms", "expectations": expectations}))
-    return world.define(quality="rooms.json", parameters=parameters)
+    return world.define(quality=world.write_suite(*expectations), parameters=parameters)
 
 
 # Parameters
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    """An hour with one event; its temperature is 20."""
-    world = World(tmp_path)
-    world.put("0", at(12), [body("a", at(10))])
-    world.put("0", at(90))
-    return world
-
-
 def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
-    spark: "SparkSession", world: World
+    spark: SparkSession, world: World
 ) -> None:
     pipeline = define(world, WARMEST, warmest=19)
     run = staged(spark, pipeline, TEN, at(60))
@@ -62,7 +46,7 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("argument", "message"),
     [
         ("warmes=21", r"unknown parameter warmes; did you mean warmest\?"),
         ("warmest=hot", "the parameter warmest must be a number, as in .*; 'hot' was given"),
@@ -72,11 +56,11 @@ def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_it
     ],
 )
 def test_a_mistake_in_a_given_parameter_is_refused_before_anything_is_read(
-    world: World, given: str, message: str
+    world: World, argument: str, message: str
 ) -> None:
     pipeline = define(world, WARMEST, warmest=19)
     with pytest.raises(DefinitionError, match=message):
-        plan_run(pipeline, TEN, at(60), parse_parameters([given]))
+        plan_run(pipeline, TEN, at(60), parse_parameters([argument]))
     assert not world.table.exists()
 
 
@@ -86,9 +70,8 @@ def test_a_parameter_given_twice_is_refused() -> None:
 
 
 def test_a_number_for_a_text_stays_a_text(world: World) -> None:
-    names = {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "deviceId"}}
-    names["kwargs"] = {"column": "deviceId", "regex": {"$PARAMETER": "device"}}
-    pipeline = define(world, names, device="a")
+    kwargs = {"column": "deviceId", "regex": {"$PARAMETER": "device"}}
+    pipeline = define(world, {"type": "expect_column_values_to_match_regex", "kwargs": kwargs}, device="a")
     assert load_suites(pipeline, {"device": "7"})["aggregates"].parameters == {"device": "7"}
 
 
@@ -96,6 +79,14 @@ def test_a_number_for_a_text_stays_a_text(world: World) -> None:
 def test_a_parameter_is_a_number_or_a_text(world: World, value: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=rf"quality\.parameters\.warmest.*{reason}"):
         define(world, WARMEST, warmest=value)
+
+
+def test_an_audit_without_a_suite_has_no_data_docs(tmp_path: Path) -> None:
+    pipeline = World(tmp_path).define()
+    files_of(pipeline, "run-1").write(AUDIT, Audited("passed", "", "audit passed", Audit("passed", ())))
+    with pytest.raises(RunError, match=r"no suite judged run-1, .*: the run's report has the built-in checks"):
+        write_data_docs(pipeline, "run-1", tmp_path / "docs")
+    assert not (tmp_path / "docs").exists()
 
 
 # History
@@ -109,7 +100,7 @@ FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs
 
 
 def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
-    spark: "SparkSession", tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, command: Command
 ) -> None:
     """From ten to eleven, six devices send on the first days, and one on the last."""
     world, hours = World(tmp_path), 24 * (DAYS - 1)
@@ -138,28 +129,28 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     assert len(audited["history"]["metrics"]) == hours
     (fall,) = (result for result in audited["results"] if result["expectation"] == "expect_watermark_to_never_fall")
     assert (fall["success"], fall["proved"], fall["unexpected_count"]) == (True, True, 0)
-    require_a_proposed_suite_to_pass(world, report["run"], capsys)
-    require_data_docs(world, run.id, capsys)
+    require_a_proposed_suite_to_pass(world, report["run"], command)
+    require_data_docs(world, run.id, command)
 
 
-def require_a_proposed_suite_to_pass(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def require_a_proposed_suite_to_pass(world: World, run: str, command: Command) -> None:
     """Propose a suite from what is published, and audit the run that published it with this suite."""
     out = world.home / "proposed.json"
-    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 0
-    assert f"written to {out}, from 6 rows of 24 slices of aggregates" in capsys.readouterr().err.replace("\n", " ")
-    assert cli.main(["suite", "init", str(world.file), "--out", str(out)]) == 2
-    assert "already exists and is not overwritten" in capsys.readouterr().err
-    assert cli.main(["suite", "init", str(world.file), "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z"]) == 1
-    assert "nothing is published in this range" in capsys.readouterr().err
+    init = ("suite", "init", world.file)
+    _, err = command.run(*init, "--out", out)
+    assert f"written to {out}, from 6 rows of 24 slices of aggregates" in err.replace("\n", " ")
+    assert "already exists and is not overwritten" in command.error(*init, "--out", out)
+    error = command.error(*init, "--from", "2024-02-01T00Z", "--to", "2024-02-01T01Z", code=1)
+    assert "nothing is published in this range" in error
     assert audit(load_run(world.define(quality="proposed.json"), run)).verdict == "passed"
 
 
-def require_data_docs(world: World, run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def require_data_docs(world: World, run: str, command: Command) -> None:
     """Write the Data Docs of a run that its audit stopped."""
-    folder = world.home / "docs"
-    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 0
-    assert capsys.readouterr().out == f"{(folder / 'index.html').as_uri()}\n"
+    folder, options = world.home / "docs", ("--out", world.home / "docs")
+    printed = command.text("data-docs", world.file, run, *options)
+    assert printed == f"{(folder / 'index.html').as_uri()}\n"
     assert (folder / "index.html").is_file()
-    assert cli.main(["data-docs", str(world.file), run, "--out", str(folder)]) == 2
-    assert cli.main(["data-docs", str(world.file), "another", "--out", str(folder)]) == 1
-    assert "another is not a run with an audit" in capsys.readouterr().err
+    command.error("data-docs", world.file, run, *options)
+    error = command.error("data-docs", world.file, "another", *options, code=1)
+    assert "another is not a run with an audit" in error

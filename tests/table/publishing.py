@@ -49,8 +49,12 @@ class Place:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
 
     def container(self, name: str) -> Container:
-        """Return the folder of a table."""
+        """Return the container of a table."""
         return open_container(self.table_url(name))
+
+    def folder(self, name: str = ROWS) -> Path:
+        """Return the folder of a table in a local folder."""
+        return Path(self.table_url(name).removeprefix("file://"))
 
     def publication(self, run: str, start: str = NINE, quality: str = "passed", but: str | None = None) -> Publication:
         """Stage a file in every table `but` one, in which the slice has no rows."""

@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import struct
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,25 @@ from deltalake.schema import PrimitiveType
 
 TEN = "slice_start = '2024-03-01 10:00:00'"
 """Predicate of the slice that strangers change."""
+OF_A_DEVICE = f"{TEN} AND deviceId = 'device-0-1'"
+"""Predicate of some of its rows."""
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
+def opened(table: Path) -> DeltaTable:
+    return DeltaTable(str(table))
+
+
 def rows_of_ten(table: Path, limit: int = 1000) -> pa.Table:
     """Return the first rows of the slice as a reader sees them."""
-    reader = QueryBuilder().register("t", DeltaTable(str(table)))
+    reader = QueryBuilder().register("t", opened(table))
     return pa.table(reader.execute(f"SELECT * FROM t WHERE {TEN} LIMIT {limit}").read_all())
 
 
 def file_of_ten(table: Path) -> Path:
     """Return the only file of the slice."""
-    actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(opened(table).get_add_actions(flatten=True)).to_pylist()
     (path,) = (action["path"] for action in actions if "20240301T100000Z" in action["path"])
     return table / path
 
@@ -42,85 +49,35 @@ def append(table: Path, slice_start: str | None = "2024-03-01 10:00:00") -> None
 
 def compact(table: Path) -> None:
     append(table)
-    assert DeltaTable(str(table)).optimize.compact()["numFilesRemoved"] == 2
-
-
-def z_order(table: Path) -> None:
-    DeltaTable(str(table)).optimize.z_order(["deviceId"])
+    assert opened(table).optimize.compact()["numFilesRemoved"] == 2
 
 
 def delete_rows(table: Path) -> None:
-    assert DeltaTable(str(table)).delete(f"{TEN} AND deviceId = 'device-0-1'")["num_copied_rows"] > 0
+    assert opened(table).delete(OF_A_DEVICE)["num_copied_rows"] > 0
 
 
-def delete_slice(table: Path) -> None:
-    DeltaTable(str(table)).delete(TEN)
-
-
-def update(table: Path) -> None:
-    DeltaTable(str(table)).update({"events": "0"}, predicate=f"{TEN} AND deviceId = 'device-0-1'")
-
-
-def overwrite(table: Path) -> None:
-    write_deltalake(str(table), rows_of_ten(table), mode="overwrite")
-
-
-def restore(table: Path) -> None:
-    DeltaTable(str(table)).restore(0)
-
-
-def lose_log(table: Path) -> None:
-    shutil.rmtree(table / "_delta_log")
-
-
-def lose_table(table: Path) -> None:
-    shutil.rmtree(table)
-
-
-def lose_file(table: Path) -> None:
-    file_of_ten(table).unlink()
-
-
-def empty_file(table: Path) -> None:
-    file_of_ten(table).write_bytes(b"")
-
-
-def truncate_file(table: Path) -> None:
+def damage(table: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change the bytes of the only file of the slice."""
     file = file_of_ten(table)
-    file.write_bytes(file.read_bytes()[:-1])
-
-
-def flip_bytes(table: Path) -> None:
-    file = file_of_ten(table)
-    content = file.read_bytes()
-    file.write_bytes(content[:10] + bytes(255 - byte for byte in content[10:]))
-
-
-def lose_run_files(table: Path) -> None:
-    shutil.rmtree(table / "_recapture")
-
-
-def feed_changes(table: Path) -> None:
-    set_property(table, "delta.enableChangeDataFeed", "true")
+    file.write_bytes(change(file.read_bytes()))
 
 
 def checkpoint_and_clean(table: Path) -> None:
-    opened = DeltaTable(str(table))
-    opened.create_checkpoint()
-    opened.cleanup_metadata()
+    opened(table).create_checkpoint()
+    opened(table).cleanup_metadata()
 
 
 def vacuum(table: Path) -> None:
     """Delete every file that the newest version does not name, however young."""
-    DeltaTable(str(table)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    opened(table).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
 
 
 def set_property(table: Path, name: str, value: str) -> None:
-    DeltaTable(str(table)).alter.set_table_properties({name: value}, raise_if_not_exists=False)
+    opened(table).alter.set_table_properties({name: value}, raise_if_not_exists=False)
 
 
 def add_column(table: Path) -> None:
-    DeltaTable(str(table)).alter.add_columns([Field("more", PrimitiveType("string"))])
+    opened(table).alter.add_columns([Field("more", PrimitiveType("string"))])
 
 
 def commit(table: Path, *actions: dict[str, Any]) -> None:
@@ -201,3 +158,29 @@ def _inline_vector(rows: tuple[int, ...]) -> dict[str, Any]:
     padded = content + bytes(-len(content) % 4)
     text = base64.b85encode(padded).decode().translate(str.maketrans(_B85, _Z85))
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
+
+
+STRANGERS: dict[str, Callable[[Path], object]] = {
+    "append": append,
+    "compact": compact,
+    "z_order": lambda table: opened(table).optimize.z_order(["deviceId"]),
+    "delete_rows": delete_rows,
+    "delete_slice": lambda table: opened(table).delete(TEN),
+    "update": lambda table: opened(table).update({"events": "0"}, predicate=OF_A_DEVICE),
+    "overwrite": lambda table: write_deltalake(str(table), rows_of_ten(table), mode="overwrite"),
+    "restore": lambda table: opened(table).restore(0),
+    "lose_log": lambda table: shutil.rmtree(table / "_delta_log"),
+    "lose_table": shutil.rmtree,
+    "delete_with_vector": delete_with_vector,
+    "lose_file": lambda table: file_of_ten(table).unlink(),
+    "empty_file": lambda table: damage(table, lambda content: b""),
+    "truncate_file": lambda table: damage(table, lambda content: content[:-1]),
+    "flip_bytes": lambda table: damage(
+        table, lambda content: content[:10] + bytes(255 - byte for byte in content[10:])
+    ),
+    "checkpoint_and_clean": checkpoint_and_clean,
+    "vacuum": vacuum,
+    "lose_run_files": lambda table: shutil.rmtree(table / "_recapture"),
+    "feed_changes": lambda table: set_property(table, "delta.enableChangeDataFeed", "true"),
+}
+"""What other programs do to a table."""

@@ -126,21 +126,13 @@ def once(monkeypatch: pytest.MonkeyPatch, method: str, url: str, first: Callable
     monkeypatch.setattr(OpenTable, method, call)
 
 
-def test_of_two_pipelines_that_create_the_same_tables_one_is_refused(
-    ours: Place, theirs: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("method", ["create", "_set_pipeline"])
+def test_of_two_pipelines_that_create_or_claim_the_same_tables_one_is_refused(
+    ours: Place, theirs: Place, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    once(monkeypatch, "create", ours.tables.publications.url, lambda: ours.publish("run"))
-    with pytest.raises(DefinitionError, match="belongs to pipeline telemetry, not to copied"):
-        theirs.publish("other")
-    assert ours.held() == everywhere("run")
-    assert owners(ours) == everywhere("telemetry")
-
-
-def test_of_two_pipelines_that_claim_the_same_tables_one_is_refused(
-    ours: Place, theirs: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replace(ours, pipeline=None).publish("before")
-    once(monkeypatch, "_set_pipeline", ours.tables.publications.url, lambda: ours.publish("run"))
+    if method == "_set_pipeline":
+        replace(ours, pipeline=None).publish("before")
+    once(monkeypatch, method, ours.tables.publications.url, lambda: ours.publish("run"))
     with pytest.raises(DefinitionError, match="belongs to pipeline telemetry, not to copied"):
         theirs.publish("other")
     assert ours.held() == everywhere("run")

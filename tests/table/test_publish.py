@@ -31,12 +31,6 @@ from tests.table.publishing import (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Place:
-    """A place in a folder, for what does not depend on the storage."""
-    return Place(tmp_path.as_uri())
-
-
 def each_table(slices: list[str]) -> dict[str, list[str]]:
     return {name: slices for name in (ROWS, METRICS, QUARANTINE)}
 
@@ -128,20 +122,21 @@ def test_rollback_goes_further_back_when_it_names_the_run_that_is_held(folder: P
         assert folder.held() == everywhere(before)
 
 
-def test_rollback_of_a_run_that_a_slice_does_not_hold_is_refused_and_changes_nothing(folder: Place) -> None:
+@pytest.mark.parametrize(
+    ("start", "run", "reason"),
+    [
+        (NINE, "second", f"slice {NINE} holds run first, not second"),
+        (ELEVEN, None, f"nothing is published for slice {ELEVEN}"),
+    ],
+)
+def test_rollback_of_what_a_slice_does_not_hold_is_refused_and_changes_nothing(
+    folder: Place, start: str, run: str | None, reason: str
+) -> None:
     folder.publish("first", NINE, TEN)
     folder.publish("second", TEN)
     versions = folder.versions()
-    with pytest.raises(RunError, match=f"slice {NINE} holds run first, not second"):
-        folder.rollback(NINE, TEN, run="second")
-    assert folder.versions() == versions
-
-
-def test_rolling_back_a_slice_that_was_never_published_is_refused_and_changes_nothing(folder: Place) -> None:
-    folder.publish("first")
-    versions = folder.versions()
-    with pytest.raises(RunError, match=f"nothing is published for slice {TEN}"):
-        folder.rollback(NINE, TEN)
+    with pytest.raises(RunError, match=reason):
+        folder.rollback(TEN, start, run=run)
     assert folder.versions() == versions
 
 

@@ -3,8 +3,6 @@
 `make chaos` tries every fault at every commit of the whole command.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from embedded.azurite import Azurite
@@ -13,12 +11,6 @@ from tests.storage.fault_proxy import Exchange, Fault, FaultProxy, answered, los
 from tests.table.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
 
 ORDER = ("publications", ROWS, METRICS, QUARANTINE)
-
-
-@pytest.fixture
-def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
-    with FaultProxy(azurite) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ two of them over one table are enumerated on Delta tables; `make chaos` enumerat
 import copy
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,14 +75,20 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(monkeypatch:
         logs.update(copy.deepcopy(before))
         return actors_of(place), lambda: None
 
-    ends: Counter[tuple[str | None, str | None]] = Counter()
+    ends = set(ends_of(schedule, world, place))
+    assert ends == {("run a", "second"), ("run b", "second"), ("run a", "run b"), ("run b", "run a")}
+    assert schedule.states > 1000
+
+
+def ends_of(
+    schedule: Schedule, world: Callable[[], tuple[Actors, Callable[[], None]]], place: Place
+) -> Iterator[tuple[str | None, str | None]]:
+    """Yield the run that every table holds at each end, and after a rollback of that run."""
     for steps, outcomes in schedule.interleavings(world):
         assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes.values()), (steps, outcomes)
         end = one_run(place, steps)
         place.rollback(run=end)
-        ends[end, one_run(place, steps)] += 1
-    assert set(ends) == {("run a", "second"), ("run b", "second"), ("run a", "run b"), ("run b", "run a")}
-    assert schedule.states > 1000
+        yield end, one_run(place, steps)
 
 
 @contextmanager
@@ -98,10 +103,7 @@ def scheduled(schedule: Schedule) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("names", "expected"),
-    [
-        ("ab", {("run a", "run b"), ("run b", "run a")}),
-        ("ar", {("run a", "first"), ("second", "first")}),
-    ],
+    [("ab", {("run a", "run b"), ("run b", "run a")}), ("ar", {("run a", "first"), ("second", "first")})],
 )
 def test_any_two_of_them_leave_one_run_on_delta_tables(
     tmp_path: Path, names: str, expected: set[tuple[str, str]]
@@ -117,12 +119,6 @@ def test_any_two_of_them_leave_one_run_on_delta_tables(
         actors = {name: call for name, call in actors_of(place).items() if name in names}
         return actors, lambda: shutil.rmtree(tmp_path / "place")
 
-    ends = set()
     with scheduled(schedule):
-        for steps, outcomes in schedule.interleavings(world):
-            assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes.values()), (steps, outcomes)
-            end = one_run(place, steps)
-            place.rollback(run=end)
-            ends.add((end, one_run(place, steps)))
-    assert ends == expected
+        assert set(ends_of(schedule, world, place)) == expected
     assert schedule.states > 20

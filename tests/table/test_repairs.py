@@ -24,10 +24,6 @@ def folder(tmp_path: Path) -> Place:
     return place
 
 
-def rows_of(place: Place) -> Path:
-    return Path(place.table_url(ROWS).removeprefix("file://"))
-
-
 def ours(table: Path) -> dict[str, Any]:
     """Return the action that added our file of nine o'clock."""
     added = [action["add"] for actions in strangers.actions_of(table) for action in actions if "add" in action]
@@ -47,49 +43,34 @@ def add_file(table: Path) -> str:
     return encoded
 
 
-def added_file(table: Path) -> None:
-    add_file(table)
+def delete(table: Path, row: int = 0, path: str | None = None) -> None:
+    """Hide a row of a file, of ours unless another path is given."""
+    strangers.delete_with_vector(table, (row,), path or ours(table)["path"])
 
 
-def added_file_with_deletions(table: Path) -> None:
-    strangers.delete_with_vector(table, (0,), add_file(table))
+STRANGERS: dict[str, list[Callable[[Path], object]]] = {
+    "added file": [add_file],
+    "added file with deletions": [lambda table: delete(table, path=add_file(table))],
+    "added file next to deletions": [delete, add_file],
+    "deletions": [delete],
+    "deletions twice": [delete, lambda table: delete(table, 1, add_file(table))],
+    "wrong size": [lambda table: strangers.commit(table, {"add": {**ours(table), "size": 7}})],
+    "wrong count": [lambda table: strangers.commit(table, {"add": {**ours(table), "stats": '{"numRecords": 2}'}})],
+}
+"""What other programs did to a table, step by step."""
 
 
-def added_file_next_to_deletions(table: Path) -> None:
-    strangers.delete_with_vector(table, (0,), ours(table)["path"])
-    add_file(table)
+def let(stranger: str, table: Path) -> None:
+    for step in STRANGERS[stranger]:
+        step(table)
 
 
-def deletions(table: Path) -> None:
-    strangers.delete_with_vector(table, (0,), ours(table)["path"])
-
-
-def deletions_twice(table: Path) -> None:
-    deletions(table)
-    add_file(table)
-    strangers.delete_with_vector(table, (1,), f"{FOLDER}/part-0.parquet".replace("%", "%25"))
-
-
-def wrong_size(table: Path) -> None:
-    strangers.commit(table, {"add": {**ours(table), "size": 7}})
-
-
-def wrong_count(table: Path) -> None:
-    strangers.commit(table, {"add": {**ours(table), "stats": json.dumps({"numRecords": 2})}})
-
-
-@pytest.mark.parametrize(
-    "stranger",
-    [
-        *(added_file, added_file_with_deletions, added_file_next_to_deletions, deletions, deletions_twice),
-        *(wrong_size, wrong_count),
-    ],
-)
+@pytest.mark.parametrize("stranger", STRANGERS)
 def test_the_same_publication_restores_a_slice_without_adding_and_removing_a_file_in_one_commit(
-    folder: Place, stranger: Callable[[Path], None]
+    folder: Place, stranger: str
 ) -> None:
-    table, before = rows_of(folder), OpenTable(folder.tables.others[ROWS]).held()
-    stranger(table)
+    table, before = folder.folder(), OpenTable(folder.tables.others[ROWS]).held()
+    let(stranger, table)
     assert OpenTable(folder.tables.others[ROWS]).held() != before
     outcome = folder.publish("run", NINE, TEN)
     assert outcome.changed[ROWS] == outcome.repaired == [NINE]
@@ -98,21 +79,19 @@ def test_the_same_publication_restores_a_slice_without_adding_and_removing_a_fil
     strangers.require_protocol(table)
 
 
-@pytest.mark.parametrize("stranger", [added_file, added_file_with_deletions, deletions])
-def test_another_publication_and_a_rollback_replace_whatever_a_slice_holds(
-    folder: Place, stranger: Callable[[Path], None]
-) -> None:
-    stranger(rows_of(folder))
+@pytest.mark.parametrize("stranger", ["added file", "added file with deletions", "deletions"])
+def test_another_publication_and_a_rollback_replace_whatever_a_slice_holds(folder: Place, stranger: str) -> None:
+    let(stranger, folder.folder())
     folder.publish("second")
     assert folder.shown(ROWS) == {NINE: "second", TEN: "run"}
     folder.rollback()
     assert folder.shown(ROWS) == {NINE: "run", TEN: "run"}
     assert folder.held() == everywhere("run")
-    strangers.require_protocol(rows_of(folder))
+    strangers.require_protocol(folder.folder())
 
 
 def test_a_file_without_a_count_of_rows_is_the_same_file(folder: Place) -> None:
     """Some writers leave the statistics out of their checkpoints."""
-    added = {name: value for name, value in ours(rows_of(folder)).items() if name != "stats"}
-    strangers.commit(rows_of(folder), {"add": added})
+    added = {name: value for name, value in ours(folder.folder()).items() if name != "stats"}
+    strangers.commit(folder.folder(), {"add": added})
     assert folder.publish("run", NINE, TEN).changed[ROWS] == []

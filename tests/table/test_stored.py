@@ -16,7 +16,7 @@ from recapture.storage.folder import FolderContainer
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Publication
-from recapture.table.stored import MAX_LISTINGS, find
+from recapture.table.stored import MAX_LISTINGS, fault_of, find
 from recapture.time_model import ticks
 from tests.storage.fault_proxy import FaultProxy, forgotten
 from tests.table import strangers
@@ -26,16 +26,11 @@ AGAIN = r"repeat the backfill; in Airflow, clear the DAG run's task order_and_ag
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Place:
-    return Place(tmp_path.as_uri())
-
-
 def path_of(place: Place, name: str, publication: Publication) -> Path:
     """Return the local path of a staged file."""
     file = publication.files[name]
     assert file is not None
-    return Path(place.table_url(name).removeprefix("file://")) / file.path
+    return place.folder(name) / file.path
 
 
 def aged(path: Path, age: timedelta) -> float:
@@ -68,7 +63,7 @@ def test_a_staged_file_that_is_gone_is_not_published(place: Place, name: str) ->
 def test_a_full_vacuum_between_staging_and_publication_is_seen(folder: Place) -> None:
     folder.publish("first")
     staged = folder.publication("second")
-    strangers.vacuum(Path(folder.table_url(ROWS).removeprefix("file://")))
+    strangers.vacuum(folder.folder())
     with pytest.raises(RunError, match=rf"{ROWS} has lost a file, perhaps to a vacuum .*: {AGAIN}"):
         publish.publish(folder.tables, {NINE: staged})
     assert folder.shown(ROWS) == {NINE: "first"}
@@ -129,8 +124,7 @@ def test_a_staged_file_older_than_half_of_the_retention_is_written_again(
 ) -> None:
     folder.publish("first")
     if retention is not None:
-        table = Path(folder.table_url(ROWS).removeprefix("file://"))
-        strangers.set_property(table, "delta.deletedFileRetentionDuration", retention)
+        strangers.set_property(folder.folder(), "delta.deletedFileRetentionDuration", retention)
     staged = folder.publication("second")
     path = path_of(folder, ROWS, staged)
     content, before = path.read_bytes(), aged(path, age)
@@ -190,12 +184,6 @@ def test_a_file_that_a_vacuum_deletes_all_the_same_is_reported(folder: Place, mo
     assert folder.shown(ROWS) == {NINE: "second"}
 
 
-@pytest.fixture
-def proxy(azurite: Azurite) -> Iterator[FaultProxy]:
-    with FaultProxy(azurite) as proxy:
-        yield proxy
-
-
 @pytest.mark.parametrize("name", ["publications", ROWS, METRICS, QUARANTINE])
 def test_a_write_that_is_acknowledged_and_lost_is_found_before_anything_is_published(
     azurite: Azurite, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, name: str
@@ -237,4 +225,4 @@ def test_few_listings_cover_a_long_range(
     stored = find(tmp_path.as_uri(), files)
     assert len(prefixes) == listings <= MAX_LISTINGS
     assert all(file.path.startswith(tuple(prefixes)) for file in files.values())
-    assert {entry.fault for entry in stored.values()} == {"has lost a file, perhaps to a vacuum"}
+    assert {fault_of(files[start], blob) for start, blob in stored.items()} == {"has lost a file, perhaps to a vacuum"}

@@ -25,10 +25,6 @@ def published(tmp_path: Path) -> Place:
     return place
 
 
-def folder(place: Place, name: str = ROWS) -> Path:
-    return Path(place.table_url(name).removeprefix("file://"))
-
-
 def refused(place: Place, match: str) -> None:
     """Assert that a plan and a publication are refused, and that no table changes."""
     versions = place.versions()
@@ -41,9 +37,9 @@ def refused(place: Place, match: str) -> None:
 
 @pytest.mark.parametrize("name", [ROWS, QUARANTINE])
 def test_an_append_only_table_is_refused_before_anything_is_published(published: Place, name: str) -> None:
-    strangers.set_property(folder(published, name), "delta.appendOnly", "true")
+    strangers.set_property(published.folder(name), "delta.appendOnly", "true")
     refused(published, f"table {published.table_url(name)} is append-only, .* unset its property delta.appendOnly, or")
-    strangers.set_property(folder(published, name), "delta.appendOnly", "false")
+    strangers.set_property(published.folder(name), "delta.appendOnly", "false")
     published.publish("second")
     assert published.held() == everywhere("second")
 
@@ -60,19 +56,19 @@ def test_a_feature_is_refused_exactly_if_delta_rs_does_not_commit_to_such_a_tabl
     published: Place, feature: str
 ) -> None:
     reader_features = (feature,) if feature.startswith(READER_FEATURES) else ()
-    strangers.commit(folder(published), strangers.protocol(feature, reader_features=reader_features))
+    strangers.commit(published.folder(), strangers.protocol(feature, reader_features=reader_features))
     if feature in WRITER_FEATURES:
         published.publish("second")
         assert published.held() == everywhere("second")
         return
     refused(published, f"/rows has features that Recapture cannot write: {feature}; drop them")
     with pytest.raises(CommitFailedError, match="Unsupported table features"):
-        DeltaTable(folder(published)).delete()
+        DeltaTable(published.folder()).delete()
 
 
 def mapped(place: Place, mode: str, physical_name: str) -> dict[str, Any]:
     """Return the metadata of the rows table with a mapped column."""
-    metadata = strangers.metadata(folder(place))
+    metadata = strangers.metadata(place.folder())
     schema = json.loads(metadata["schemaString"])
     for number, column in enumerate(schema["fields"], 1):
         name = physical_name if column["name"] == "run" else column["name"]
@@ -86,13 +82,13 @@ def test_a_table_whose_columns_have_other_names_in_the_files_is_refused(
     published: Place, mode: str, physical_name: str
 ) -> None:
     feature = strangers.protocol("columnMapping", reader_features=("columnMapping",))
-    strangers.commit(folder(published), feature, {"metaData": mapped(published, mode, physical_name)})
+    strangers.commit(published.folder(), feature, {"metaData": mapped(published, mode, physical_name)})
     refused(published, rf"maps its columns \(delta.columnMapping.mode is {mode}\), .*: publish to another table")
 
 
 def test_a_table_that_maps_its_columns_to_the_same_names_is_published_to(published: Place) -> None:
     feature = strangers.protocol("columnMapping", reader_features=("columnMapping",))
-    strangers.commit(folder(published), feature, {"metaData": mapped(published, "name", "run")})
+    strangers.commit(published.folder(), feature, {"metaData": mapped(published, "name", "run")})
     published.publish("second", NINE, TEN)
     assert published.shown(ROWS) == {NINE: "second", TEN: "second"}
 

@@ -23,10 +23,7 @@ SECOND = from_seconds(1)
 
 
 def policy(
-    out_of_order: int = 0,
-    late: int | None = 60,
-    early: int | None = 300,
-    action: Literal["Adjust", "Drop"] = "Adjust",
+    out_of_order: int = 0, late: int | None = 60, early: int | None = 300, action: Literal["Adjust", "Drop"] = "Adjust"
 ) -> Policy:
     """Return policies whose limits are given in seconds."""
     return Policy(
@@ -198,13 +195,7 @@ def test_an_out_of_order_event_does_not_move_the_watermark(implementation: Imple
 
 
 def test_an_event_that_is_late_and_then_out_of_order_has_the_last_verdict(implementation: Implementation) -> None:
-    expect(
-        implementation,
-        [at(0, 0), at(1, -100 * SECOND)],
-        policy(),
-        ("on_time", 0),
-        ("out_of_order_adjusted", 0),
-    )
+    expect(implementation, [at(0, 0), at(1, -100 * SECOND)], policy(), ("on_time", 0), ("out_of_order_adjusted", 0))
 
 
 def test_an_event_that_is_late_and_then_out_of_order_counts_in_both_metrics() -> None:

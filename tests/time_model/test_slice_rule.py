@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recapture.time_model.ticks import from_seconds
 from tests.oracle import Event, Outcome, Policy, process, slice_metrics, windows
+from tests.oracle_windows import Hopping
 from tests.time_model.streams import HOUR, NOON, policies, seconds, streams
 
 SECOND = from_seconds(1)
@@ -105,7 +106,7 @@ def test_the_windows_that_end_in_a_slice_need_the_window_size_before_it_too(
     def rows(outcomes: Sequence[Outcome]) -> object:
         near = times(outcomes, case.start - size, end)
         chosen = [outcome for outcome in outcomes if outcome.event.sequence in near]
-        return windows(chosen, size, size // hops, offset, values=("n",), start=case.start, end=end)
+        return windows(chosen, Hopping(size, size // hops, offset), (), case.start, end)
 
     assert rows(alone) == rows(whole)
 

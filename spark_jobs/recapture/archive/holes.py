@@ -208,10 +208,7 @@ def _continued(item: _Placed, highest: int, modulus: int) -> _Placed:
 
 
 def _contradicts(numbers: Numbers, earlier: Numbers) -> bool:
-    """Return whether one hub cannot have given both ranges: numbers that are not higher were enqueued later.
-
-    The clocks of a hub's brokers may differ.
-    """
+    """Return whether one hub cannot have given both, despite clock skew: numbers that are not higher came later."""
     if numbers.first > earlier.last or numbers.enqueued is None:
         return False
     bound = earlier.enqueued if earlier.first > numbers.last else earlier.enqueued_until

@@ -125,10 +125,7 @@ class FarBlobs:
 
 @dataclass(frozen=True)
 class UnmatchedNames:
-    """Names in the partition folders that do not belong to the input.
-
-    They are those of listed blobs, and of folders whose number is too large for a partition.
-    """
+    """Names that are not the input's: of blobs in the partition folders, and of folders whose number is too large."""
 
     count: int
     example: str

@@ -112,10 +112,7 @@ _SEAL = TypeAdapter(_Seal)
 
 
 def from_json(content: bytes) -> Manifest:
-    """Return the manifest that `Manifest.to_json` wrote.
-
-    Raise RunError if the content is not a manifest or does not match its digests.
-    """
+    """Return the manifest of `Manifest.to_json`. Raise RunError if it is not one or does not match its digests."""
     try:
         seal = _SEAL.validate_json(content)
         require_format(seal.format, MANIFEST_FORMAT, "the run's manifest")

@@ -49,10 +49,7 @@ class Vocabulary:
 
 
 def pieces(written: str, vocabulary: Vocabulary) -> Iterator[Piece]:
-    """Yield the pieces of a format, in order.
-
-    Raise DefinitionError for an unknown token, a stray brace, or a missing token.
-    """
+    """Yield the pieces of a format. Raise DefinitionError for an unknown token, a stray brace, or a missing token."""
     parts = list(split(written))
     for part in parts:
         if part.token is not None and part.token not in vocabulary.tokens:

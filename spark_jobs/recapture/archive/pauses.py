@@ -72,10 +72,7 @@ def missing_blobs(definition: InputDefinition, pause: Pause, slice_: Slice) -> i
 
 
 def within(pause: Pause, definition: InputDefinition, first: int, last: int) -> Iterator[Pause]:
-    """Yield the part of a pause whose last arrivals would lie in (first, last]; nothing if there is none.
-
-    `first` and `last` are in ticks.
-    """
+    """Yield the part of a pause whose last arrivals would lie in (first, last], in ticks; nothing if there is none."""
     ends = [end for end in pause.ends if first < definition.last_arrival(end) <= last]
     if ends:
         length = (pause.end - pause.start) // pause.blobs

@@ -191,10 +191,7 @@ def _displaced(definition: InputDefinition, listing: Listing) -> Callable[[Slice
 
 
 def no_partitions(names: BlobNames, container: Container) -> RunError:
-    """Return the error for a survey that finds no partition.
-
-    If names have no partition folders, only blobs near the range reveal partitions.
-    """
+    """Return the error for a survey without partitions. Without folders, only blobs near the range reveal them."""
     message = f"no blob of this input under {container.url}/{names.prefix}"
     advice = "check input.container, input.path and the other names in the input section"
     if names.partitioned and names.folder_of_partitions() is None:

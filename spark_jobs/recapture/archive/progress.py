@@ -75,10 +75,7 @@ def partition_progress(
 
 
 def warnings(planned: PlannedInput, empty_blobs: bool, name_input: bool = False) -> Iterator[str]:
-    """Yield the warnings about an input: silent partitions, far blobs, and names that do not belong to it.
-
-    If `name_input`, they name the input.
-    """
+    """Yield the warnings about an input: silent partitions, far blobs, and names that do not belong to it."""
     alias = planned.alias if name_input else None
     newest_blobs = {newest.partition: newest for newest in planned.newest}
     with_pauses = {pause.partition for pause in planned.pauses}

@@ -29,7 +29,13 @@ def run(stderr: Console, *, path: Path, job: str | None, output: Path | None, js
         if os.path.lexists(target):
             raise DefinitionError(f"{target} already exists and is not overwritten: {_OTHER_PLACE}")
     for target, text in texts.items():
-        _write_new(target, text, in_folder=target != file)
+        try:
+            if target != file:
+                target.parent.mkdir(exist_ok=True)
+            with target.open("x", encoding="utf-8") as out:
+                out.write(text)
+        except OSError as error:
+            raise DefinitionError(f"{target} cannot be written ({error.strerror}): {_OTHER_PLACE}") from error
     if not draft.missing:
         try:
             load(file)
@@ -40,14 +46,3 @@ def run(stderr: Console, *, path: Path, job: str | None, output: Path | None, js
     scripts = [str(target) for target in texts if target != file]
     findings = {kind: [asdict(finding) for finding in getattr(draft, kind)] for kind in printing.FINDINGS}
     return {"job": read.name, "pipeline": str(file), "scripts": scripts, "ready": not draft.missing, **findings}
-
-
-def _write_new(path: Path, text: str, *, in_folder: bool) -> None:
-    """Write a new file, `in_folder` of its own. Raise DefinitionError if it cannot be written."""
-    try:
-        if in_folder:
-            path.parent.mkdir(exist_ok=True)
-        with path.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except OSError as error:
-        raise DefinitionError(f"{path} cannot be written ({error.strerror}): {_OTHER_PLACE}") from error

@@ -16,10 +16,7 @@ from recapture.run.status import status
 def run(
     stderr: Console, *, file: Path, start: datetime | None, end: datetime | None, states: list[str], json: bool
 ) -> dict[str, Any]:
-    """Return the states of the slices, only of those in `states` if there are any.
-
-    Raise DefinitionError for an unknown state.
-    """
+    """Return the states of slices, only of those in `states` if any. Raise DefinitionError for an unknown state."""
     pipeline = load_pipeline(file, stderr)
     require_whole_range(start, end, "all slices")
     known = {str(state): state for state in State}

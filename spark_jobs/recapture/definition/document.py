@@ -7,6 +7,7 @@ Plain scalars are read by YAML 1.1, as PyYAML reads them: `on` is true, `0600` i
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,16 @@ class Document:
                 reason = re.sub(re.escape(value), rf"${{{name}}}", reason, flags=re.IGNORECASE)
         return DefinitionError(f"{self.path}:{line}: {'.'.join(map(str, written))}{colon}{reason}")
 
-    def with_environment(self, verbatim: KeyPath) -> dict[str, Any]:
-        """Return the values, every `${NAME}` replaced by that environment variable, except at the key path `verbatim`.
+    @contextmanager
+    def at(self, key_path: KeyPath) -> Iterator[None]:
+        """Let a DefinitionError that is raised in this context name the file, the line and the key."""
+        try:
+            yield
+        except DefinitionError as error:
+            raise self.error(key_path, str(error)) from error
 
-        Raise DefinitionError if a variable is not set.
-        """
+    def with_environment(self, verbatim: KeyPath) -> dict[str, Any]:
+        """Return the values, `${NAME}` replaced except at `verbatim`. Raise DefinitionError if one is not set."""
 
         def replaced(value: Any, key_path: KeyPath) -> Any:
             if isinstance(value, dict):

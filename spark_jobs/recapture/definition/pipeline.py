@@ -125,10 +125,7 @@ class Pipeline(Section):
         return self.section(compiled.alias).reader((*compiled.body_columns, *time_fields(compiled.timestamp_by)))
 
     def policies(self, compiled: CompiledInput) -> Policies | None:
-        """Return the event ordering policies of an input.
-
-        None without TIMESTAMP BY, because no policy applies to arrival times.
-        """
+        """Return the event ordering policies of an input; None without TIMESTAMP BY: none applies to arrival times."""
         if compiled.timestamp_by is None:
             return None
         late, early = self.job.late_seconds, self.job.early_arrival_seconds
@@ -204,10 +201,7 @@ class Pipeline(Section):
 
 
 def load(path: Path) -> Pipeline:
-    """Read and validate a pipeline file, its query included.
-
-    Raise DefinitionError with the file, the line and what to do.
-    """
+    """Read and validate a pipeline file and its query. Raise DefinitionError with the file, the line and what to do."""
     pipeline, document = _load(path)
     require_compiling_query(pipeline, document)
     require_engine_of_query(pipeline, document)
@@ -255,19 +249,15 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
         (("input", index, "container"), section.container) for index, section in enumerate(pipeline.all_inputs)
     ]
     for key_path, address in (*containers, *_tables(pipeline)):
-        try:
+        with document.at(key_path):
             parse(address)
-        except DefinitionError as error:
-            raise document.error(key_path, str(error)) from error
 
 
 def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the path is not a valid pattern, or if names of other inputs could also match it."""
     for index, section in enumerate(pipeline.all_inputs):
-        try:
+        with document.at(("input", index, "path")):
             _ = section.names
-        except DefinitionError as error:
-            raise document.error(("input", index, "path"), str(error)) from error
 
 
 def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> None:
@@ -368,18 +358,14 @@ def require_distinct_functions(pipeline: Pipeline, document: Document) -> None:
 def require_readable_scripts(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the script of a function cannot be read."""
     for name, function in pipeline.functions.items():
-        try:
+        with document.at(("functions", name, "script")):
             _javascript(pipeline.file.parent, name, function)
-        except DefinitionError as error:
-            raise document.error(("functions", name, "script"), str(error)) from error
 
 
 def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError, with line and column of the query, if it does not compile."""
-    try:
+    with document.at(("job", "query")):
         _ = pipeline.query
-    except DefinitionError as error:
-        raise document.error(("job", "query"), str(error)) from error
 
 
 def require_engine_of_query(pipeline: Pipeline, document: Document) -> None:
@@ -425,13 +411,6 @@ def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:
         is_url = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address)
         return address if is_url else (pipeline.file.parent / address).resolve().as_uri()
 
-    return pipeline.model_copy(
-        update={
-            "all_inputs": tuple(
-                section.model_copy(update={"container": absolute(section.container)}) for section in pipeline.all_inputs
-            ),
-            "outputs": tuple(
-                output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs
-            ),
-        }
-    )
+    inputs = (read.model_copy(update={"container": absolute(read.container)}) for read in pipeline.all_inputs)
+    outputs = (output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs)
+    return pipeline.model_copy(update={"all_inputs": tuple(inputs), "outputs": tuple(outputs)})

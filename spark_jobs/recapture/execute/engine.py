@@ -20,10 +20,7 @@ class Engine(StrEnum):
 
 
 def engine_of(named: str | None, query_needs_spark: bool, master: str) -> Engine:
-    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine.
-
-    `named` is the engine that the pipeline file names.
-    """
+    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine."""
     uses_spark = named == Engine.SPARK or query_needs_spark or cores_of(master) is None
     return Engine.SPARK if uses_spark else Engine.PROCESSES
 
@@ -38,10 +35,10 @@ def cores_of(master: str) -> int | None:
     local = re.fullmatch(r"local(?:\[(\*|[1-9]\d*)(?:,\d+)?\])?", master)
     if local is None:
         return None
-    return _cores() if local[1] == "*" else int(local[1] or 1)
+    return available_cores() if local[1] == "*" else int(local[1] or 1)
 
 
-def _cores() -> int:
+def available_cores() -> int:
     """Return the number of cores that this process may use, which a container may limit."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from recapture.execute import profiles
 from recapture.formats.events import Reader
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, order_and_aggregate
+from recapture.ordering.order import order
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task
 from recapture.process import log
@@ -69,9 +69,10 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.container_url)
-    process = order_and_aggregate if context.input.aggregations else order
-    batches, counters_by_slice = process(
-        task, container, context.input, context.policies, context.reader, quarantine_damaged=context.quarantine_damaged
+    settings = context.input, context.policies, context.reader
+    aggregate = bool(context.input.aggregations)
+    batches, counters_by_slice = order(
+        task, container, *settings, quarantine_damaged=context.quarantine_damaged, aggregate=aggregate
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches

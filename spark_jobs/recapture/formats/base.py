@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,35 +16,27 @@ from recapture.formats.inflate import Limits
 from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn, InputMetadata, Metadata
 
-BLOB_METADATA = (
-    Metadata.PARTITION_ID,
-    Metadata.EVENT_PROCESSED,
-    Metadata.BLOB_NAME,
-    Metadata.BLOB_LAST_MODIFIED,
-)
+BLOB_METADATA = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
 """Metadata of the events of every format: a blob's name and its properties give it."""
+
+
+def _reject(kind: type, advice: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if isinstance(value, kind):
+            raise ValueError(advice)
+        return value
+
+    return BeforeValidator(check)
 
 
 def reject_bool(advice: str) -> BeforeValidator:
     """Return a validator that refuses true, false, on and off, which pydantic would read as 1 and 0."""
-
-    def check(value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError(advice)
-        return value
-
-    return BeforeValidator(check)
+    return _reject(bool, advice)
 
 
 def reject_none(advice: str) -> BeforeValidator:
     """Return a validator that refuses a key without a value."""
-
-    def check(value: object) -> object:
-        if value is None:
-            raise ValueError(advice)
-        return value
-
-    return BeforeValidator(check)
+    return _reject(NoneType, advice)
 
 
 Number = Annotated[int, reject_bool("write a number")]
@@ -70,7 +63,6 @@ class InputSection(Section):
     """Keys that `reading` leaves out: they do not change what the reader makes of a given blob."""
 
     format: str
-    """Name of the format."""
     alias: Alias
     """Name after FROM or JOIN."""
     container: str
@@ -173,7 +165,6 @@ class PathInput(BlobInput):
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: TimeFormat = "HH"
-    """Form of {time}."""
 
     @cached_property
     def names(self) -> InputPath:

@@ -16,4 +16,3 @@ class BodyFormat(StrEnum):
 
 
 DECODERS: dict[BodyFormat, BodyDecoder] = {BodyFormat.JSON: JsonBodies()}
-"""Decoder of each body format."""

@@ -51,7 +51,6 @@ class CsvReader:
     """A `Reader` of CSV blobs. An event's body is its row as JSON: an empty field is null, all others are strings."""
 
     delimiter: str
-    """Character between the fields of a line."""
     fields: tuple[str, ...]
     """Fields that the query reads, sorted, in lower case; a header must name one of them."""
     limits: Limits = DEFAULT
@@ -85,20 +84,17 @@ class CsvReader:
         except (UnicodeDecodeError, csv.Error) as error:
             raise DamagedBlobError(name, f"its header cannot be read ({error})") from error
         if len(header) > MAX_FIELDS:
-            raise DamagedBlobError(
-                name, f"its header names {len(header):,} fields, and at most {MAX_FIELDS:,} are read"
-            )
+            message = f"its header names {len(header):,} fields, and at most {MAX_FIELDS:,} are read"
+            raise DamagedBlobError(name, message)
         lower = [field.lower() for field in header]
         twice = sorted(field for field, count in Counter(lower).items() if count > 1)
         if "" in lower or twice:
             which = "has a field without a name" if "" in lower else f"names {twice[0]} twice"
             raise DamagedBlobError(name, f"its header {which}")
         if self.fields and not set(self.fields).intersection(lower):
-            raise DamagedBlobError(
-                name,
-                f"its first line names {', '.join(header[:5])} and none of the fields that the query reads "
-                f"({', '.join(self.fields[:5])}): a CSV blob begins with its header",
-            )
+            names, fields = ", ".join(header[:5]), ", ".join(self.fields[:5])
+            reason = f"its first line names {names} and none of the fields that the query reads ({fields})"
+            raise DamagedBlobError(name, f"{reason}: a CSV blob begins with its header")
         return header
 
     def _rows(self, name: str, header: list[str], rows: pa.Array) -> tuple[pa.Table, list[InvalidRow]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.duckdb_sql import one_array, utf8
-from recapture.formats.events import metadata_of
+from recapture.formats.events import ENQUEUED, metadata_of
 from recapture.model import Metadata, MetadataColumn
 from recapture.time_model import ticks
 
@@ -42,23 +42,21 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
     If EventProcessedUtcTime is the enqueued time, its fields must be decoded too. Raise DamagedBlobError if an
     enqueued time cannot be read.
     """
-
-    def own(metadata: Metadata, key: str) -> pa.Array | None:
-        match metadata:
+    own: dict[MetadataColumn, pa.Array] = {}
+    for column in (*columns, *([ENQUEUED] if pinned.enqueued else [])):
+        match column.metadata:
             case Metadata.EVENT_ENQUEUED:
-                return _enqueued(pinned.blob.name, events)
+                own[column] = _enqueued(pinned.blob.name, events)
             case Metadata.SEQUENCE_NUMBER:
-                return one_array(events["SequenceNumber"])
+                own[column] = one_array(events["SequenceNumber"])
             case Metadata.OFFSET:
-                return one_array(events["Offset"])
+                own[column] = one_array(events["Offset"])
             case Metadata.PARTITION_KEY:
-                return string_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
+                own[column] = string_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
             case Metadata.PUBLISHER:
-                return string_of(one_array(events["SystemProperties"]), "x-opt-publisher")
+                own[column] = string_of(one_array(events["SystemProperties"]), "x-opt-publisher")
             case Metadata.USER:
-                return string_of(one_array(events["Properties"]), key)
-        return None
-
+                own[column] = string_of(one_array(events["Properties"]), column.key)
     return metadata_of(columns, pinned, events.num_rows, own)
 
 
@@ -68,12 +66,9 @@ def string_of(properties: pa.MapArray, key: str) -> pa.Array:
     index = np.zeros(len(properties), np.int64)
     for rows, values in _values(properties, key):
         index[rows] = np.arange(len(rows)) + len(strings)
-        strings = pa.concat_arrays([strings, _as_strings(values)])
+        texts = utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
+        strings = pa.concat_arrays([strings, texts])
     return strings.take(pa.array(index))
-
-
-def _as_strings(values: pa.Array) -> pa.Array:
-    return utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
 
 
 def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:

@@ -1,6 +1,6 @@
 """The events of one blob, and what the reader of each format provides."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,23 +78,19 @@ class Reader(Protocol):
 
 
 def metadata_of(
-    columns: Iterable[MetadataColumn],
-    pinned: PinnedBlob,
-    count: int,
-    own: Callable[[Metadata, str], pa.Array | None],
+    columns: Iterable[MetadataColumn], pinned: PinnedBlob, count: int, own: Mapping[MetadataColumn, pa.Array]
 ) -> dict[MetadataColumn, pa.Array]:
-    """Return the metadata of a blob's events: `own` of the metadata and its key, or what the blob gives to all events.
+    """Return the metadata of a blob's events: that of their `own`, or what the blob gives to all events.
 
     EventProcessedUtcTime is the event's arrival, because no archive records when a live job read the event. Raise
     RunError if a PartitionId is not a number.
     """
     metadata = {}
     for column in columns:
-        kind = column.metadata
-        if kind is Metadata.EVENT_PROCESSED:
-            kind = Metadata.BLOB_LAST_MODIFIED if pinned.enqueued is None else Metadata.EVENT_ENQUEUED
-        values = own(kind, column.key)
-        metadata[column] = _of_blob(kind, pinned, count) if values is None else values
+        source = column
+        if column.metadata is Metadata.EVENT_PROCESSED:
+            source = MetadataColumn(Metadata.BLOB_LAST_MODIFIED) if pinned.enqueued is None else ENQUEUED
+        metadata[column] = own[source] if source in own else _of_blob(source.metadata, pinned, count)
     return metadata
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.duckdb_sql import literal, one_array, select
-from recapture.formats.json_bodies.kinds import KINDS
+from recapture.formats.duckdb_sql import one_array, select
+from recapture.formats.json_bodies.kinds import asa_kind
+from recapture.formats.json_bodies.spellings import value_of
 from recapture.model import AsaType
 from recapture.time_model import timestamps
 
-_KINDS = " ".join(f"WHEN type = '{name}' THEN {literal(kind)}" for name, kind in KINDS.items())
 _READING = f"""
     WITH objects AS (
         SELECT * FROM (SELECT row_number() OVER () AS event, {{json}} AS doc FROM bodies)
@@ -23,22 +23,11 @@ _READING = f"""
     SELECT key AS name, atom->>'$' AS string,
         row_number() OVER (PARTITION BY event, lower(key) ORDER BY id) = 1 AS is_first,
         CASE
-            WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float'
-            {_KINDS}
+            WHEN type = 'UBIGINT' AND try_cast(atom->>'$' AS BIGINT) IS NULL THEN 'float' ELSE {asa_kind("type")}
         END AS kind
     FROM objects, json_each(doc) ORDER BY event, id
 """
 _JSON = "CASE WHEN json_valid(body) THEN body::JSON END"
-_STEPPING = """
-    WITH named AS (
-        SELECT doc, coalesce(
-            list_filter(json_keys(doc), lambda key: key = {step})[1],
-            list_filter(json_keys(doc), lambda key: lower(key) = lower({step}))[1]
-        ) AS name
-        FROM (SELECT {json} AS doc FROM bodies)
-    )
-    SELECT json_extract(doc, '/' || replace(replace(name, '~', '~0'), '/', '~1'))::VARCHAR AS value FROM named
-"""
 _COUNTING = """
     SELECT name, kind, count(*) FILTER (is_first) AS events, count(*) AS spelt
     FROM (SELECT *, row_number() OVER () AS place FROM bodies) GROUP BY name, kind ORDER BY min(place)
@@ -118,7 +107,8 @@ def records_in(bodies: pa.Array, path: Sequence[str]) -> pa.Array:
     An exact name wins, or else the first in other letters: {"Site": {"x": 1}}, ["site"] => {"x": 1}
     """
     for step in path:
-        bodies = one_array(select({"body": bodies}, _STEPPING.format(json=_JSON, step=literal(step)))["value"])
+        query = f"SELECT {value_of('doc', step)} AS value FROM (SELECT {_JSON} AS doc FROM bodies)"
+        bodies = one_array(select({"body": bodies}, query)["value"])
     return bodies
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
@@ -21,30 +21,20 @@ from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.bodies import BodyDecoder
 from recapture.formats.body_formats import DECODERS, BodyFormat
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
-from recapture.formats.events import Events, Reader, enqueued_times, metadata_of
+from recapture.formats.events import ENQUEUED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.lines import lines, plain_text
+from recapture.formats.path_names import DATE_TOKENS, TIME_TOKENS
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
 DEFAULT_PATH = "{iothub}/{partition}/{YYYY}/{MM}/{DD}/{HH}/{mm}"
 VOCABULARY = Vocabulary(
     "an IoT Hub",
-    {
-        "iothub": "IotHub",
-        "partition": "PartitionId",
-        "YYYY": "Year",
-        "MM": "Month",
-        "DD": "Day",
-        "HH": "Hour",
-        "mm": "Minute",
-    },
+    {"iothub": "IotHub", "partition": "PartitionId", **DATE_TOKENS, **TIME_TOKENS},
     {"IotHub": "A-Za-z0-9-"},
 )
 MESSAGE = Record(
-    "IoT Hub",
-    "Message",
-    pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary_view())]),
-    typed=False,
+    "IoT Hub", "Message", pa.schema([("EnqueuedTimeUtc", pa.string()), ("Body", pa.binary_view())]), typed=False
 )
 
 
@@ -122,10 +112,7 @@ class IotHubNames(BlobNames):
         return f"(?:[^A-Za-z0-9{VOCABULARY.characters(self._written[-1]) or ''}].*)?"
 
 
-_FIELDS = {
-    Metadata.USER: "Properties",
-    Metadata.IOT_HUB: "SystemProperties",
-}
+_FIELDS = {Metadata.USER: "Properties", Metadata.IOT_HUB: "SystemProperties"}
 """Map of a message that holds the metadata."""
 
 
@@ -150,21 +137,12 @@ class IotHubReader:
 
 
 def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
-    maps = {_FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
-    events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(maps)), limits)
-    times, enqueued = enqueued_times(pinned, one_array(events["EnqueuedTimeUtc"]), "EnqueuedTimeUtc")
-
-    def own(metadata: Metadata, key: str) -> pa.Array | None:
-        if metadata is Metadata.EVENT_ENQUEUED:
-            return times
-        if metadata in _FIELDS:
-            return pc.map_lookup(one_array(events[_FIELDS[metadata]]), key, "first")
-        return None
-
-    count = events.num_rows
-    without_block = not count and not has_block(pinned.blob.name, content, MESSAGE)
-    metadata = metadata_of(columns, pinned, count, own)
-    return Events(np.arange(count), enqueued, events["Body"], metadata, without_block=without_block)
+    fields = {column: _FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
+    events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(set(fields.values()))), limits)
+    own = {column: pc.map_lookup(one_array(events[map_]), column.key, "first") for column, map_ in fields.items()}
+    without_block = not events.num_rows and not has_block(pinned.blob.name, content, MESSAGE)
+    read = _events(pinned, columns, one_array(events["EnqueuedTimeUtc"]), events["Body"], own)
+    return replace(read, without_block=without_block)
 
 
 def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
@@ -175,25 +153,23 @@ def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn
         for index, column in enumerate(keyed)
     )
     read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
-    times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), "EnqueuedTimeUtc")
-
-    def own(metadata: Metadata, key: str) -> pa.Array | None:
-        if metadata is Metadata.EVENT_ENQUEUED:
-            return times
-        if metadata in _FIELDS:
-            return one_array(read[f"m{keyed.index(MetadataColumn(metadata, key))}"])
-        return None
-
+    own = {column: one_array(read[f"m{index}"]) for index, column in enumerate(keyed)}
     unreadable = one_array(read["unreadable"])
     body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
-    count = len(line)
-    return Events(
-        np.arange(count),
-        enqueued,
-        pa.chunked_array([body]),
-        metadata_of(columns, pinned, count, own),
-        unreadable=unreadable,
-    )
+    events = _events(pinned, columns, one_array(read["enqueued"]), pa.chunked_array([body]), own)
+    return replace(events, unreadable=unreadable)
+
+
+def _events(
+    pinned: PinnedBlob,
+    columns: Sequence[MetadataColumn],
+    enqueued_strings: pa.Array,
+    body: pa.ChunkedArray,
+    own: dict[MetadataColumn, pa.Array],
+) -> Events:
+    times, enqueued = enqueued_times(pinned, enqueued_strings, "EnqueuedTimeUtc")
+    metadata = metadata_of(columns, pinned, len(body), {ENQUEUED: times, **own})
+    return Events(np.arange(len(body)), enqueued, body, metadata)
 
 
 _STRUCTURE = json.dumps(

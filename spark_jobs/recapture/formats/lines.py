@@ -21,7 +21,7 @@ def in_place(
 ) -> Events:
     """Return the events of a blob that contains nothing but bodies, in their order."""
     count = len(body)
-    metadata = metadata_of(columns, pinned, count, lambda *_: None)
+    metadata = metadata_of(columns, pinned, count, {})
     return Events(np.arange(count), np.full(count, UNKNOWN), pa.chunked_array([body]), metadata, unreadable=unreadable)
 
 

@@ -15,8 +15,8 @@ TimeFormat = Literal["HH", "HH/mm", "HH-mm"]
 TIME_FORMATS = get_args(TimeFormat)
 
 _TOKENS = ("date", "time", "partition")
-_OF_A_DATE = {"YYYY": "Year", "MM": "Month", "DD": "Day"}
-_OF_A_TIME = {"HH": "Hour", "mm": "Minute"}
+DATE_TOKENS = {"YYYY": "Year", "MM": "Month", "DD": "Day"}
+TIME_TOKENS = {"HH": "Hour", "mm": "Minute"}
 _DATE = r"(?=.*YYYY)(?=.*MM)(?=.*DD)(?:YYYY|MM|DD)(?:[^0-9A-Za-z{}*]?(?:YYYY|MM|DD)){2}"
 _PERIODS = {"Minute": 60, "Hour": 3600, "Day": 86_400}
 """Length of the period that a name gives, in seconds, by the last token of its time."""
@@ -76,9 +76,9 @@ class InputPath(BlobNames):
             case None:
                 yield piece
             case "date":
-                yield from _parts(self.date_format, _OF_A_DATE)
+                yield from _parts(self.date_format, DATE_TOKENS)
             case "time":
-                yield from _parts(self.time_format, _OF_A_TIME)
+                yield from _parts(self.time_format, TIME_TOKENS)
             case "partition":
                 yield Piece("PartitionId", piece.text)
             case _:

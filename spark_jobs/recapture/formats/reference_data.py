@@ -53,7 +53,6 @@ class ReferenceInput(InputSection):
     date_format: Annotated[str, AfterValidator(valid_date_format)] = DATE_FORMAT
     """Form of {date}: YYYY, MM and DD in any order, with separators or without."""
     time_format: TimeFormat = "HH"
-    """Form of {time}."""
 
     @cached_property
     def names(self) -> ReferencePath:

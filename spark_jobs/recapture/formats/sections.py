@@ -50,10 +50,7 @@ def _type(section: Any) -> str:
     return str(section.get("type", "Stream")) if isinstance(section, dict) else "Stream"
 
 
-AnyInput = Annotated[
-    Annotated[Input, Tag("Stream")] | Annotated[Reference, Tag("Reference")],
-    Discriminator(_type),
-]
+AnyInput = Annotated[Annotated[Input, Tag("Stream")] | Annotated[Reference, Tag("Reference")], Discriminator(_type)]
 """An input of events, or reference data; its key `type` decides which."""
 
 FORMATS: dict[str, type[BlobInput]] = {section.metadata.format: section for section in get_args(get_args(Input)[0])}

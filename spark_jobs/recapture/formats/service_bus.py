@@ -13,7 +13,7 @@ from recapture.archive.definitions import ArrivalTime
 from recapture.archive.pinning import PinnedBlob
 from recapture.formats.base import BLOB_METADATA, PathInput, Section
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
-from recapture.formats.events import UNNUMBERED, Events, Reader, enqueued_times, metadata_of
+from recapture.formats.events import ENQUEUED, UNNUMBERED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
 from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import lines, plain_text
@@ -32,6 +32,9 @@ class ServiceBusFields(Section):
     body: FieldPath = "Body"
 
 
+_USUAL_FIELDS = ServiceBusFields()
+
+
 class ServiceBusInput(PathInput):
     """JSON lines with the messages of a queue or a subscription, under a path of folders."""
 
@@ -40,10 +43,10 @@ class ServiceBusInput(PathInput):
     )
 
     format: Literal["ServiceBus"]
-    fields: ServiceBusFields = ServiceBusFields()
+    fields: ServiceBusFields = _USUAL_FIELDS
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return ServiceBusReader(self.fields.sequence_number, self.fields.enqueued_time, self.fields.body, self.limits)
+        return ServiceBusReader(self.fields, self.limits)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         yield from super().conflicts()
@@ -56,12 +59,7 @@ class ServiceBusInput(PathInput):
 class ServiceBusReader:
     """A `Reader` of Service Bus messages, which their sequence numbers order."""
 
-    sequence_number: str
-    """FieldPath of the sequence number."""
-    enqueued_time: str
-    """FieldPath of the enqueued time."""
-    body: str
-    """FieldPath of the body."""
+    fields: ServiceBusFields = _USUAL_FIELDS
     limits: Limits = DEFAULT
     numbered = True
     decoder = JsonBodies()
@@ -72,26 +70,25 @@ class ServiceBusReader:
         number = one_array(read["number"])
         unreadable = pc.coalesce(
             pc.if_else(pc.is_valid(one_array(read["kind"])), pa.scalar(None, pa.string()), "its line is not JSON"),
-            pc.if_else(pc.is_valid(number), None, f"its line has no whole number in {self.sequence_number}"),
+            pc.if_else(pc.is_valid(number), None, f"its line has no whole number in {self.fields.sequence_number}"),
         )
         readable = pc.is_null(unreadable).to_numpy(zero_copy_only=False)
         numbers = np.where(readable, number.fill_null(0).to_numpy(), np.arange(len(line)))
         sequence_partition = np.where(readable, partition_of(numbers), UNNUMBERED)
-        times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), self.enqueued_time)
-
+        times, enqueued = enqueued_times(pinned, one_array(read["enqueued"]), self.fields.enqueued_time)
         own = {
-            Metadata.PARTITION_ID: pa.array(sequence_partition, mask=~readable),
-            Metadata.SEQUENCE_NUMBER: pa.array(numbers, mask=~readable),
-            Metadata.EVENT_ENQUEUED: times,
+            MetadataColumn(Metadata.PARTITION_ID): pa.array(sequence_partition, mask=~readable),
+            MetadataColumn(Metadata.SEQUENCE_NUMBER): pa.array(numbers, mask=~readable),
+            ENQUEUED: times,
         }
         body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
-        metadata = metadata_of(columns, pinned, len(line), lambda metadata, _: own.get(metadata))
+        metadata = metadata_of(columns, pinned, len(line), own)
         return Events(numbers, enqueued, pa.chunked_array([body]), metadata, sequence_partition, unreadable)
 
     def _reading(self) -> str:
         number, enqueued, body = (
             f"json_extract(json, {pointer(field.split('.'))})"
-            for field in (self.sequence_number, self.enqueued_time, self.body)
+            for field in (self.fields.sequence_number, self.fields.enqueued_time, self.fields.body)
         )
         digits = f"CASE WHEN regexp_full_match({number}->>'$', '[0-9]{{1,19}}') THEN {number}->>'$' END"
         return f"""

@@ -19,8 +19,8 @@ from shapely import GeometryType
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 
 _POLYGONS = (GeometryType.POLYGON, GeometryType.MULTIPOLYGON)
-_OF_GEOJSON = (GeometryType.POINT, GeometryType.LINESTRING, GeometryType.POLYGON)
-_OF_WKT = re.compile(r"\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b", re.IGNORECASE)
+_GEOJSON_TYPES = (GeometryType.POINT, GeometryType.LINESTRING, GeometryType.POLYGON)
+_SUPPORTED_WKT = re.compile(r"\s*(?:MULTI)?(?:POINT|LINESTRING|POLYGON)\b", re.IGNORECASE)
 """Regular expression of the beginning of WKT that is supported. GEOS fails for curves."""
 _NOT_GEOJSON = "is not GeoJSON of a Point, a LineString, or a Polygon with closed rings"
 _NOT_WKT = "is not WKT of points, lines, or polygons with closed rings; GeoJSON is a record, as JSON_PARSE returns it"
@@ -168,17 +168,17 @@ def _checked(texts: NDArray[Any], only_wkt: bool) -> tuple[NDArray[Any], NDArray
 
 
 def _from_wkt(texts: NDArray[Any]) -> NDArray[Any]:
-    supported = [text if _OF_WKT.match(text) else "" for text in texts]
+    supported = [text if _SUPPORTED_WKT.match(text) else "" for text in texts]
     return shapely.from_wkt(np.array(supported, dtype=object), on_invalid="ignore")
 
 
 def _from_geojson(texts: NDArray[Any]) -> NDArray[Any]:
     """Return the shape of each GeoJSON; None for a Feature, of which GEOS reads the geometry."""
     shapes = shapely.from_geojson(texts, on_invalid="ignore")
-    for number in np.flatnonzero(np.isin(shapely.get_type_id(shapes), _OF_GEOJSON)):
+    for number in np.flatnonzero(np.isin(shapely.get_type_id(shapes), _GEOJSON_TYPES)):
         if '"Feature"' in texts[number] and json.loads(texts[number])["type"] == "Feature":
             shapes[number] = None
-    shapes[~np.isin(shapely.get_type_id(shapes), _OF_GEOJSON)] = None
+    shapes[~np.isin(shapely.get_type_id(shapes), _GEOJSON_TYPES)] = None
     return shapes
 
 

@@ -14,14 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 import pyarrow as pa
-from py_mini_racer import (
-    JSEvalException,
-    JSFunction,
-    JSMappedObject,
-    JSParseException,
-    JSTimeoutException,
-    MiniRacer,
-)
+from py_mini_racer import JSEvalException, JSFunction, JSMappedObject, JSParseException, JSTimeoutException, MiniRacer
 
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.columns import batch, event_batch, results

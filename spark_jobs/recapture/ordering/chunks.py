@@ -50,6 +50,11 @@ RowIndex = slice | NDArray[np.intp]
 """Index of some events of a chunk, as NumPy accepts it: a slice, or an array of row numbers."""
 
 
+def _int64s(column: str) -> "cached_property[NDArray[np.int64]]":
+    """Declare a column of a chunk's events as an array."""
+    return cached_property(lambda chunk: chunk.events[column].to_numpy())
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Events of one partition in arrival order: by the arrival of their blobs, then by sequence number.
@@ -64,7 +69,6 @@ class Chunk:
     blobs: tuple[PinnedBlob, ...]
     """Blobs that were read, empty and damaged ones included."""
     damaged: tuple[DecodedBlob, ...]
-    """Damaged blobs."""
     without_block: tuple[PinnedBlob, ...]
     """Blobs that are Avro files with a header and no block."""
     is_last: bool
@@ -74,35 +78,20 @@ class Chunk:
     numbered: bool
     """Whether the events of this input have sequence numbers."""
     decoder: BodyDecoder
-    """Decoder of the bodies."""
 
     def __len__(self) -> int:
         return self.events.num_rows
 
-    @cached_property
-    def arrival(self) -> NDArray[np.int64]:
-        return self._int64s("arrival")
-
-    @cached_property
-    def number(self) -> NDArray[np.int64]:
-        return self._int64s("number")
-
-    @cached_property
-    def continuous_number(self) -> NDArray[np.int64]:
-        return self._int64s("continuous_number")
-
-    @cached_property
-    def enqueued(self) -> NDArray[np.int64]:
-        return self._int64s("enqueued")
-
-    @cached_property
-    def blob_index(self) -> NDArray[np.int64]:
-        return self._int64s("blob_index")
+    arrival = _int64s("arrival")
+    number = _int64s("number")
+    continuous_number = _int64s("continuous_number")
+    enqueued = _int64s("enqueued")
+    blob_index = _int64s("blob_index")
 
     @cached_property
     def sequence_partition(self) -> NDArray[np.int64] | None:
         """Sequence partition of each event, or UNNUMBERED; None if all numbers come from the blobs' own partition."""
-        return None if self._all_null("sequence_partition") else self._int64s("sequence_partition")
+        return None if self._all_null("sequence_partition") else self.events["sequence_partition"].to_numpy()
 
     @property
     def body(self) -> pa.Array:
@@ -162,10 +151,6 @@ class Chunk:
     def _arrivals_ascend(self) -> bool:
         """Whether arrivals ascend, because events arrive with their blobs and not at their enqueued times."""
         return all(pinned.enqueued is None for pinned in self.blobs)
-
-    def _int64s(self, column: str) -> NDArray[np.int64]:
-        numbers: NDArray[np.int64] = self.events[column].to_numpy()
-        return numbers
 
     def _all_null(self, column: str) -> bool:
         return bool(self.events[column].null_count == len(self))

@@ -64,7 +64,6 @@ class Counters(Counts):
     """Counts of what arrived in a slice, and what else its metrics report. Every arrival is counted in one slice."""
 
     input: str
-    """Alias of the input."""
     partition: str
     planned_slice: PlannedSlice
     keys: KeyCounts
@@ -87,7 +86,6 @@ class Counters(Counts):
     largest_time: int | None = None
     """Largest System.Timestamp of the events that arrived, in ticks."""
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
-    """Rows of the quarantine."""
     profile: Profile = field(init=False)
     """Histograms and a sample of the events; empty without TIMESTAMP BY, as no policy applies."""
 
@@ -187,19 +185,17 @@ class Counters(Counts):
 
     def metrics(self, policies: Policies | None) -> PartitionMetrics:
         """Return the metrics. Whether the partition is complete is not known here."""
-        watermark = None
-        if self.largest_time is not None:
-            watermark = self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
+        watermark = delay = None
+        if self.largest_time is not None and self.newest_arrival is not None:
+            latest = self.largest_time - (0 if policies is None else policies.out_of_order_tolerance)
+            watermark = (latest - ticks.UNIX_EPOCH) / ticks.TICKS_PER_SECOND
+            delay = (self.newest_arrival - latest) / ticks.TICKS_PER_SECOND
         ranges = [bounds for gaps in self.open_gaps for bounds in ranges_of(gaps)]
         return PartitionMetrics(
             ticks.to_text(self.planned_slice.slice.start),
             self.input,
             self.partition,
-            {
-                **self.by_metric(),
-                WATERMARK_DELAY: self._watermark_delay(watermark),
-                WATERMARK: None if watermark is None else (watermark - ticks.UNIX_EPOCH) / ticks.TICKS_PER_SECOND,
-            },
+            {**self.by_metric(), WATERMARK_DELAY: delay, WATERMARK: watermark},
             whole=self.whole,
             furthest_ahead=None if self.furthest_ahead is None else self.furthest_ahead.event(),
             gaps=NumberGaps(sum(last - first + 1 for first, last in ranges), tuple(ranges[:MAX_GAPS])),
@@ -207,11 +203,6 @@ class Counters(Counts):
             keys=self.keys.metrics(),
             without_block=tuple(self.without_block),
         )
-
-    def _watermark_delay(self, watermark: int | None) -> float | None:
-        if self.newest_arrival is None or watermark is None:
-            return None
-        return (self.newest_arrival - watermark) / ticks.TICKS_PER_SECOND
 
 
 def _newest(before: int | None, times: NDArray[np.int64]) -> int:

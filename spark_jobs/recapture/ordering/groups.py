@@ -11,16 +11,7 @@ from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.ordering import spreads
 from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
-from recapture.ordering.spread_loops import add_spreads
-from recapture.query.merges import (
-    WINDOW_END,
-    WINDOW_ID,
-    MergedGroups,
-    MergedSelect,
-    MergedWindow,
-    Result,
-    SpreadResult,
-)
+from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
 from recapture.query.partials import Call, ScalarFunction
 from recapture.time_model.slices import Slice
@@ -94,13 +85,12 @@ def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[
     for ends in _window_ends(window.window, slice_, times):
         first = np.searchsorted(times, ends - window.window.size, side="right")
         counts = np.searchsorted(times, ends, side="right") - first
-        for ends_part in _divided(counts):
-            rows = np.arange(counts[ends_part].sum()) + np.repeat(
-                first[ends_part] - _before(counts[ends_part]), counts[ends_part]
-            )
-            yield panes.take(pa.array(rows)).append_column(
-                WINDOW_END, pa.array(np.repeat(ends[ends_part], counts[ends_part]))
-            )
+        for part in _divided(counts):
+            count = counts[part]
+            before = np.cumsum(count) - count
+            rows = np.arange(count.sum()) + np.repeat(first[part] - before, count)
+            window_ends = pa.array(np.repeat(ends[part], count))
+            yield panes.take(pa.array(rows)).append_column(WINDOW_END, window_ends)
 
 
 def _window_ends(window: HoppingWindow, slice_: Slice, times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -127,15 +117,10 @@ def _divided(counts: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         yield from np.split(filled, np.flatnonzero(np.diff(group)) + 1)
 
 
-def _before(counts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the sum of the counts before each one: [3, 2, 4] => [0, 3, 5]"""
-    return np.cumsum(counts) - counts
-
-
 def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Table) -> pa.Table:
     """Return the groups of panes. Floats are added in the order of the rows."""
     keys = [key.name for key in window.aggregation.keys]
-    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, add_spreads)
+    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, spreads.add_spreads)
     ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
     columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
     return pa.table(columns | {result.name: _result(result, groups) for result in merged_groups.results})

@@ -54,48 +54,50 @@ def order(
     reader: Reader,
     *,
     quarantine_damaged: bool,
+    aggregate: bool = False,
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
     The counters are complete once all batches have been consumed. An event occurs once for each slice to whose
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
-    """
-    processor = _ChunkProcessor.of_task(task, compiled, policies)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for chunk in chunks(task, container, compiled, reader, quarantine_damaged):
-            yield from (batch for _, batch in processor.process(chunk))
+    With `aggregate`, return the panes of the events as batches of `panes.schema` instead. Those of a slice come once
+    all blobs that may hold its events have been read. Consuming them also raises RunError if a sum leaves the bigints.
+    """
+    key = tuple(column.name for column in compiled.keys)
+    counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
+    processor = _ChunkProcessor(task, compiled, policies, counters, schema(compiled))
+    task_chunks = chunks(task, container, compiled, reader, quarantine_damaged)
+    return (processor.panes if aggregate else processor.events)(task_chunks), counters
+
+
+@dataclass
+class _ChunkProcessor:
+    """Judges and counts the events of one task, given in chunks in arrival order, and divides them among slices."""
+
+    task: Task
+    compiled: CompiledInput
+    policies: Policies | None
+    counters: dict[Slice, Counters]
+    columns: pa.Schema
+    largest_times: LargestTimes = field(default_factory=LargestTimes)
+    numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
+
+    def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """Yield the ordered events of each slice."""
+        for chunk in task_chunks:
+            yield from (batch for _, batch in self._process(chunk))
             del chunk  # it keeps its blob in memory
 
-    return batches(), processor.counters
-
-
-def order_and_aggregate(
-    task: Task,
-    container: Container,
-    compiled: CompiledInput,
-    policies: Policies | None,
-    reader: Reader,
-    *,
-    quarantine_damaged: bool,
-) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
-    """Return the panes of a task's ordered events as batches of `panes.schema`, and its counters; see `order`.
-
-    The panes of a slice come once all blobs that may hold its events have been read. Consuming the batches also raises
-    RunError if a sum leaves the bigints.
-    """
-    processor = _ChunkProcessor.of_task(task, compiled, policies)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        slices = len(task.slices)
-        panes = {
-            slice_: SlicePanes(slice_, task.partition, compiled.aggregations, slices) for slice_ in processor.counters
-        }
-        blobs_of_slice = {planned.slice: task.number_of_blobs_until(planned) for planned in task.slices}
+    def panes(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """Yield the panes of each slice."""
+        place = self.task.partition, self.compiled.aggregations, len(self.counters)
+        panes = {slice_: SlicePanes(slice_, *place) for slice_ in self.counters}
+        blobs_of_slice = {planned.slice: self.task.number_of_blobs_until(planned) for planned in self.task.slices}
         blobs = 0
-        for chunk in chunks(task, container, compiled, reader, quarantine_damaged):
-            for slice_, events in processor.process(chunk):
+        for chunk in task_chunks:
+            for slice_, events in self._process(chunk):
                 panes[slice_].add(events)
             blobs += len(chunk.blobs) if chunk.is_last else 0
             del chunk  # it keeps its blob in memory
@@ -104,31 +106,7 @@ def order_and_aggregate(
         for slice_panes in panes.values():
             yield from slice_panes.batches()
 
-    return batches(), processor.counters
-
-
-@dataclass
-class _ChunkProcessor:
-    """Judges and counts the events of one task, given in chunks in arrival order, and divides them among slices."""
-
-    partition: str
-    compiled: CompiledInput
-    policies: Policies | None
-    counters: dict[Slice, Counters]
-    columns: pa.Schema
-    """Columns of the ordered events."""
-    largest_times: LargestTimes = field(default_factory=LargestTimes)
-    numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
-
-    @classmethod
-    def of_task(cls, task: Task, compiled: CompiledInput, policies: Policies | None) -> "_ChunkProcessor":
-        key = tuple(column.name for column in compiled.keys)
-        counters = {
-            planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices
-        }
-        return cls(task.partition, compiled, policies, counters, schema(compiled))
-
-    def process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
+    def _process(self, chunk: Chunk) -> Iterator[tuple[Slice, pa.RecordBatch]]:
         """Judge and count the events of a chunk, and yield those that each slice needs."""
         duplicates, groups = observe_numbers(chunk, self.numbers)
         for counters in self.counters.values():
@@ -170,11 +148,8 @@ class _ChunkProcessor:
             if values.null_count:
                 missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
                 reasons = pc.coalesce(reasons, missing)
-        return (
-            judged,
-            reasons,
-            TimedEvents(chunk, times.ticks, has_time & (judged.verdict != Verdict.INVALID_TIMESTAMP), judged, scope),
-        )
+        has_time &= judged.verdict != Verdict.INVALID_TIMESTAMP
+        return judged, reasons, TimedEvents(chunk, times.ticks, has_time, judged, scope)
 
     def _columns(
         self, columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: Bodies
@@ -205,7 +180,7 @@ class _ChunkProcessor:
         self, slice_: Slice, times: list[NDArray[np.int64]], payload: list[pa.Array], rows: NDArray[np.intp]
     ) -> pa.RecordBatch:
         system = [
-            pa.repeat(self.partition, len(rows)),
+            pa.repeat(self.task.partition, len(rows)),
             pa.repeat(pa.scalar(slice_.start, pa.int64()), len(rows)),
             pa.repeat(pa.scalar(slice_.end, pa.int64()), len(rows)),
             *map(pa.array, times),

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
-from recapture.ordering.spread_loops import continue_spreads
 from recapture.query.partials import Call, Fold, PaneAggregation, Partial, Scalar, ScalarFunction
 from recapture.time_model.slices import Slice
 
@@ -133,7 +132,7 @@ class _FoldedPanes:
             return
         table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        panes = merged(table, by, self.aggregation.partials, continue_spreads)
+        panes = merged(table, by, self.aggregation.partials, spreads.continue_spreads)
         self._parts = panes.cast(self._columns).combine_chunks().to_batches()
         self._events, self._folded = 0, len(panes)
 

@@ -233,11 +233,7 @@ class _Rules:
 
 
 def _largest(
-    applies: NDArray[np.bool_],
-    values: NDArray[np.int64],
-    rank: NDArray[np.int64],
-    count: int,
-    floor: int | None = None,
+    applies: NDArray[np.bool_], values: NDArray[np.int64], rank: NDArray[np.int64], count: int, floor: int | None = None
 ) -> NDArray[np.intp]:
     """Return the indices of `count` events: those with the largest values, and of equal values with the largest rank.
 

@@ -31,9 +31,7 @@ class Ranges:
     """Whole numbers, as ranges in ascending order that do not overlap; both ends belong to a range."""
 
     first: Int64s
-    """First number of each range."""
     last: Int64s
-    """Last number of each range."""
 
     @classmethod
     def of(cls, numbers: Int64s, ends: NDArray[np.bool_] | None = None) -> "Ranges":
@@ -141,11 +139,6 @@ class SequenceNumbers:
     def __init__(self) -> None:
         self._arrived: deque[_Arrived] = deque()
         self._highest = np.iinfo(np.int64).min
-
-    @property
-    def remembered_ranges(self) -> int:
-        """Number of ranges that are remembered."""
-        return sum(len(arrived.ranges) for arrived in self._arrived)
 
     def observe(
         self, number: Int64s, blob_arrival: Int64s, arrival: Int64s, enqueued: Int64s

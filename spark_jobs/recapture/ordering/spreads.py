@@ -1,21 +1,41 @@
 """Spreads of groups: number, mean and sum of squared differences from the mean, as Spark computes them to the last bit.
 
 A task adds events to the spread of their pane one by one. In the end its m2 is Spark's VAR_POP times COUNT. The spreads
-of panes are then merged in the order of pane and partition.
+of panes are then merged in the order of pane and partition. Numba compiles the loops over groups when they are first
+called.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.ordering.spread_loops import GroupedRows, Spreads
+from recapture.process.compilation import compiled
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is an integer, 0 if there are no values."""
+
+
+class GroupedRows(NamedTuple):
+    """The rows of groups."""
+
+    starts: NDArray[np.int32]
+    """The rows of group g are at `starts[g]` to `starts[g + 1]` of `rows`."""
+    rows: NDArray[np.int64]
+    """The rows of each group, in order."""
+
+
+class Spreads(NamedTuple):
+    """The fields of the spread in each row."""
+
+    n: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    m2: NDArray[np.float64]
+
+
 Loop: TypeAlias = Callable[[GroupedRows, Spreads, NDArray[np.float64]], None]
 """Merges the spreads of each group: `continue_spreads` for those of values, `add_spreads` for those of panes."""
 
@@ -67,3 +87,42 @@ def merged(loop: Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.
 
 def _spreads(n: pa.Array, mean: pa.Array, m2: pa.Array) -> pa.StructArray:
     return pa.StructArray.from_arrays([n, mean, m2], fields=list(SPREAD))
+
+
+@compiled
+def continue_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.float64]) -> None:
+    """Add single values to spreads by Welford's algorithm, as Spark's CentralMomentAgg does.
+
+    A spread of more than one value must be the first of its group.
+    """
+    starts, n, mean, m2 = groups.starts, spreads.n, spreads.mean, spreads.m2
+    for group in range(len(starts) - 1):
+        count = average = squares = 0.0
+        for place in range(starts[group], starts[group + 1]):
+            row = groups.rows[place]
+            if n[row] == 1.0:
+                count += 1.0
+                delta = mean[row] - average
+                step = delta / count
+                average += step
+                squares += delta * (delta - step)
+            elif n[row] > 1.0:
+                count, average, squares = n[row], mean[row], m2[row]
+        merged[0, group], merged[1, group], merged[2, group] = count, average, squares
+
+
+@compiled
+def add_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.float64]) -> None:
+    """Add spreads by Chan's algorithm, as `aggregates._merged_spreads` writes it for Spark."""
+    starts, n, mean, m2 = groups.starts, spreads.n, spreads.mean, spreads.m2
+    for group in range(len(starts) - 1):
+        count = average = squares = 0.0
+        for place in range(starts[group], starts[group + 1]):
+            row = groups.rows[place]
+            if n[row] > 0.0:
+                total = count + n[row]
+                delta = mean[row] - average
+                squares = squares + m2[row] + delta * delta * count * n[row] / total
+                average += delta * n[row] / total
+                count = total
+        merged[0, group], merged[1, group], merged[2, group] = count, average, squares

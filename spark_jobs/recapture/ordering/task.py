@@ -40,16 +40,10 @@ def split(slices: Sequence[PlannedSlice], blobs: Iterable[PinnedBlob], task_byte
     alone = not all(planned_slice.arrivals.independent_of_start for planned_slice in slices)
     for (alias, partition), group in itertools.groupby(blobs, key=lambda pinned: (pinned.input, pinned.partition)):
         pinned = list(group)
-        tasks = len(slices) if alone else min(len(slices), max(1, round(_size(pinned) / task_bytes)))
+        size = sum(blob.blob.size for blob in pinned)
+        tasks = len(slices) if alone else min(len(slices), max(1, round(size / task_bytes)))
         for indices in np.array_split(np.arange(len(slices)), tasks):
             neighbours = tuple(slices[index] for index in indices)
-            yield Task(alias, partition, neighbours, tuple(_needed(neighbours, pinned)))
-
-
-def _needed(slices: Sequence[PlannedSlice], blobs: Sequence[PinnedBlob]) -> Sequence[PinnedBlob]:
-    """Return the blobs that neighbouring slices read; the ranges of their arrivals overlap, so there is no hole."""
-    return blobs_that_may_hold(blobs, Arrivals(slices[0].arrivals.first, slices[-1].arrivals.last))
-
-
-def _size(blobs: Iterable[PinnedBlob]) -> int:
-    return sum(pinned.blob.size for pinned in blobs)
+            # The ranges of neighbours' arrivals overlap, so there is no hole.
+            arrivals = Arrivals(neighbours[0].arrivals.first, neighbours[-1].arrivals.last)
+            yield Task(alias, partition, neighbours, tuple(blobs_that_may_hold(pinned, arrivals)))

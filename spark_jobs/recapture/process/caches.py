@@ -19,10 +19,7 @@ def user_folder(name: str) -> Path | None:
 
 
 def is_private(folder: str | Path) -> bool:
-    """Return whether only this user and root can write to a folder.
-
-    The user's own group may write, too: many systems have a group for each user.
-    """
+    """Return whether only root and this user, with the user's own group, can write to a folder."""
     status = os.stat(folder)
     writable_by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)

@@ -17,10 +17,7 @@ def compiled(function: _F) -> _F:
 
 
 def inlined(function: _F) -> _F:
-    """Compile a function into those that call it, as a call would cost more than the function itself.
-
-    Called from Python, it runs as Python.
-    """
+    """Compile a function into those that call it, as a call would cost more than it. From Python, it runs as Python."""
     return cast(_F, _Inlined(function))
 
 

@@ -46,8 +46,7 @@ def holes_result(
 
     `in_gaps` is how many sequence numbers are missing in gaps that SequenceGaps counts, which another check judges.
     `severity` is what the user sets, None for that of the worst hole; if the loss is accepted, it is at most a warning.
-    `can_be_judged` says whether the blobs' names or the events' sequence numbers would show a hole. If `name_input`,
-    the sentence names the inputs.
+    `can_be_judged` says whether blobs' names or sequence numbers would show a hole. `name_input` names the inputs.
     """
     failed = sorted(
         (hole for hole in holes if hole.severity != "info"), key=lambda hole: SEVERITIES.index(hole.severity)

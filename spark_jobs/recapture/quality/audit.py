@@ -1,9 +1,10 @@
-"""The result of an audit."""
+"""The result of an audit, and its text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from recapture.printable import one_line
 from recapture.quality.suites import BUILT_IN, Check, ParameterValue, Severity
 
 Verdict = Literal["passed", "passed with warnings", "failed"]
@@ -107,3 +108,32 @@ class Audit:
     history: Mapping[str, list[str]] = field(default_factory=dict)
     """Starts of the published slices that the run was compared with, by what was judged."""
     validations: tuple[Validation, ...] = field(default=(), repr=False)
+
+
+_MARKS = {"critical": "FAILED", "warning": "WARNING", "info": "INFO"}
+_ORDER = (*_MARKS.values(), "SKIPPED", "ok")
+"""Marks of the lines, in order."""
+
+
+def text_of(audit: Audit) -> str:
+    """Return the verdict, the parameters of the suites, and a line for each expectation, first those that failed."""
+    width = max(len(f"{result.suite} {result.judged}") for result in audit.results)
+    parameters = (
+        f"parameters of {alias}: {' '.join(f'{name}={value}' for name, value in values.items())}"
+        for alias, values in audit.parameters.items()
+    )
+    results = sorted(audit.results, key=lambda result: _ORDER.index(_mark(result)))
+    lines = (
+        f"{_mark(result):<7}  {f'{result.suite} {result.judged}':<{width}}  {result.sentence}" for result in results
+    )
+    return "\n".join(map(one_line, (f"audit {audit.verdict}", *parameters, *lines)))
+
+
+def reason_of(audit: Audit) -> str:
+    """Return the sentences of all failed critical expectations in one line; empty if there are none."""
+    blocking = [result for result in audit.results if not result.success and result.severity == "critical"]
+    return one_line("; ".join(f"{result.suite}: {result.sentence}" for result in blocking))
+
+
+def _mark(result: Result) -> str:
+    return ("ok" if result.proved else "SKIPPED") if result.success else _MARKS[result.severity]

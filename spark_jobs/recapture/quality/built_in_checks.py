@@ -14,13 +14,9 @@ from recapture.quality.suites import BUILT_IN, Severity
 
 
 def results(rows: Rows, slice_count: int) -> list[Result]:
-    """Return the result of every check. Raise RunError if the metrics lack a column.
+    """Return the result of every check; without rows, only their number is judged.
 
-    Without rows, only their number is judged.
-
-    Args:
-        rows: the metrics of the run, with the fields of `quality.metrics.COLUMNS`.
-        slice_count: the number of slices of the run.
+    `rows` are the metrics of a run, with the fields of `quality.metrics.COLUMNS`. Raise RunError if they lack a column.
     """
     missing = [column for column in COLUMNS if rows and not any(column in row for row in rows)]
     if missing:

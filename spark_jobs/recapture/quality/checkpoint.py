@@ -51,11 +51,8 @@ def audit(
     Args:
         metrics: one row per slice and partition of an input, with the fields of `quality.metrics.COLUMNS`. Times
             without a zone are UTC. Other fields are not judged.
-        aggregates: the rows of each output in `suites`, by its alias, with the columns that its suite was loaded with.
-        suites: the suite of each output that has one, by its alias.
-        run_start: the start of the run's range, aware.
-        run_end: the end of the run's range, aware.
-        slice_count: the number of slices of the run.
+        aggregates: the rows of each output that has a suite, by alias, with the columns that the suite was loaded with.
+        run_start: the start of the run's range, aware; `run_end` is its end.
         slice_results: the results of other checks, which count towards the verdict.
         earlier_metrics: the metrics of slices that were published before, for expectations with a history.
     """
@@ -231,10 +228,7 @@ def _examples(details: Mapping[str, Any]) -> list[Any]:
 
 
 def _exception(info: object) -> str | None:
-    """Return the message of the first exception during the evaluation, or None.
-
-    Great Expectations returns one exception, or one for each of its metrics that failed.
-    """
+    """Return the message of the first exception during the evaluation, of which each metric may have one; or None."""
     if not isinstance(info, Mapping):
         return None
     if info.get("raised_exception"):

@@ -95,8 +95,7 @@ def _micros(time: pd.Timestamp) -> int:
 def falls(metrics: pd.DataFrame) -> pd.Series:
     """Return by how many seconds each watermark is below the highest one of the earlier slices of its partition.
 
-    Negative if it is above; null if there is no earlier one. `metrics` has no null in WatermarkSeconds, and its slices
-    are in order.
+    Negative if it is above; null without an earlier one. WatermarkSeconds has no null, and the slices are in order.
     """
     partition = [metrics["input"], metrics["partition"]]
     highest = metrics.groupby(partition, sort=False)[WATERMARK].cummax()

@@ -14,16 +14,10 @@ _SITE = "audit"
 
 
 def write(audit: Audit, run: str, audited: datetime, folder: Path) -> Path:
-    """Write the site of an audit into a folder, and return its first page.
+    """Write the site of an audit of at least one suite into a folder, and return its first page.
 
     There is a page for each suite and what it judged. The built-in checks are not expectations of Great Expectations,
-    so they are not in it.
-
-    Args:
-        audit: the audit of the run, with at least one suite.
-        run: the name of the run.
-        audited: when the audit was written, aware.
-        folder: the folder of the site.
+    so they are not in it. `audited` is when the audit was written, aware.
     """
     site = {
         "class_name": "SiteBuilder",

@@ -85,10 +85,7 @@ def evaluate_frame(
     parameters: Mapping[str, object],
     identifying_columns: Sequence[str] = (),
 ) -> list[JsonResult]:
-    """Return the result of each expectation for one frame.
-
-    Examples of unexpected rows include the values of the `identifying_columns`.
-    """
+    """Return each expectation's result for one frame. Examples include the values of the `identifying_columns`."""
     names = {"unexpected_index_column_names": [*identifying_columns]} if identifying_columns else {}
     results = _results(context, frame, pairs, parameters, _SUMMARY | names)
     return [_json(result) for result in results]

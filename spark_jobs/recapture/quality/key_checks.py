@@ -33,10 +33,7 @@ class VanishedKeys:
 
 
 def unreached_result(rows: Iterable[PartitionMetrics], severity: Severity | None) -> Result:
-    """Return whether an event of every key was processed, from the metrics of a run.
-
-    `severity` is what the user sets; by default it is a warning.
-    """
+    """Return whether an event of every key was processed; the user sets `severity`, which is a warning by default."""
     check: Check = "events_of_every_key_reach_the_query"
     counts_by_key: dict[str, Counter[str]] = {}
     columns, count, judged, starts = "", 0, False, set()

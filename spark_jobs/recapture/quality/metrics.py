@@ -197,10 +197,7 @@ def value_text(name: str, value: float | None) -> str:
 
 
 def table_rows(slice_totals: SliceTotals, outputs: Mapping[str, int]) -> pa.Table:
-    """Return the rows of the metrics table for one slice of one output, without slice_start.
-
-    `outputs` are the OUTPUT_METRICS of the slice, which have no partition.
-    """
+    """Return the rows of the metrics table, without slice_start, for a slice of an output with these OUTPUT_METRICS."""
 
     def rows() -> Iterator[tuple[str, str | None, str | None, float | None]]:
         for read in slice_totals.inputs:
@@ -216,10 +213,7 @@ def table_rows(slice_totals: SliceTotals, outputs: Mapping[str, int]) -> pa.Tabl
 
 
 def from_table_rows(slice_start: str, table: pa.Table) -> list[PartitionMetrics]:
-    """Return the metrics of each partition of a slice from rows of the metrics table.
-
-    A metric that the rows lack is None. Metrics of outputs are left out.
-    """
+    """Return a slice's metrics of each partition from rows of the metrics table; a metric that they lack is None."""
     partitions: dict[tuple[str, str], dict[str, Value]] = {}
     for row in table.to_pylist():
         name, value = row["metric"], row["value"]

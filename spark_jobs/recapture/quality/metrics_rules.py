@@ -1,7 +1,6 @@
-"""The rules that the metrics of a run have to meet: each judges all rows, and says which of them fail.
+"""The rules that the metrics of a run have to meet, for the built-in checks and for `expectations.run_metrics`.
 
-A row has the metrics of a slice and partition of an input. The built-in checks (`quality.built_in_checks`) and the
-expectations on metrics that a suite can name (`quality.expectations.run_metrics`) apply these rules.
+Each rule judges all rows, which have the metrics of a slice and partition of an input, and says which of them fail.
 """
 
 from collections import Counter
@@ -48,12 +47,8 @@ def gaps_are_at_most(rows: Rows, most: float) -> Finding:
 def share_is_at_most(rows: Rows, counts: Sequence[str], are: str, most: float, mostly: float) -> Finding:
     """Judge that the events of some counts are at most a share of those that arrived, in rows where any arrived.
 
-    Args:
-        rows: the metrics.
-        counts: the names of the counts.
-        are: what the counted events are, such as "late".
-        most: the largest share, 0 to 1.
-        mostly: the share of the rows that must meet this, 0 to 1, for the sentence.
+    `are` says what the counted events are, such as "late". `most` is the largest share, and `mostly` the share of the
+    rows that must meet this, for the sentence; 0 to 1.
     """
 
     def share_of(row: Row) -> float | None:
@@ -91,10 +86,7 @@ def _largest_first(failed: Sequence[tuple[Row, float | None]]) -> list[tuple[Row
 
 
 def _finding(rows: Rows, failure: str, failed: Sequence[tuple[Row, Any]], measure: str | None = None) -> Finding:
-    """Return what was found in rows.
-
-    An example has the slice, the input if there are several, the partition, and the measure if there is one.
-    """
+    """Return what was found. Examples have the place of a row, with the input if there are several, and the measure."""
     several_inputs = len({row["input"] for row in rows}) > 1
     place = [name for name in PLACE if name != "input" or several_inputs]
     examples = [

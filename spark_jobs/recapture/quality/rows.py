@@ -143,13 +143,9 @@ class Rows:
             start = pa.scalar(file.slice_start, pa.timestamp("us", tz="UTC"))
             with pq.ParquetFile(file.path) as parquet:
                 for batch in parquet.iter_batches(self.frame_rows, columns=stored):
-                    yield pa.record_batch(
-                        [
-                            pa.repeat(start, batch.num_rows) if name == self.slice_column else batch.column(name)
-                            for name in columns
-                        ],
-                        schema=schema,
-                    )
+                    starts = pa.repeat(start, batch.num_rows)
+                    values = [starts if name == self.slice_column else batch.column(name) for name in columns]
+                    yield pa.record_batch(values, schema=schema)
 
     @cached_property
     def _with_nulls(self) -> frozenset[str]:
@@ -180,10 +176,8 @@ class Rows:
 
         empty = self.empty_frame()[name]
         dtype = empty.dtype
-        if isinstance(dtype, pd.DatetimeTZDtype):
-            values = np.empty(self.count, f"datetime64[{dtype.unit}]")
-        else:
-            values = np.empty(self.count, dtype)
+        has_zone = isinstance(dtype, pd.DatetimeTZDtype)
+        values = np.empty(self.count, f"datetime64[{dtype.unit}]" if has_zone else dtype)
         shared: dict[object, object] = {}
         index = pd.RangeIndex(self.count)
         start = 0
@@ -194,7 +188,7 @@ class Rows:
             values[start : start + table.num_rows] = column.to_numpy(values.dtype)
             start += table.num_rows
         series = pd.Series(values, index, copy=False)
-        return series.dt.tz_localize("UTC") if isinstance(dtype, pd.DatetimeTZDtype) else series
+        return series.dt.tz_localize("UTC") if has_zone else series
 
 
 def _shared(column: pa.ChunkedArray, known: dict[object, object]) -> pd.Series:

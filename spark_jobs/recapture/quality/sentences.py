@@ -57,11 +57,9 @@ def failure(
 def finding(expectation: Expectation, evaluation: Mapping[str, Any], examples: Sequence[object]) -> str:
     """Return the number and share of rows that fail, with examples, or the observed value of whole columns.
 
-    Args:
-        expectation: the expectation as declared.
-        evaluation: the result of Great Expectations for an expectation that could be evaluated. The details of
-            Recapture's own expectations name other items than rows, and say how many could not be judged.
-        examples: rows or values that are not as expected.
+    `evaluation` is the result of Great Expectations for an expectation that could be evaluated. The details of
+    Recapture's own expectations name other items than rows, and say how many could not be judged. `examples` are rows
+    or values that are not as expected.
     """
     unexpected = evaluation.get("unexpected_count")
     if unexpected is None:

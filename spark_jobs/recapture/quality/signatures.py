@@ -37,6 +37,8 @@ class Signature:
         return self.required + self.optional
 
 
+DEVIATIONS = ("max_deviations", "min_deviation", "min_days", "mostly", "days")
+"""Arguments of the expectations that compare slices with earlier days."""
 _SHARE = Signature("metrics", ("max_value",), ("mostly",))
 SIGNATURES: Mapping[str, Signature] = {
     "expect_events_to_be_conserved": Signature("metrics"),
@@ -50,14 +52,9 @@ SIGNATURES: Mapping[str, Signature] = {
         "aggregates", ("column", "key_columns", "hop_seconds"), ("mostly", "days"), History(1, False)
     ),
     "expect_column_values_to_be_near_earlier_days": Signature(
-        "aggregates",
-        ("column",),
-        ("key_columns", "max_deviations", "min_deviation", "min_days", "mostly", "days"),
-        History(14, True),
+        "aggregates", ("column",), ("key_columns", *DEVIATIONS), History(14, True)
     ),
-    "expect_table_row_count_to_be_near_earlier_days": Signature(
-        "aggregates", (), ("max_deviations", "min_deviation", "min_days", "mostly", "days"), History(14, True)
-    ),
+    "expect_table_row_count_to_be_near_earlier_days": Signature("aggregates", (), DEVIATIONS, History(14, True)),
     "expect_column_values_to_vary": Signature("aggregates", ("column",), ("key_columns", "min_rows", "mostly")),
 }
 """Recapture's own expectations by type."""

@@ -7,7 +7,7 @@ import the package, because the import takes seconds.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -22,6 +22,8 @@ from recapture.process.regular_files import read_regular
 from recapture.process.wording import did_you_mean
 from recapture.quality.metrics import COLUMNS, DERIVED_COLUMNS
 from recapture.quality.signatures import SIGNATURES, Asset, Signature
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 
 Severity = Literal["critical", "warning", "info"]
 Check = Literal[
@@ -42,6 +44,7 @@ PARAMETERS = ("slice_count", "run_start", "run_end")
 ParameterValue = int | float | str
 """Value of a parameter of the user's."""
 
+_DAY = 86_400 * ticks.TICKS_PER_SECOND
 MAX_DAYS = 366
 """Largest number of days of history that an expectation may ask for."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -226,6 +229,27 @@ def _validate(
     return Expectation(
         *(where, kind, asset, declared.severity, kwargs, declared.description, declared.notes, declared.meta.failure)
     )
+
+
+def slices_before(expectations: Iterable[Expectation], asset: Asset, slices: list[Slice]) -> list[int]:
+    """Return the starts of the slices before a run that its expectations on an asset compare it with, in ticks.
+
+    `slices` are those of the run, all of one length, in order.
+    """
+    first, length = slices[0].start, slices[0].end - slices[0].start
+    times_of_day = {slice_.start % _DAY for slice_ in slices}
+    starts: set[int] = set()
+    for expectation in expectations:
+        signature = SIGNATURES.get(expectation.type)
+        if signature is None or signature.history is None or expectation.asset != asset:
+            continue
+        days = expectation.kwargs.get("days", signature.history.days)
+        starts.update(
+            start
+            for start in range(first - days * _DAY, first, length)
+            if start % _DAY in times_of_day or not signature.history.same_time
+        )
+    return sorted(starts)
 
 
 def _check_arguments(kind: str, kwargs: Mapping[str, object], where: str) -> None:

@@ -22,7 +22,6 @@ from recapture.query.generate.values import Value, unquoted_name
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
-from recapture.query.parse.canonical import canonical
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
@@ -100,12 +99,10 @@ def _compiled(
     # Two for each fact that passes learn: the type of a field, that its kinds are needed, or a column of a *.
     most_passes = 2 * len(script.tokens) * (len(script.steps) + 2) + 2
 
-    return compile_until_settled(
-        types,
-        requests,
-        lambda: _Pass(script, types, requests, inputs, output_aliases).compile(),
-        most_passes,
-    )
+    def compile_script() -> _Pass:
+        return _Pass(script, types, requests, inputs, output_aliases).compile()
+
+    return compile_until_settled(types, requests, compile_script, most_passes)
 
 
 @dataclass
@@ -143,11 +140,11 @@ class _Pass:
     def __post_init__(self) -> None:
         self.types.begin_pass()
         self.source = self.script.source
-        relations = [InputRelation(self.source, alias, self.types, offered) for alias, offered in self.inputs.items()]
-        keys = [step.key for step in self.script.steps]
-        self.from_ = FromCompiler(
-            self.source, self.types, {relation.alias.lower(): relation for relation in relations}, keys
-        )
+        relations = {
+            alias.lower(): InputRelation(self.source, alias, self.types, offered)
+            for alias, offered in self.inputs.items()
+        }
+        self.from_ = FromCompiler(self.source, self.types, relations, [step.key for step in self.script.steps])
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> "_Pass":
@@ -158,37 +155,32 @@ class _Pass:
             self._statement(statement)
         for alias, writes in self.writes.items():
             self.outputs.append(self._output(alias, writes))
-        self._check_inputs()
-        self._check_outputs()
+        self._check_use()
         return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
         """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
-        assignment = self._assignment(inputs)
-        read_tables = [output.table for output in self.outputs]
-        keys = assignment.keys([*self.tables, *read_tables])
-        merger = Merger(assignment, assignment.of_outputs(read_tables)) if in_tasks else None
+        types = {
+            read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
+        }
+        assignment = Assignment({table.name: table for table in self.tables}, types)
+        output_tables = [output.table for output in self.outputs]
+        keys = assignment.keys([*self.tables, *output_tables])
+        computed = assignment.of_outputs(output_tables) if in_tasks else dict.fromkeys(types, InTasks())
+        merger = Merger(assignment, computed)
         steps = [
-            merger.reading_groups(table, unquoted_name(table.name))
-            if merger and isinstance(table, CommonTable)
-            else table
+            merger.reading_groups(table, unquoted_name(table.name)) if isinstance(table, CommonTable) else table
             for table in self.tables
         ]
         outputs = [
-            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}")) if merger else output
+            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
             for output in self.outputs
         ]
         statements = [output_statement(steps, output.table, output.columns) for output in outputs]
         return CompiledQuery(
             inputs=tuple(
-                self._input(
-                    read,
-                    statements,
-                    merger.in_tasks[read.table] if merger else InTasks(),
-                    keys.get(read.table, ()),
-                )
-                for read in inputs
+                self._input(read, statements, computed[read.table], keys.get(read.table, ())) for read in inputs
             ),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
             windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
@@ -197,20 +189,14 @@ class _Pass:
                     output.alias,
                     output.published,
                     statement.sql,
-                    *(merger.selects(output.table, output.published) if merger else ((), None)),
+                    *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                 )
                 for output, statement in zip(outputs, statements, strict=True)
             ),
-            canonical=canonical(self.source, self.script.tokens),
+            canonical=self.script.canonical,
             groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
         )
-
-    def _assignment(self, inputs: list[InputRelation]) -> Assignment:
-        types = {
-            read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
-        }
-        return Assignment({table.name: table for table in self.tables}, types)
 
     def _input(
         self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]
@@ -315,16 +301,12 @@ class _Pass:
                 return alias
         raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
 
-    def _check_inputs(self) -> None:
-        """Raise DefinitionError unless a SELECT reads each input."""
+    def _check_use(self) -> None:
+        """Raise DefinitionError unless a SELECT reads each input, and one writes to each output."""
         for relation in self.from_.inputs.values():
             if relation.alias not in self.from_.read:
-                raise self.source.error(
-                    0, f"no SELECT reads `{relation.alias}`, which is an input of the pipeline: remove the input"
-                )
-
-    def _check_outputs(self) -> None:
-        """Raise DefinitionError unless a statement writes to each output."""
+                message = f"no SELECT reads `{relation.alias}`, which is an input of the pipeline: remove the input"
+                raise self.source.error(0, message)
         for alias in self.output_aliases:
             if alias not in self.writes:
                 raise self.source.error(0, f"no SELECT writes INTO {alias}, which is an output of the pipeline")

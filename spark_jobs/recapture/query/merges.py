@@ -55,7 +55,6 @@ class SpreadResult:
     total: Partial
     """Sum of the values."""
     count: Partial
-    """Number of values."""
     m2: Partial
     """Sum of the squared differences from the mean, with Fold.SPREAD."""
     of_population: bool

@@ -9,7 +9,7 @@ from recapture.definition.sections import Output
 from recapture.errors import AuditError
 from recapture.process.wording import counted
 from recapture.quality import metrics
-from recapture.quality.audit import Result
+from recapture.quality.audit import Result, reason_of, text_of
 from recapture.quality.suites import Check, Severity, require_installed
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
@@ -43,7 +43,7 @@ def audit(
     may lose events that are published.
     """
     require_installed()
-    from recapture.quality import archive_checks, audit_text, checkpoint, key_checks, slice_checks
+    from recapture.quality import archive_checks, checkpoint, key_checks, slice_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = computed.metrics, computed.staged
@@ -121,7 +121,7 @@ def audit(
             earlier_metrics=earlier_metrics(run, loaded.values()),
         )
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
-    audited = Audited(result.verdict, audit_text.reason(result), audit_text.text(result), result, tuple(holes))
+    audited = Audited(result.verdict, reason_of(result), text_of(result), result, tuple(holes))
     audited = run.files.write(AUDIT, audited)
     if result.verdict == "failed":
         read = dict(zip(run.slices, run.manifest.read_digests, strict=True))

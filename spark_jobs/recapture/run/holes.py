@@ -88,10 +88,7 @@ def holes_of_plan(pipeline: Pipeline, manifest: Manifest) -> list[Hole]:
 
 
 def _displaced(planned: PlannedInput, arrived: Counter[tuple[str, str]]) -> Iterator[Hole]:
-    """Yield the blobs of an input that belong to a slice by their names and arrived in another one.
-
-    `arrived` is the number of blobs that arrived, by slice_start and partition.
-    """
+    """Yield the displaced blobs of an input. `arrived` counts the blobs that arrived, by slice_start and partition."""
     for planned_slice in planned.slices:
         for displaced in planned_slice.displaced:
             start = planned_slice.slice.start

@@ -1,7 +1,7 @@
 """Compute a planned run in processes of this machine, for a process that also does other things, such as Airflow's."""
 
 from recapture.definition.pipeline import Pipeline
-from recapture.execute.engine import DEFAULT_MASTER, cores_of
+from recapture.execute.engine import available_cores
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import prepare, workers
 from recapture.process.startup import stop_fork_server
@@ -15,14 +15,12 @@ def compute_in_processes(pipeline: Pipeline, run_id: str) -> None:
 
     First remove the temporary files of an attempt that was killed.
     """
-    cores = cores_of(DEFAULT_MASTER)
-    assert cores is not None
     try:
         prepare()
         run = load_run(pipeline, run_id)
         scratch_of_run = scratch_name(pipeline, run.id)
         remove_abandoned(scratch_of_run)
-        with workers(cores) as processes, scratch_folder(scratch_of_run) as scratch:
+        with workers(available_cores()) as processes, scratch_folder(scratch_of_run) as scratch:
             compute(processes, run, scratch)
     finally:
         stop_fork_server()

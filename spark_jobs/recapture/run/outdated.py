@@ -26,10 +26,7 @@ _DIGITS = 12
 
 
 def parts_of(pipeline: Pipeline) -> dict[str, str]:
-    """Return the parts of a pipeline's definition, by their names in PARTS: the engine's version, and short digests.
-
-    A suite that cannot be loaded differs from every other.
-    """
+    """Return the parts in PARTS: the engine's version, and short digests. A refused suite differs from all."""
     parts = run_definition(pipeline).parts | {"suite": _suite_digest(pipeline)}
     return {name: value if name == "engine" else value[:_DIGITS] for name, value in parts.items()}
 
@@ -46,10 +43,7 @@ def _suite_digest(pipeline: Pipeline) -> str:
 
 
 def outdated_slices(present: Mapping[str, str], entries: Mapping[str, ShownEntry]) -> dict[str, tuple[str, ...]]:
-    """Return the published slices with other parts than the present ones, by slice_start: the names of these parts.
-
-    `entries` are those of the publications' snapshot, by slice_start.
-    """
+    """Return the names of the parts that differ from the present ones, by slice_start; `entries` are the snapshot's."""
     differing = cache(lambda written: _differing(written, present))
     found = {start: differing(entry.parts) for start, entry in entries.items() if entry.run is not None}
     return {start: names for start, names in found.items() if names}

@@ -32,10 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
-    """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run.
-
-    With `take_over`, the run may publish to tables of another pipeline.
-    """
+    """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
     require_whole_slices(pipeline, start, end)
     require_publishable(pipeline, take_over=take_over)
     containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
@@ -60,10 +57,7 @@ def require_packages() -> None:
 
 
 def require_auditable(pipeline: Pipeline, parameters: Parameters = NONE_GIVEN) -> None:
-    """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake.
-
-    The audit needs the same parameters again.
-    """
+    """Raise DefinitionError if Great Expectations or what makes reports is not installed, or a suite has a mistake."""
     require_packages()
     checkpoint.require_valid_arguments(load_suites(pipeline, parameters).values())
 

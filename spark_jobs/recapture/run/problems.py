@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError
 from recapture.run.slice_state import Standing
 from recapture.run.tables import QUARANTINE, tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import OpenTable
-from recapture.table.faults import DELETED, UNPUBLISHED, faults_of, refusal_of
+from recapture.table.faults import DELETED, UNPUBLISHED, faults_of
 
 REMEDY = "backfill again, or repeat an interrupted backfill or rollback, to restore what is published"
 """What to do about slices that a table does not hold as they are published."""
@@ -63,9 +64,10 @@ def open_others(pipeline: Pipeline) -> dict[str, OpenTable]:
 
 
 def _problems(table: OpenTable, faults: Mapping[str, str], *, of_publications: bool) -> Iterator[Problem]:
-    refusal = refusal_of(table)
-    if refusal is not None:
-        yield Problem(table.table.url, refusal, [], None)
+    try:
+        table.require_writable()
+    except DefinitionError as error:
+        yield Problem(table.table.url, str(error), [], None)
     for fault in dict.fromkeys(faults.values()):
         slices = [start for start, other in faults.items() if other == fault]
         remedy = ENTRY_REMEDY if of_publications and fault != DELETED else REMEDIES.get(fault, REMEDY)

@@ -43,10 +43,7 @@ def storage_time(pipeline: Pipeline, now: datetime, environment: Mapping[str, st
 def completeness(
     pipeline: Pipeline, start: datetime, end: datetime, now: datetime, environment: Mapping[str, str] = os.environ
 ) -> Completeness:
-    """Return how far the archives reach and what a range waits for. Only blobs from the last slice on are listed.
-
-    The containers are opened with the credentials of `environment`.
-    """
+    """Return how far the archives reach and what a range waits for. Only blobs from the last slice on are listed."""
     last = slices_of(pipeline, start, end)[-1]
     inputs, now = run_definition(pipeline).inputs, storage_time(pipeline, now, environment)
     input_progress = [

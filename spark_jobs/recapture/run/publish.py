@@ -63,6 +63,7 @@ def publish(
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
         results += [f"{name} version {version}" for name, version in changes.versions.items()]
+    most_frequent = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
     outcome = Outcome(
         slices=tuple(publications),
         quality=quality,
@@ -71,7 +72,7 @@ def publish(
             run.pipeline.outputs[0].quarantine_table,
             changes.versions[QUARANTINE],
             reasons.total(),
-            tuple(_most_frequent(reasons)),
+            tuple(QuarantineReason(verdict, reason, rows) for (verdict, reason), rows in most_frequent),
         ),
         warnings=tuple(warnings(changes)),
     )
@@ -92,15 +93,11 @@ def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
             f"restored what is published in {changed}: a table held something else, because a command was interrupted "
             "or another program changed the table"
         )
-    for run_id, slices in _by_run(outcome.superseded):
+    for run_id in sorted(set(outcome.superseded.values()), key=str):
+        slices = [start for start, other in outcome.superseded.items() if other == run_id]
         published = f"run {run_id}" if run_id else "nothing"
         change = "another call changed the same slices at the same time"
         yield f"{change}; {published} is now published in {named_slices(slices)}"
-
-
-def _by_run(superseded: Mapping[str, str | None]) -> Iterator[tuple[str | None, list[str]]]:
-    for run_id in sorted(set(superseded.values()), key=str):
-        yield run_id, [start for start, other in superseded.items() if other == run_id]
 
 
 def _publications(
@@ -191,8 +188,3 @@ def _stage_quarantine(run: PlannedRun, rows: Rows) -> tuple[dict[str, File], Cou
         for row in rows_by_reason.to_pylist():
             reasons[row["verdict"], row["reason"]] += row["count_all"]
     return {start: file for start, (file, _) in zip(starts, written, strict=True)}, reasons
-
-
-def _most_frequent(reasons: Counter[tuple[str, str]]) -> Iterator[QuarantineReason]:
-    for (verdict, reason), rows in sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]:
-        yield QuarantineReason(verdict, reason, rows)

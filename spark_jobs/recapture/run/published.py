@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError
-from recapture.quality.history import slices_before
 from recapture.quality.metrics import PARTITION_METRICS
 from recapture.quality.rows import Rows
-from recapture.quality.suites import Suite
+from recapture.quality.suites import Suite, slices_before
 from recapture.run.staged import local_files
 from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.planned import PlannedRun

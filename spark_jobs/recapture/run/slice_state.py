@@ -99,10 +99,7 @@ class Standing:
 
 
 def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> Standing:
-    """Return what is published for the slices of a pipeline, and what is known about it.
-
-    The table of the publications is read, unless it is given.
-    """
+    """Return the standing of a pipeline's slices. The table of the publications is read, unless it is given."""
     publications = publications or OpenTable(tables_of(pipeline).publications)
     container = open_container(pipeline.outputs[0].table)
     return read_standing(publications, container, parts_of(pipeline), slice_length(pipeline))

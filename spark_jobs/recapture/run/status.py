@@ -89,10 +89,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
 
 
 def _unpublished_ranges(slice_starts: Iterable[str], length: int) -> list[dict[str, str]]:
-    """Return the ranges without publications between the first and the last published slice.
-
-    `length` is the length of a slice in ticks.
-    """
+    """Return the ranges without publications between published slices; `length` is that of a slice, in ticks."""
     starts = (ticks.from_datetime(datetime.fromisoformat(start)) for start in slice_starts)
     return [
         {"from": ticks.to_text(before + length), "to": ticks.to_text(after)}

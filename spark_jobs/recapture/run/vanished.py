@@ -27,10 +27,7 @@ _SHOWN = 20
 def vanished_keys(
     run: PlannedRun, output: Output, staged: Sequence[StagedSlice]
 ) -> tuple[list[VanishedKeys], str | None]:
-    """Return the keys that disappear in slices of an output, and why no slice could be judged, None if one could.
-
-    `staged` are the files of the output.
-    """
+    """Return the keys that disappear in slices of an output, and why no slice could be judged, None if one could."""
     keys = run.pipeline.compiled(output).keys
     if not keys:
         return [], "the rows have no column that is a key of GROUP BY"

@@ -15,10 +15,7 @@ from recapture.time_model.partition_metrics import PartitionMetrics
 
 
 def metric_rows(files: RunFiles, manifest: Manifest) -> Iterator[PartitionMetrics]:
-    """Yield what the tasks of a run counted: a row for each slice and partition of an input, even if nothing arrived.
-
-    The rows are in order of their inputs.
-    """
+    """Yield what the tasks of a run counted, in order of the inputs: a row for each slice and partition."""
     for planned in manifest.inputs:
         yield from _rows_of_input(files, planned)
 

@@ -36,9 +36,6 @@ def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Con
 
 
 def in_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the result of a call for every item, in order; raise the error of the first failure.
-
-    For small blobs, the wait for the response takes the most time, so AT_ONCE threads wait.
-    """
+    """Return the result of a call for every item, in order, AT_ONCE at a time. Raise the error of the first failure."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(call, items))

@@ -48,10 +48,7 @@ class AzureAddress:
 
 
 def parse(url: str) -> AzureAddress | Path:
-    """Return the container or folder that a url names.
-
-    Raise DefinitionError if the url has no known form, or contains a secret.
-    """
+    """Return the container or folder that a url names. Raise DefinitionError for an unknown form, or a secret in it."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
@@ -94,10 +91,7 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
 
 
 def normal_form(url: str) -> str:
-    """Return the text that is the same for all urls of one address, with links resolved.
-
-    Raise DefinitionError as `parse` does.
-    """
+    """Return the text that urls of one address share, with links resolved. Raise DefinitionError as `parse` does."""
     address = parse(url)
     if isinstance(address, Path):
         return os.path.realpath(address)

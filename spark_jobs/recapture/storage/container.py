@@ -37,16 +37,10 @@ class Container(Protocol):
         """Yield the blobs whose name starts with `prefix`, sorted by name, without directory markers."""
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        """Yield the folders whose path starts with `prefix`, sorted.
-
-        A folder's path ends with the first `/` after `prefix`, and includes it.
-        """
+        """Yield the sorted folders whose paths start with `prefix`. A path ends with the first `/` after `prefix`."""
 
     def read(self, blob: Blob) -> bytes:
-        """Return the content of the listed version.
-
-        Raise RunError if the blob was changed or deleted since, or is damaged.
-        """
+        """Return the content of the listed version. Raise RunError if it was changed or deleted, or is damaged."""
 
     def read_current(self, name: str) -> bytes | None:
         """Return the current content of a blob; None if it does not exist."""
@@ -70,10 +64,7 @@ def content_md5(content: bytes) -> str:
 
 
 def verified(blob: Blob, content: bytes) -> bytes:
-    """Return the content if it has the size and the Content-MD5 of the listed blob.
-
-    Raise RunError for another size, and DamagedBlobError for another Content-MD5.
-    """
+    """Return the content. Raise RunError for another size than listed, and DamagedBlobError for another Content-MD5."""
     if len(content) != blob.size:
         raise RunError(
             f"blob {blob.name} was not read whole: the storage sent {len(content)} of the {blob.size} bytes that it "

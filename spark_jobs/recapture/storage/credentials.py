@@ -115,10 +115,7 @@ def _client(connection_string: str) -> BlobServiceClient:
 
 @functools.lru_cache(maxsize=64)
 def _secret(client: BlobServiceClient) -> AzureNamedKeyCredential | AzureSasCredential:
-    """Return the key or the signature of a connection string, always the same object.
-
-    Raise DefinitionError if it has neither.
-    """
+    """Return the only object for the key or signature of a client. Raise DefinitionError if it has neither."""
     key = getattr(client.credential, "account_key", None)
     if key:
         return AzureNamedKeyCredential(client.credential.account_name, key)

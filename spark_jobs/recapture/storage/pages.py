@@ -51,18 +51,14 @@ def _keeping(answers: list[Any]) -> Callable[[Any], None]:
     def keep(response: Any) -> None:
         require_service(response)
         answers[:] = [response]
-        if response.http_response.status_code < 300:
-            _require_page(response.http_response)
+        answer = response.http_response
+        if answer.status_code < 300:
+            content = answer.body()
+            is_page = b"<EnumerationResults" in content[:1_000] and b"<Blobs" in content
+            if not is_page or "xml" not in answer.headers.get("Content-Type", ""):
+                raise AnswerError(GARBLED)  # the SDK would take other XML for an empty page
 
     return keep
-
-
-def _require_page(answer: Any) -> None:
-    """Raise AnswerError if an answer is not a page of a listing. The SDK would take other XML for an empty page."""
-    content = answer.body()
-    is_page = b"<EnumerationResults" in content[:1_000] and b"<Blobs" in content
-    if not is_page or "xml" not in answer.headers.get("Content-Type", ""):
-        raise AnswerError(GARBLED)
 
 
 class _Progress:

@@ -148,12 +148,9 @@ class OpenTable:
 
         Delta does not allow a commit to add and remove the same file. Only a deletion vector makes it another one.
         """
-        held = self.held(files)
-        return {
-            start: file
-            for start, file in files.items()
-            if file is None or not any(_is_at(file, other) for other in held.get(start, ()))
-        }
+        present = self.held(files).items()
+        whole = {start: {file.path for file in held if not file.has_deletions} for start, held in present}
+        return {start: file for start, file in files.items() if file is None or file.path not in whole.get(start, ())}
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
         """Replace what the slices hold by their files, in one commit; None empties a slice.
@@ -321,11 +318,6 @@ def _with_deletions(delta: DeltaTable) -> list[str]:
         return []
     uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
     return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
-
-
-def _is_at(file: File, held: HeldFile) -> bool:
-    """Return whether a slice holds a file of this path, without a deletion vector."""
-    return held.path == file.path and not held.has_deletions
 
 
 def _require_columns(delta: DeltaTable, table: Table) -> None:

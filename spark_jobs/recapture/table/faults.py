@@ -6,11 +6,10 @@ The table's snapshot and a listing of its files show what an interrupted change,
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from recapture.errors import DefinitionError
 from recapture.table.delta import HeldFile, OpenTable
 from recapture.table.files import is_for_input, is_written_by_recapture
 from recapture.table.publications import ShownEntry
-from recapture.table.stored import find
+from recapture.table.stored import fault_of, find
 
 DELETED = "lacks rows that another program deleted"
 UNPUBLISHED = "holds rows, but nothing is published"
@@ -27,7 +26,7 @@ def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_
     faults |= {start: UNPUBLISHED for start in held if start not in digests}
     sound = {start: held[start][0] for start, fault in faults.items() if fault is None and start in held}
     if sound:
-        faults |= {start: stored.fault for start, stored in find(table.table.url, sound).items()}
+        faults |= {start: fault_of(sound[start], blob) for start, blob in find(table.table.url, sound).items()}
     return {start: fault for start, fault in sorted(faults.items()) if fault is not None}
 
 
@@ -61,12 +60,3 @@ def _fault(held: Sequence[HeldFile], digest: str | None, may_be_empty: bool) -> 
     if len(held) > 1:
         return "holds rows that another program added"
     return DELETED if held[0].has_deletions else None
-
-
-def refusal_of(table: OpenTable) -> str | None:
-    """Return why the table's pipeline may not write to it; None if it may."""
-    try:
-        table.require_writable()
-    except DefinitionError as error:
-        return str(error)
-    return None

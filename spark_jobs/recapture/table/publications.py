@@ -107,10 +107,7 @@ class Entry:
         return None if self.current is None else self.current.run
 
     def after_publishing(self, publication: Publication) -> "Entry":
-        """Return the entry after a publication.
-
-        Publishing the same input again replaces its publication instead of adding one.
-        """
+        """Return the entry after a publication. Publishing the same input again replaces its publication."""
         if self.current == publication and self.taken_back is None:
             return self
         before = self.earlier

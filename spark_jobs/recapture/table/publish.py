@@ -35,10 +35,7 @@ class Tables:
     """Other tables by their name in `Publication.files`, in the order of the commits."""
 
     def require_writable(self, take_over: bool = False) -> None:
-        """Raise DefinitionError if one of the tables has other columns, or if the pipeline may not write to it.
-
-        With `take_over`, it may write to the tables of another pipeline (see `table.writable`).
-        """
+        """Raise DefinitionError if a table has other columns, or may not be written to (see `table.writable`)."""
         for table in (self.publications, *self.others.values()):
             OpenTable(table).require_writable(take_over)
 

@@ -6,7 +6,6 @@ delete a file between the moment it is staged and the commit that names it.
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from recapture.errors import PermanentError
@@ -20,26 +19,17 @@ _FOLDER_LENGTHS = tuple(len(f"slice_start={text}") for text in ("20260301T100000
 """Lengths of the prefixes of a folder that stand for a slice, a day, a month and a year."""
 
 
-@dataclass(frozen=True)
-class Stored:
-    """File that a slice holds or is to hold, and what the storage has under its path."""
-
-    file: File | HeldFile
-    blob: Blob | None
-    """Blob at the file's path; None if there is none."""
-
-    @property
-    def fault(self) -> str | None:
-        """Return what is wrong with the slice; None if nothing is."""
-        if self.blob is None:
-            return "has lost a file, perhaps to a vacuum"
-        if self.blob.size != self.file.size:
-            return "has a file of the wrong size" if self.blob.size else "has an empty file"
-        return None
+def fault_of(file: File | HeldFile, blob: Blob | None) -> str | None:
+    """Return what is wrong with a slice's file of which the storage has this blob; None if nothing is."""
+    if blob is None:
+        return "has lost a file, perhaps to a vacuum"
+    if blob.size != file.size:
+        return "has a file of the wrong size" if blob.size else "has an empty file"
+    return None
 
 
-def find(url: str, files: Mapping[str, File | HeldFile]) -> dict[str, Stored]:
-    """Return what the storage has of each slice's file; `url` is the address of a table that exists.
+def find(url: str, files: Mapping[str, File | HeldFile]) -> dict[str, Blob | None]:
+    """Return the blob that the storage has of each slice's file; `url` is the address of a table that exists.
 
     A few listings cover the files of a long range. Files of other programs may be in folders with other names.
     """
@@ -47,7 +37,7 @@ def find(url: str, files: Mapping[str, File | HeldFile]) -> dict[str, Stored]:
     prefixes = _prefixes({file.path.rpartition("/")[0] for file in files.values()})
     listings = in_parallel(lambda prefix: list(container.list(prefix)), prefixes)
     blobs = {blob.name: blob for blob in itertools.chain.from_iterable(listings)}
-    return {start: Stored(file, blobs.get(file.path)) for start, file in files.items()}
+    return {start: blobs.get(file.path) for start, file in files.items()}
 
 
 def _prefixes(folders: set[str]) -> list[str]:
@@ -79,9 +69,9 @@ class Look:
         url, held = table.table.url, table.held(files)
         files = {start: file for start, file in files.items() if (url, file.path) not in self._seen}
         oldest, old = datetime.now(UTC) - table.retention / 2, {}
-        for start, stored in self._stored(url, files).items():
+        for start, blob in self._stored(url, files).items():
             named = {file.path for file in held.get(start, ())}
-            if stored.blob is not None and stored.blob.last_modified < oldest and stored.file.path not in named:
+            if blob is not None and blob.last_modified < oldest and files[start].path not in named:
                 old[start] = files[start]
         in_parallel(lambda file: self._write_again(url, file), old.values())
         self._renewed.setdefault(url, {}).update(old)
@@ -92,13 +82,13 @@ class Look:
         for url, files in self._renewed.items():
             self._stored(url, files)
 
-    def _stored(self, url: str, files: Mapping[str, File]) -> dict[str, Stored]:
+    def _stored(self, url: str, files: Mapping[str, File]) -> dict[str, Blob | None]:
         """Return what the storage has of the files. Raise RunError if it has not all of them, or with other sizes."""
-        stored_files = find(url, files) if files else {}
-        for start, stored in stored_files.items():
-            if stored.fault:
-                raise PermanentError(f"slice {start} of {url} {stored.fault} ({stored.file.path}): {self._remedy}")
-        return stored_files
+        blobs = find(url, files) if files else {}
+        for start, blob in blobs.items():
+            if fault := fault_of(files[start], blob):
+                raise PermanentError(f"slice {start} of {url} {fault} ({files[start].path}): {self._remedy}")
+        return blobs
 
     def _write_again(self, url: str, file: File) -> None:
         problem = f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"

@@ -175,7 +175,7 @@ TABLES = st.lists(
 def as_json(value: "Written | list[Member]") -> str:
     if isinstance(value, Written):
         return value.json
-    return "{" + ",".join(f'"{name}":{as_json(of_name)}' for name, of_name in value) + "}"
+    return "{" + ",".join(f'"{name}":{as_json(member)}' for name, member in value) + "}"
 
 
 def found(body: "list[Member]", path: tuple[str, ...]) -> "Written | list[Member] | None":
@@ -184,8 +184,8 @@ def found(body: "list[Member]", path: tuple[str, ...]) -> "Written | list[Member
     for step in path:
         if not isinstance(value, list):
             return None
-        exact = [of_name for name, of_name in value if name == step]
-        value = next(iter([*exact, *(of_name for name, of_name in value if name.lower() == step.lower())]), None)
+        exact = [member for name, member in value if name == step]
+        value = next(iter([*exact, *(member for name, member in value if name.lower() == step.lower())]), None)
     return value
 
 
@@ -233,11 +233,11 @@ def expected(body: "list[Member]", of: InputColumn) -> tuple[str | None, object]
 def test_bodies_deviate_as_a_naive_reader_says(table: "list[InputColumn]", bodies: "list[list[Member]]") -> None:
     reasons, values = read([as_json(body) for body in bodies], *table)
     for row, body in enumerate(bodies):
-        of_columns = [expected(body, of) for of in table]
-        assert reasons[row] == next((reason for reason, _ in of_columns if reason), None)
+        outcomes = [expected(body, of) for of in table]
+        assert reasons[row] == next((reason for reason, _ in outcomes if reason), None)
         if reasons[row] is None:
             assert {of.name: values[of.name][row] for of in table} == {
-                of.name: value for of, (_, value) in zip(table, of_columns, strict=True)
+                of.name: value for of, (_, value) in zip(table, outcomes, strict=True)
             }
 
 

@@ -484,9 +484,7 @@ SCALARS = st.one_of(
     TEXTS,
 )
 VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=4,
+    SCALARS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=4
 )
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 BAD = st.sampled_from([None, b"", b"{", b"[]", b"\xff", b'{"n":1}x', b'{"n":"\xff"}', b"7", b'"n"'])
@@ -605,8 +603,10 @@ def test_a_bad_neighbour_never_changes_a_good_row(bodies: list[Any], ascii_only:
     ],
 )
 def test_the_type_of_a_single_value_can_be_read(written: str, kind: str | None) -> None:
-    of_type = InputColumn(("a", "x"), TEXT, is_kind=True)
-    assert read([b'{"a":{"X":%s}}' % written.encode()], [column(TEXT, "a", "x"), of_type])[0][of_type.name] == kind
+    kind_column = InputColumn(("a", "x"), TEXT, is_kind=True)
+    assert (
+        read([b'{"a":{"X":%s}}' % written.encode()], [column(TEXT, "a", "x"), kind_column])[0][kind_column.name] == kind
+    )
 
 
 @pytest.mark.parametrize(

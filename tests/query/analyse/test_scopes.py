@@ -35,17 +35,17 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_expressions_that_are_merely_alike_are_two(one: str, other: str) -> None:
-    assert counted(one, other) == 2
-    assert counted(one, one) == counted(other, other) == 1
-    selected(one, one)
+@pytest.mark.parametrize(("first", "second"), ALIKE)
+def test_expressions_that_are_merely_alike_are_two(first: str, second: str) -> None:
+    assert counted(first, second) == 2
+    assert counted(first, first) == counted(second, second) == 1
+    selected(first, first)
     with pytest.raises(DefinitionError, match="is neither in GROUP BY nor in an aggregate"):
-        selected(one, other)
+        selected(first, second)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("x + 1", "(x) + CAST(1 AS float)"),
         ("UPPER(s)", "upper([s])"),
@@ -58,7 +58,7 @@ def test_expressions_that_are_merely_alike_are_two(one: str, other: str) -> None
         ("CHARINDEX('a', s)", "CHARINDEX('a', s, 1)"),
     ],
 )
-def test_two_ways_to_write_an_expression_are_one(one: str, other: str) -> None:
-    assert counted(one, other) == 1
-    selected(one, other)
-    selected(other, one)
+def test_two_ways_to_write_an_expression_are_one(first: str, second: str) -> None:
+    assert counted(first, second) == 1
+    selected(first, second)
+    selected(second, first)

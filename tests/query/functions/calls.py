@@ -8,7 +8,6 @@ from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
 from recapture.model import TYPES, AsaType
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate.trees import bigint, column, render, spark_call, string
@@ -72,7 +71,7 @@ def compiled(expression: str, *values: Value) -> Value:
     script = parse(f"SELECT {expression} AS v INTO out FROM telemetry")
     types = FieldTypes(script.source, declared={})
     [item] = script.statements[0].expressions
-    return Expressions(Coercion(script.source, types), _GivenScope(values)).value(item.this)
+    return Expressions(script.source, types, _GivenScope(values)).value(item.this)
 
 
 def literal(given: Given) -> Value:
@@ -149,7 +148,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
     return list(computed(spark, results, " FROM arguments"))
 
 
-def check(spark: SparkSession, cases: Sequence[Case]) -> None:
+def check(spark: SparkSession, *cases: Case) -> None:
     """Assert that each case holds over literals, over columns, and over arguments so long that they are bound."""
     expected = _by_call(cases, [result for *_, result in cases])
     assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected

@@ -67,7 +67,7 @@ def test_differences_count_the_boundaries_that_are_crossed(spark: SparkSession) 
         ("DATEDIFF", ("mcs", time("0001-01-01"), time("9999-12-31T23:59:59.9999999Z")), LARGEST // 10),
         ("DATEDIFF", ("second", None, time("2026-03-01")), None),
     ]
-    check(spark, cases)
+    check(spark, *cases)
 
 
 def test_additions_keep_100_ns_and_the_last_day_of_a_shorter_month(spark: SparkSession) -> None:
@@ -94,7 +94,7 @@ def test_additions_keep_100_ns_and_the_last_day_of_a_shorter_month(spark: SparkS
     ]
     check(
         spark,
-        [("DATEADD", (part, number, start and time(start)), end and ticks(end)) for part, number, start, end in cases],
+        *[("DATEADD", (part, number, start and time(start)), end and ticks(end)) for part, number, start, end in cases],
     )
 
 
@@ -133,7 +133,7 @@ def test_datepart_and_datename_read_the_parts_of_a_time(spark: SparkSession) -> 
         ("DAY", (time("1969-12-31T23:59:59Z"),), 31),
         ("YEAR", (None,), None),
     ]
-    check(spark, cases)
+    check(spark, *cases)
 
 
 def test_a_text_literal_is_a_time() -> None:
@@ -146,13 +146,11 @@ def test_a_time_is_put_together_from_its_parts(spark: SparkSession) -> None:
     expected = ticks("2014-09-10T12:30:15.007Z")
     check(
         spark,
-        [
-            ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, 7), expected),
-            ("DATETIMEFROMPARTS", (1, 1, 1, 0, 0, 0, 0), 0),
-            ("DATETIMEFROMPARTS", (9999, 12, 31, 23, 59, 59, 999), ticks("9999-12-31T23:59:59.999Z")),
-            ("DATETIMEFROMPARTS", (2014, 9, None, 12, 30, 15, 7), None),
-            ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, None), None),
-        ],
+        ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, 7), expected),
+        ("DATETIMEFROMPARTS", (1, 1, 1, 0, 0, 0, 0), 0),
+        ("DATETIMEFROMPARTS", (9999, 12, 31, 23, 59, 59, 999), ticks("9999-12-31T23:59:59.999Z")),
+        ("DATETIMEFROMPARTS", (2014, 9, None, 12, 30, 15, 7), None),
+        ("DATETIMEFROMPARTS", (2014, 9, 10, 12, 30, 15, None), None),
     )
 
 

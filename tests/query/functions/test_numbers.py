@@ -10,31 +10,29 @@ from tests.query.functions.calls import Given, call, check, computed
 def test_a_result_has_the_type_of_the_argument(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("ABS", (-3,), 3),
-            ("ABS", (-3.5,), 3.5),
-            ("SIGN", (-3,), -1),
-            ("SIGN", (0,), 0),
-            ("SIGN", (2.5,), 1.0),
-            ("FLOOR", (7,), 7),
-            ("FLOOR", (2.7,), 2.0),
-            ("FLOOR", (-2.1,), -3.0),
-            ("FLOOR", (1e300,), 1e300),
-            ("CEILING", (2.1,), 3.0),
-            ("CEILING", (-2.9,), -2.0),
-            ("CEILING", (2**62 + 1,), 2**62 + 1),
-            ("POWER", (2, 10), 1024),
-            ("POWER", (2, -1), 0),
-            ("POWER", (2.0, -1), 0.5),
-            ("POWER", (4, 0.5), 2),
-            ("SQUARE", (3,), 9.0),
-            ("SQUARE", (-1.5,), 2.25),
-            ("SQRT", (9,), 3.0),
-            ("EXP", (0,), 1.0),
-            *[(name, (None,), None) for name in ("ABS", "SIGN", "FLOOR", "CEILING", "SQUARE", "SQRT", "EXP")],
-            ("POWER", (None, 2), None),
-            ("POWER", (2, None), None),
-        ],
+        ("ABS", (-3,), 3),
+        ("ABS", (-3.5,), 3.5),
+        ("SIGN", (-3,), -1),
+        ("SIGN", (0,), 0),
+        ("SIGN", (2.5,), 1.0),
+        ("FLOOR", (7,), 7),
+        ("FLOOR", (2.7,), 2.0),
+        ("FLOOR", (-2.1,), -3.0),
+        ("FLOOR", (1e300,), 1e300),
+        ("CEILING", (2.1,), 3.0),
+        ("CEILING", (-2.9,), -2.0),
+        ("CEILING", (2**62 + 1,), 2**62 + 1),
+        ("POWER", (2, 10), 1024),
+        ("POWER", (2, -1), 0),
+        ("POWER", (2.0, -1), 0.5),
+        ("POWER", (4, 0.5), 2),
+        ("SQUARE", (3,), 9.0),
+        ("SQUARE", (-1.5,), 2.25),
+        ("SQRT", (9,), 3.0),
+        ("EXP", (0,), 1.0),
+        *[(name, (None,), None) for name in ("ABS", "SIGN", "FLOOR", "CEILING", "SQUARE", "SQRT", "EXP")],
+        ("POWER", (None, 2), None),
+        ("POWER", (2, None), None),
     )
 
 
@@ -59,7 +57,7 @@ def test_rounding_is_half_away_from_zero_on_either_side_of_the_point(spark: Spar
         (5, -(2**40), 0),
         (None, 1, None),
     ]
-    check(spark, [("ROUND", (number, places), expected) for number, places, expected in cases])
+    check(spark, *[("ROUND", (number, places), expected) for number, places, expected in cases])
 
 
 @pytest.mark.parametrize(

@@ -18,36 +18,32 @@ def test_elements_count_from_0_and_keep_their_values(spark: SparkSession) -> Non
     texts = ["1.5", 'a"b', None, '{"x":[1,2]}', "12345678901234567890123", "true", "", "7", None]
     check(
         spark,
-        [
-            *[("GETARRAYELEMENT", (MIXED, place), text) for place, text in enumerate(texts)],
-            ("GETARRAYELEMENT", (MIXED, -1), None),
-            ("GETARRAYELEMENT", (MIXED, 2**40), None),
-            ("GETARRAYELEMENT", (MIXED, None), None),
-            ("GETARRAYELEMENT", (json('{"a": 1}', AsaType.ARRAY), 0), None),
-            ("GETARRAYLENGTH", (MIXED,), 8),
-            ("GETARRAYLENGTH", (json("[]", AsaType.ARRAY),), 0),
-            ("GETARRAYLENGTH", (json("{}", AsaType.ARRAY),), None),
-            ("GETARRAYLENGTH", (None,), None),
-        ],
+        *[("GETARRAYELEMENT", (MIXED, place), text) for place, text in enumerate(texts)],
+        ("GETARRAYELEMENT", (MIXED, -1), None),
+        ("GETARRAYELEMENT", (MIXED, 2**40), None),
+        ("GETARRAYELEMENT", (MIXED, None), None),
+        ("GETARRAYELEMENT", (json('{"a": 1}', AsaType.ARRAY), 0), None),
+        ("GETARRAYLENGTH", (MIXED,), 8),
+        ("GETARRAYLENGTH", (json("[]", AsaType.ARRAY),), 0),
+        ("GETARRAYLENGTH", (json("{}", AsaType.ARRAY),), None),
+        ("GETARRAYLENGTH", (None,), None),
     )
 
 
 def test_properties_are_found_by_their_exact_name(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("GETRECORDPROPERTYVALUE", (RECORD, "a"), '{"b":1}'),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "A"), "2"),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "the [key]'?*"), "odd"),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "sensor.id"), "dotted"),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "n"), None),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "*"), None),
-            ("GETRECORDPROPERTYVALUE", (RECORD, "missing"), None),
-            ("GETRECORDPROPERTYVALUE", (RECORD, None), None),
-            ("GETRECORDPROPERTYVALUE", (json("[1]", AsaType.RECORD), "a"), None),
-            ("GETRECORDPROPERTYVALUE", (NO_RECORD, "a"), None),
-            ("GETRECORDPROPERTYVALUE", (json('{"a":1," a":2}', AsaType.RECORD), " a"), "2"),
-        ],
+        ("GETRECORDPROPERTYVALUE", (RECORD, "a"), '{"b":1}'),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "A"), "2"),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "the [key]'?*"), "odd"),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "sensor.id"), "dotted"),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "n"), None),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "*"), None),
+        ("GETRECORDPROPERTYVALUE", (RECORD, "missing"), None),
+        ("GETRECORDPROPERTYVALUE", (RECORD, None), None),
+        ("GETRECORDPROPERTYVALUE", (json("[1]", AsaType.RECORD), "a"), None),
+        ("GETRECORDPROPERTYVALUE", (NO_RECORD, "a"), None),
+        ("GETRECORDPROPERTYVALUE", (json('{"a":1," a":2}', AsaType.RECORD), " a"), "2"),
     )
 
 
@@ -59,13 +55,11 @@ def test_an_extracted_value_is_an_element_whose_type_is_open() -> None:
 def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("JSON_PARSE", ('{"a": 1}',), '{"a": 1}'),
-            ("JSON_PARSE", ("[1]",), None),
-            ("JSON_PARSE", ('{"a": ',), None),
-            ("JSON_PARSE", ("a",), None),
-            ("JSON_PARSE", (None,), None),
-        ],
+        ("JSON_PARSE", ('{"a": 1}',), '{"a": 1}'),
+        ("JSON_PARSE", ("[1]",), None),
+        ("JSON_PARSE", ('{"a": ',), None),
+        ("JSON_PARSE", ("a",), None),
+        ("JSON_PARSE", (None,), None),
     )
 
 

@@ -26,86 +26,80 @@ def test_substrings_count_from_1_and_a_start_below_1_costs_length(spark: SparkSe
         (text, None, 1, None),
         (text, 1, None, None),
     ]
-    check(spark, [("SUBSTRING", (source, start, length), part) for source, start, length, part in cases])
+    check(spark, *[("SUBSTRING", (source, start, length), part) for source, start, length, part in cases])
 
 
 def test_left_right_and_stuff_cut_and_insert_by_position(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("LEFT", ("abcdefg", 2), "ab"),
-            ("LEFT", ("abc", 9), "abc"),
-            ("LEFT", ("abc", 0), ""),
-            ("LEFT", ("abc", None), None),
-            ("RIGHT", ("abcdefg", 2), "fg"),
-            ("RIGHT", ("abc", 2**40), "abc"),
-            ("RIGHT", ("abc", 0), ""),
-            ("RIGHT", (None, 1), None),
-            ("STUFF", ("abcdef", 2, 3, "ijklmn"), "aijklmnef"),
-            ("STUFF", ("abcdef", 2, 0, "x"), "axbcdef"),
-            ("STUFF", ("abcdef", 0, 2, "x"), "xcdef"),
-            ("STUFF", ("abcdef", 7, 2, "x"), ""),
-            ("STUFF", ("abcdef", 5, 9, "x"), "abcdx"),
-            ("STUFF", ("abcdef", 1, 3, None), "def"),
-            ("STUFF", (None, 1, 3, "x"), None),
-            ("STUFF", ("abc", None, 3, "x"), None),
-        ],
+        ("LEFT", ("abcdefg", 2), "ab"),
+        ("LEFT", ("abc", 9), "abc"),
+        ("LEFT", ("abc", 0), ""),
+        ("LEFT", ("abc", None), None),
+        ("RIGHT", ("abcdefg", 2), "fg"),
+        ("RIGHT", ("abc", 2**40), "abc"),
+        ("RIGHT", ("abc", 0), ""),
+        ("RIGHT", (None, 1), None),
+        ("STUFF", ("abcdef", 2, 3, "ijklmn"), "aijklmnef"),
+        ("STUFF", ("abcdef", 2, 0, "x"), "axbcdef"),
+        ("STUFF", ("abcdef", 0, 2, "x"), "xcdef"),
+        ("STUFF", ("abcdef", 7, 2, "x"), ""),
+        ("STUFF", ("abcdef", 5, 9, "x"), "abcdx"),
+        ("STUFF", ("abcdef", 1, 3, None), "def"),
+        ("STUFF", (None, 1, 3, "x"), None),
+        ("STUFF", ("abc", None, 3, "x"), None),
     )
 
 
 def test_positions_count_from_1_and_nowhere_is_0(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("CHARINDEX", ("us", "a bus, us"), 4),
-            ("CHARINDEX", ("us", "a bus, us", 5), 8),
-            ("CHARINDEX", ("us", "a bus, us", 9), 0),
-            ("CHARINDEX", ("us", "a bus, us", -3), 4),
-            ("CHARINDEX", ("US", "a bus"), 0),
-            ("CHARINDEX", ("", "abc"), 0),
-            ("CHARINDEX", ("", None), None),
-            ("CHARINDEX", (None, "abc"), None),
-            ("CHARINDEX", ("a", None), None),
-            ("CHARINDEX", ("a", "abc", None), None),
-            ("CHARINDEX", ("茶", "a😀茶"), 3),
-            ("PATINDEX", ("%100%", "AB 100 C"), 4),
-            ("PATINDEX", ("%[0-9][^0-9]%", "x12y"), 3),
-            ("PATINDEX", ("a%", "ba"), 0),
-            ("PATINDEX", ("a%", "ab"), 1),
-            ("PATINDEX", ("%b", "abab"), 4),
-            ("PATINDEX", ("%b", "aba"), 0),
-            ("PATINDEX", ("abc", "abc"), 1),
-            ("PATINDEX", ("%_茶%", "a😀茶"), 2),
-            ("PATINDEX", ("%b%", "a\nb"), 3),
-            ("PATINDEX", ("%.%", "ab"), 0),
-            ("PATINDEX", ("%a%", None), None),
-            ("REGEXMATCH", ("AB 123", "[0-9][0-9][0-9]"), 4),
-            ("REGEXMATCH", ("abc", "B"), 2),
-            ("REGEXMATCH", ("äb", "Ä"), 1),
-            ("REGEXMATCH", ("abc", "^b"), 0),
-            ("REGEXMATCH", ("abc", "^a.c$"), 1),
-            ("REGEXMATCH", ("a\nc", "a.c"), 1),
-            ("REGEXMATCH", ("abc\n", "c$"), 3),
-            ("REGEXMATCH", ("xab ab", r"\bab\b"), 5),
-            ("REGEXMATCH", ("a-b&&[", r"[&\[-]+"), 2),
-            ("REGEXMATCH", ("a@b", "@"), 2),
-            ("REGEXMATCH", ("aab", "(?:a{2}|x)(?=b)"), 1),
-            ("REGEXMATCH", ("abc", ""), 1),
-            ("REGEXMATCH", (None, "a"), None),
-        ],
+        ("CHARINDEX", ("us", "a bus, us"), 4),
+        ("CHARINDEX", ("us", "a bus, us", 5), 8),
+        ("CHARINDEX", ("us", "a bus, us", 9), 0),
+        ("CHARINDEX", ("us", "a bus, us", -3), 4),
+        ("CHARINDEX", ("US", "a bus"), 0),
+        ("CHARINDEX", ("", "abc"), 0),
+        ("CHARINDEX", ("", None), None),
+        ("CHARINDEX", (None, "abc"), None),
+        ("CHARINDEX", ("a", None), None),
+        ("CHARINDEX", ("a", "abc", None), None),
+        ("CHARINDEX", ("茶", "a😀茶"), 3),
+        ("PATINDEX", ("%100%", "AB 100 C"), 4),
+        ("PATINDEX", ("%[0-9][^0-9]%", "x12y"), 3),
+        ("PATINDEX", ("a%", "ba"), 0),
+        ("PATINDEX", ("a%", "ab"), 1),
+        ("PATINDEX", ("%b", "abab"), 4),
+        ("PATINDEX", ("%b", "aba"), 0),
+        ("PATINDEX", ("abc", "abc"), 1),
+        ("PATINDEX", ("%_茶%", "a😀茶"), 2),
+        ("PATINDEX", ("%b%", "a\nb"), 3),
+        ("PATINDEX", ("%.%", "ab"), 0),
+        ("PATINDEX", ("%a%", None), None),
+        ("REGEXMATCH", ("AB 123", "[0-9][0-9][0-9]"), 4),
+        ("REGEXMATCH", ("abc", "B"), 2),
+        ("REGEXMATCH", ("äb", "Ä"), 1),
+        ("REGEXMATCH", ("abc", "^b"), 0),
+        ("REGEXMATCH", ("abc", "^a.c$"), 1),
+        ("REGEXMATCH", ("a\nc", "a.c"), 1),
+        ("REGEXMATCH", ("abc\n", "c$"), 3),
+        ("REGEXMATCH", ("xab ab", r"\bab\b"), 5),
+        ("REGEXMATCH", ("a-b&&[", r"[&\[-]+"), 2),
+        ("REGEXMATCH", ("a@b", "@"), 2),
+        ("REGEXMATCH", ("aab", "(?:a{2}|x)(?=b)"), 1),
+        ("REGEXMATCH", ("abc", ""), 1),
+        ("REGEXMATCH", (None, "a"), None),
     )
 
 
 def test_lengths_ignore_blanks_at_the_end(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("LEN", (" ab  ",), 3),
-            ("LEN", ("ab\t",), 3),
-            ("LEN", ("   ",), 0),
-            ("LEN", ("a😀",), 2),
-            ("LEN", (None,), None),
-        ],
+        ("LEN", (" ab  ",), 3),
+        ("LEN", ("ab\t",), 3),
+        ("LEN", ("   ",), 0),
+        ("LEN", ("a😀",), 2),
+        ("LEN", (None,), None),
     )
 
 
@@ -113,77 +107,69 @@ def test_trims_remove_every_kind_of_white_space(spark: SparkSession) -> None:
     text = "\u3000\t a\u00a0b \u2028\r\n"
     check(
         spark,
-        [
-            ("TRIM", (text,), "a\u00a0b"),
-            ("LTRIM", (text,), "a\u00a0b \u2028\r\n"),
-            ("RTRIM", (text,), "\u3000\t a\u00a0b"),
-            ("TRIM", (None,), None),
-        ],
+        ("TRIM", (text,), "a\u00a0b"),
+        ("LTRIM", (text,), "a\u00a0b \u2028\r\n"),
+        ("RTRIM", (text,), "\u3000\t a\u00a0b"),
+        ("TRIM", (None,), None),
     )
 
 
 def test_strings_are_put_together(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("CONCAT", ("a", None, "b"), "ab"),
-            ("CONCAT", (None, None), ""),
-            ("CONCAT", ("n", 7, " ", 21.0, " ", True), "n7 21 true"),
-            ("CONCAT", (time("2026-03-01T10:00:00.1234567Z"), ""), "2026-03-01T10:00:00.1234567Z"),
-            ("CONCAT_WS", (", ", "1 Way", None, "Redmond", "WA"), "1 Way, Redmond, WA"),
-            ("CONCAT_WS", (", ", None, None), ""),
-            ("CONCAT_WS", (", ", "", "a"), ", a"),
-            ("CONCAT_WS", (None, "a", "b"), "ab"),
-            ("REPLICATE", ("0", 3), "000"),
-            ("REPLICATE", ("0", 0), ""),
-            ("REPLICATE", ("0", -1), None),
-            ("REPLICATE", (None, 3), None),
-            ("SPACE", (2,), "  "),
-            ("SPACE", (-1,), None),
-        ],
+        ("CONCAT", ("a", None, "b"), "ab"),
+        ("CONCAT", (None, None), ""),
+        ("CONCAT", ("n", 7, " ", 21.0, " ", True), "n7 21 true"),
+        ("CONCAT", (time("2026-03-01T10:00:00.1234567Z"), ""), "2026-03-01T10:00:00.1234567Z"),
+        ("CONCAT_WS", (", ", "1 Way", None, "Redmond", "WA"), "1 Way, Redmond, WA"),
+        ("CONCAT_WS", (", ", None, None), ""),
+        ("CONCAT_WS", (", ", "", "a"), ", a"),
+        ("CONCAT_WS", (None, "a", "b"), "ab"),
+        ("REPLICATE", ("0", 3), "000"),
+        ("REPLICATE", ("0", 0), ""),
+        ("REPLICATE", ("0", -1), None),
+        ("REPLICATE", (None, 3), None),
+        ("SPACE", (2,), "  "),
+        ("SPACE", (-1,), None),
     )
 
 
 def test_strings_are_changed(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("REPLACE", ("abcde", "cd", "xx"), "abxxe"),
-            ("REPLACE", ("cdabcd", "cd", "x"), "xabx"),
-            ("REPLACE", ("abcde", "gh", "xx"), "abcde"),
-            ("REPLACE", ("abcde", "cde", ""), "ab"),
-            ("REPLACE", ("abcde", "", "xxx"), "abcde"),
-            ("REPLACE", ("", "cde", "xxx"), ""),
-            ("REPLACE", ("abcde", "CD", "x"), "abcde"),
-            ("REPLACE", (None, "cde", "xxx"), None),
-            ("REPLACE", ("abcde", None, "xxx"), None),
-            ("REPLACE", ("abcde", "cde", None), None),
-            ("TRANSLATE", ("2*[3+4]/{7-2}", "[]{}", "()()"), "2*(3+4)/(7-2)"),
-            ("TRANSLATE", ("aba", "ab", "ba"), "bab"),
-            ("TRANSLATE", ("a", None, "b"), None),
-            ("REVERSE", ("a😀b",), "b😀a"),
-            ("UPPER", ("ab1é",), "AB1É"),
-            ("LOWER", ("AB1É",), "ab1é"),
-            ("UPPER", (None,), None),
-        ],
+        ("REPLACE", ("abcde", "cd", "xx"), "abxxe"),
+        ("REPLACE", ("cdabcd", "cd", "x"), "xabx"),
+        ("REPLACE", ("abcde", "gh", "xx"), "abcde"),
+        ("REPLACE", ("abcde", "cde", ""), "ab"),
+        ("REPLACE", ("abcde", "", "xxx"), "abcde"),
+        ("REPLACE", ("", "cde", "xxx"), ""),
+        ("REPLACE", ("abcde", "CD", "x"), "abcde"),
+        ("REPLACE", (None, "cde", "xxx"), None),
+        ("REPLACE", ("abcde", None, "xxx"), None),
+        ("REPLACE", ("abcde", "cde", None), None),
+        ("TRANSLATE", ("2*[3+4]/{7-2}", "[]{}", "()()"), "2*(3+4)/(7-2)"),
+        ("TRANSLATE", ("aba", "ab", "ba"), "bab"),
+        ("TRANSLATE", ("a", None, "b"), None),
+        ("REVERSE", ("a😀b",), "b😀a"),
+        ("UPPER", ("ab1é",), "AB1É"),
+        ("LOWER", ("AB1É",), "ab1é"),
+        ("UPPER", (None,), None),
     )
 
 
 def test_unicode_and_nchar_convert_between_characters_and_code_points(spark: SparkSession) -> None:
     check(
         spark,
-        [
-            ("UNICODE", ("茶b",), 33590),
-            ("UNICODE", ("😀",), 128512),
-            ("UNICODE", ("",), None),
-            ("UNICODE", (None,), None),
-            ("NCHAR", (33590,), "茶"),
-            ("NCHAR", (128512,), "😀"),
-            ("NCHAR", (65,), "A"),
-            ("NCHAR", (-1,), None),
-            ("NCHAR", (1114112,), None),
-            ("NCHAR", (None,), None),
-        ],
+        ("UNICODE", ("茶b",), 33590),
+        ("UNICODE", ("😀",), 128512),
+        ("UNICODE", ("",), None),
+        ("UNICODE", (None,), None),
+        ("NCHAR", (33590,), "茶"),
+        ("NCHAR", (128512,), "😀"),
+        ("NCHAR", (65,), "A"),
+        ("NCHAR", (-1,), None),
+        ("NCHAR", (1114112,), None),
+        ("NCHAR", (None,), None),
     )
 
 
@@ -191,12 +177,10 @@ def test_quotes_dollars_and_backslashes_mean_themselves(spark: SparkSession) -> 
     odd = "it's ${env:HOME} \\ $1"
     check(
         spark,
-        [
-            ("REPLACE", ("a", "a", odd), odd),
-            ("CHARINDEX", ("\\ $1", odd), 18),
-            ("PATINDEX", ("%\\ $1", odd), 18),
-            ("CONCAT", (odd, odd), odd + odd),
-        ],
+        ("REPLACE", ("a", "a", odd), odd),
+        ("CHARINDEX", ("\\ $1", odd), 18),
+        ("PATINDEX", ("%\\ $1", odd), 18),
+        ("CONCAT", (odd, odd), odd + odd),
     )
 
 

@@ -13,15 +13,13 @@ def test_the_type_of_a_value_is_its_name_in_asa(spark: SparkSession) -> None:
     nothing = Value(cast_as(exp.Null(), "BIGINT"), AsaType.BIGINT)
     check(
         spark,
-        [
-            ("GETTYPE", (5,), "bigint"),
-            ("GETTYPE", (5.0,), "float"),
-            ("GETTYPE", ("5",), "nvarchar(max)"),
-            ("GETTYPE", (time("2026-03-01T10:00:00Z"),), "datetime"),
-            ("GETTYPE", (Value(exp.true(), AsaType.BIT),), "bit"),
-            ("GETTYPE", (json('{"a": 1}', AsaType.RECORD),), "record"),
-            ("GETTYPE", (json("[1]", AsaType.ARRAY),), "array"),
-            ("GETTYPE", (nothing,), None),
-            ("GETTYPE", (None,), None),
-        ],
+        ("GETTYPE", (5,), "bigint"),
+        ("GETTYPE", (5.0,), "float"),
+        ("GETTYPE", ("5",), "nvarchar(max)"),
+        ("GETTYPE", (time("2026-03-01T10:00:00Z"),), "datetime"),
+        ("GETTYPE", (Value(exp.true(), AsaType.BIT),), "bit"),
+        ("GETTYPE", (json('{"a": 1}', AsaType.RECORD),), "record"),
+        ("GETTYPE", (json("[1]", AsaType.ARRAY),), "array"),
+        ("GETTYPE", (nothing,), None),
+        ("GETTYPE", (None,), None),
     )

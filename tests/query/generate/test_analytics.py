@@ -79,12 +79,12 @@ def chopped(draw: st.DrawFn, week: int) -> list[Slice]:
     return [Slice(start, end, events) for start, end in itertools.pairwise(sorted(set(edges)))]
 
 
-def of_spark(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
+def spark_rows(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
     """Return the values of the rows, each after the row's id, by id."""
     return sorted([row["id"], *(row[f"v{number}"] for number in range(len(VALUES)))] for row in rows)
 
 
-def of_oracle(slice_: Slice) -> list[list[Any]]:
+def oracle_rows(slice_: Slice) -> list[list[Any]]:
     """Return the same for the rows of the whole stream that lie in a slice."""
     columns = [compute(list(slice_.events)) for compute in VALUES.values()]
     rows = zip(in_order(slice_.events), *columns, strict=True)
@@ -99,7 +99,7 @@ def test_each_row_has_what_the_whole_stream_gives_it(
     with spark_setting(spark, SHUFFLE_PARTITIONS, shuffle_partitions):
         actual = published(spark, compiled(QUERY), slices)
     for slice_, rows in zip(slices, actual, strict=True):
-        assert of_spark(rows) == of_oracle(slice_), described(slice_)
+        assert spark_rows(rows) == oracle_rows(slice_), described(slice_)
 
 
 def stream(*times: int) -> Slice:

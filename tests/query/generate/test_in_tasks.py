@@ -95,38 +95,38 @@ def compiled(query: str, in_tasks: bool = True) -> CompiledQuery:
 
 @pytest.mark.parametrize("query", AGGREGATED.values(), ids=AGGREGATED.keys())
 def test_tasks_aggregate_what_means_the_same_on_arrow(query: str) -> None:
-    (of_input,) = compiled(query).inputs
-    assert of_input.not_aggregated_because is None
-    assert of_input.aggregations != ()
+    (read,) = compiled(query).inputs
+    assert read.not_aggregated_because is None
+    assert read.aggregations != ()
 
 
 @pytest.mark.parametrize(("query", "reason"), NOT_AGGREGATED.items())
 def test_tasks_pass_on_the_events_of_other_queries_and_say_why(query: str, reason: str) -> None:
-    (of_input,) = compiled(query).inputs
-    assert of_input.aggregations == ()
-    assert reason in str(of_input.not_aggregated_because)
+    (read,) = compiled(query).inputs
+    assert read.aggregations == ()
+    assert reason in str(read.not_aggregated_because)
 
 
 @pytest.mark.parametrize("terms", [500, 700])
 def test_a_long_condition_compiles_and_goes_to_spark(terms: int) -> None:
     condition = " OR ".join(f"n = {number}" for number in range(terms))
     query = f"SELECT COUNT(*) AS c INTO out FROM telemetry WHERE {condition} GROUP BY Tumbling(s, 1)"
-    (of_input,) = compiled(query).inputs
-    assert of_input.not_aggregated_because == "WHERE is too long for tasks"
+    (read,) = compiled(query).inputs
+    assert read.not_aggregated_because == "WHERE is too long for tasks"
 
 
 def test_steps_that_multiply_an_expression_compile_at_once_and_go_to_spark() -> None:
     steps = ", ".join(f"s{n} AS (SELECT x + x AS x FROM {f's{n - 1}' if n else 'telemetry'})" for n in range(40))
-    (of_input,) = compiled(f"WITH {steps} SELECT SUM(x) AS s INTO out FROM s39 GROUP BY Tumbling(s, 1)").inputs
-    assert "is too long for tasks" in str(of_input.not_aggregated_because)
+    (read,) = compiled(f"WITH {steps} SELECT SUM(x) AS s INTO out FROM s39 GROUP BY Tumbling(s, 1)").inputs
+    assert "is too long for tasks" in str(read.not_aggregated_because)
 
 
 def test_steps_that_are_nested_too_deeply_for_tasks_compile_and_go_to_spark() -> None:
     filters = ", ".join(f"s{n} AS (SELECT c FROM s{n - 1} WHERE c > {n})" for n in range(1, 400))
     grouped = "s0 AS (SELECT COUNT(*) AS c FROM telemetry GROUP BY Tumbling(s, 1))"
-    of_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")
-    assert of_query.needs_spark
-    assert of_query.outputs[0].needs_spark_because == "the steps are nested too deeply"
+    compiled_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")
+    assert compiled_query.needs_spark
+    assert compiled_query.outputs[0].needs_spark_because == "the steps are nested too deeply"
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ FLOAT_SUMS = {
 @pytest.mark.parametrize("query", FLOAT_SUMS.values(), ids=FLOAT_SUMS.keys())
 def test_spark_merges_float_sums_one_group_at_a_time(spark: "SparkSession", query: str) -> None:
     events = [at(second, k=k, n=1, x=0.5, y=1.5, b=True, t=0) for second in (1, 100) for k in "ab"]
-    of_query = compiled(query, in_tasks=False)
-    published(spark, of_query, events)
-    plan = str(spark.sql(of_query.outputs[0].sql)._jdf.queryExecution().executedPlan().toString())
+    compiled_query = compiled(query, in_tasks=False)
+    published(spark, compiled_query, events)
+    plan = str(spark.sql(compiled_query.outputs[0].sql)._jdf.queryExecution().executedPlan().toString())
     assert "SortAggregate" in plan
     assert "ObjectHashAggregate" not in plan

@@ -63,7 +63,7 @@ CASES = [
 ]
 
 
-def of_oracle(rows: Iterable[Row], slice_: Slice) -> list[tuple[Any, ...]]:
+def oracle_rows(rows: Iterable[Row], slice_: Slice) -> list[tuple[Any, ...]]:
     """Return the rows that a slice publishes: System.Timestamp, and the id of each side."""
     return in_order(
         (to_microsecond(row.time), *(event and event.payload["id"] for event in row.events))
@@ -80,7 +80,7 @@ def to_microsecond(time: int) -> int:
     return time // TICKS_PER_MICROSECOND * TICKS_PER_MICROSECOND
 
 
-def of_spark(rows: Iterable[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+def spark_rows(rows: Iterable[dict[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
     return in_order(tuple(row[column] for column in ("e", *columns)) for row in rows)
 
 
@@ -95,13 +95,13 @@ def test_a_join_of_the_input_with_itself_has_the_rows_of_the_oracle(
     bounds = [Bound(0, case.low, case.high)]
     for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
         expected = join(rows_of(slice_.events), slice_.events, bounds, case.condition, kind.startswith("LEFT"))
-        assert of_spark(rows, "a", "b") == of_oracle(expected, slice_), described(slice_)
+        assert spark_rows(rows, "a", "b") == oracle_rows(expected, slice_), described(slice_)
 
 
 ALARMS = CREATE.replace("telemetry", "alarms")
 
 
-def of_two_inputs(slice_: Slice) -> dict[str, list[Event]]:
+def events_by_input(slice_: Slice) -> dict[str, list[Event]]:
     """Return the events of a stream by input; every third one is an alarm."""
     events: dict[str, list[Event]] = {"telemetry": [], "alarms": []}
     for event in slice_.events:
@@ -119,7 +119,7 @@ def test_a_join_of_two_inputs_has_the_rows_of_the_oracle(
 ) -> None:
     text = f"{IDS} FROM {INPUT.format('a')} {kind} alarms b TIMESTAMP BY t ON {case.on}"
     query = compiled(f"{CREATE}{ALARMS}{text}", inputs=("telemetry", "alarms"))
-    sides = [of_two_inputs(slice_) for slice_ in slices]
+    sides = [events_by_input(slice_) for slice_ in slices]
     read = [
         Slice(slice_.start, slice_.end, [*inputs["telemetry"], *inputs["alarms"]])
         for slice_, inputs in zip(slices, sides, strict=True)
@@ -127,7 +127,7 @@ def test_a_join_of_two_inputs_has_the_rows_of_the_oracle(
     bounds = [Bound(0, case.low, case.high)]
     for slice_, inputs, rows in zip(slices, sides, published(spark, query, read), strict=True):
         expected = join(rows_of(inputs["telemetry"]), inputs["alarms"], bounds, case.condition, kind.startswith("LEFT"))
-        assert of_spark(rows, "a", "b") == of_oracle(expected, slice_), described(slice_)
+        assert spark_rows(rows, "a", "b") == oracle_rows(expected, slice_), described(slice_)
 
 
 WINDOWS: dict[str, Window] = {
@@ -183,7 +183,7 @@ def test_a_join_of_steps_has_the_rows_of_the_oracle(
             if a is not None and slice_.start < row.time <= slice_.end
         ]
         if not any(row.get("_unanchored") for row in rows):
-            assert of_spark(rows, "k", "a", "b") == in_order(expected), described(slice_)
+            assert spark_rows(rows, "k", "a", "b") == in_order(expected), described(slice_)
 
 
 THREE = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b, c.id AS c INTO out "
@@ -233,7 +233,7 @@ def test_several_joins_have_the_rows_of_the_oracle(
     for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
         pairs = join(rows_of(slice_.events), slice_.events, second_bounds, same_key, second.startswith("LEFT"))
         expected = join(pairs, slice_.events, third_bounds, same_key, third.startswith("LEFT"))
-        assert of_spark(rows, "a", "b", "c") == of_oracle(expected, slice_), described(slice_)
+        assert spark_rows(rows, "a", "b", "c") == oracle_rows(expected, slice_), described(slice_)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
             total = sum(present) if present else None
             expected.append((to_microsecond(row.end), row.group[0], len(row.members), matches, total))
         if not any(row.get("_unanchored") for row in rows):
-            assert of_spark(rows, "k", "n", "matches", "total") == in_order(expected), described(slice_)
+            assert spark_rows(rows, "k", "n", "matches", "total") == in_order(expected), described(slice_)
 
 
 @slow(1)
@@ -301,6 +301,6 @@ def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark: "SparkSe
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
     alone = [published(spark, query, [slice_])[0] for slice_ in reversed(slices)][::-1]
     among = published(spark, query, slices)
-    assert [of_spark(rows, "a", "b") for rows in alone] == [of_spark(rows, "a", "b") for rows in among]
+    assert [spark_rows(rows, "a", "b") for rows in alone] == [spark_rows(rows, "a", "b") for rows in among]
     whole = join(rows_of(events), events, [Bound(0, seconds(1), seconds(7))], always, kind == "LEFT JOIN")
     assert sum(map(len, among)) == len(whole)

@@ -35,15 +35,15 @@ def less(left: Any, right: Any) -> bool | None:
     """Return left < right of two values of a body; NULL next to null; false for values of different types."""
     if left is None or right is None:
         return None
-    of_one_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
-    return of_one_type and left < right
+    same_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
+    return same_type and left < right
 
 
 def equal(left: Any, right: Any) -> bool | None:
     if left is None or right is None:
         return None
-    of_one_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
-    return of_one_type and left == right
+    same_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
+    return same_type and left == right
 
 
 PAIRS = [{"a": a, "b": b, "c": a} for a, b in itertools.product(NUMBERS, NUMBERS)]
@@ -129,8 +129,8 @@ def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "S
     columns = ", ".join(f"GetType({expression}) AS t{number}" for number, expression in enumerate(NUMERIC))
     actual = rows(spark, f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
     for row, expected in zip(actual, ("bigint", "float", "bigint", "float", None), strict=True):
-        of_product = None if expected is None else "float"
-        assert list(row.values()) == [of_product if "1.0" in text else expected for text in NUMERIC]
+        product_type = None if expected is None else "float"
+        assert list(row.values()) == [product_type if "1.0" in text else expected for text in NUMERIC]
 
 
 def test_a_record_of_a_step_has_each_value_in_its_own_type(spark: "SparkSession") -> None:

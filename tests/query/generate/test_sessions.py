@@ -99,7 +99,7 @@ def test_each_event_is_in_one_session_of_one_slice(case: Case, widths: list[int]
     assert sorted(numbers) == [number for number, time in enumerate(case.times) if time > first]
 
 
-def of_trill(times: Sequence[int], window: Session) -> list[tuple[int, list[int]]]:
+def trill_sessions(times: Sequence[int], window: Session) -> list[tuple[int, list[int]]]:
     """The sessions of one key by Trill's SessionWindowPipe, with its two differences (section 4.2): end and times."""
     timeout, longest = window.timeout, window.longest
     unset, cut = math.inf, -1
@@ -133,7 +133,7 @@ def test_the_sessions_are_trill_s_up_to_the_first_that_is_unanchored(case: Case)
     rows = contents(events(case.times), case.window)
     exact = next((n for n, row in enumerate(rows) if row.unanchored), len(rows))
     actual = [(row.end, [event.time for event in row.members]) for row in rows[:exact]]
-    assert actual == of_trill(case.times, case.window)[:exact]
+    assert actual == trill_sessions(case.times, case.window)[:exact]
 
 
 @given(case=cases())

@@ -29,11 +29,11 @@ def query(window: str) -> str:
     )
 
 
-def of_spark(rows: Iterable[Row]) -> list[Summary]:
+def spark_rows(rows: Iterable[Row]) -> list[Summary]:
     return in_order((row.get("window"), row["e"], row["k"], sorted(row["ids"])) for row in rows)
 
 
-def of_oracle(rows: Iterable[Content]) -> list[Summary]:
+def oracle_rows(rows: Iterable[Content]) -> list[Summary]:
     return in_order(
         (
             row.window,
@@ -52,7 +52,7 @@ def in_order(rows: Iterable[Any]) -> list[Any]:
 def whole(windows: Named, slice_: Slice) -> list[Summary]:
     """Return the rows of the whole stream that belong to a slice."""
     rows = [row for name, window in windows for row in contents(slice_.events, window, ("k",), name)]
-    return of_oracle(ending_in(rows, slice_.start, slice_.end))
+    return oracle_rows(ending_in(rows, slice_.start, slice_.end))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_adjacent_slices_have_the_rows_of_the_whole_stream(
     spark: "SparkSession", window: str, slices: list[Slice]
 ) -> None:
     for slice_, rows in zip(slices, published(spark, compiled(query(window)), slices), strict=True):
-        assert of_spark(rows) == whole(WINDOWS[window], slice_), described(slice_)
+        assert spark_rows(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
 
 FIVE = "TumblingWindow(second, 5)"
@@ -118,12 +118,7 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
 
 @pytest.mark.parametrize(
     "window",
-    [
-        "HoppingWindow(second, 10, 4)",
-        "SlidingWindow(second, 5)",
-        "SessionWindow(second, 3, 8)",
-        "System.Timestamp()",
-    ],
+    ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)", "System.Timestamp()"],
 )
 def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession", window: str) -> None:
     zero = seconds(FIRST_WEEK * WEEK)
@@ -133,8 +128,8 @@ def test_a_slice_has_the_same_rows_alone_and_among_others(spark: "SparkSession",
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
     alone = [published(spark, compiled(query(window)), [slice_])[0] for slice_ in reversed(slices)]
     among = published(spark, compiled(query(window)), slices)
-    assert list(map(of_spark, alone[::-1])) == list(map(of_spark, among))
-    assert all(map(of_spark, among))
+    assert list(map(spark_rows, alone[::-1])) == list(map(spark_rows, among))
+    assert all(map(spark_rows, among))
 
 
 def test_a_group_has_the_same_values_alone_and_among_others(spark: "SparkSession") -> None:

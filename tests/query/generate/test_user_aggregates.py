@@ -54,8 +54,8 @@ def query(window: str) -> str:
 
 def mean(members: Members) -> float | None:
     weighted = [(event.payload["x"] or 0, event.payload["n"] or 0) for event in members]
-    weight = sum(of_event for _, of_event in weighted)
-    return None if weight == 0 else sum(level * of_event for level, of_event in weighted) / weight
+    weight = sum(event_weight for _, event_weight in weighted)
+    return None if weight == 0 else sum(level * event_weight for level, event_weight in weighted) / weight
 
 
 def last(members: Members) -> list[int]:
@@ -78,8 +78,8 @@ def whole(windows: Named, events: list[Event], slice_: Slice) -> list[Row]:
 def check(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     for slice_, rows in zip(slices, published(spark, compiled(query(window), FUNCTIONS), slices), strict=True):
         actual = [{name: value for name, value in row.items() if name != "_unanchored"} for row in rows]
-        of_stream = whole(WINDOWS[window], list(slice_.events), slice_)
-        assert sorted(actual, key=repr) == sorted(of_stream, key=repr), described(slice_)
+        expected_rows = whole(WINDOWS[window], list(slice_.events), slice_)
+        assert sorted(actual, key=repr) == sorted(expected_rows, key=repr), described(slice_)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ EXACT: Aggregates = {
 """Aggregates of eighths, whose sums are exact in any order."""
 
 
-def of_windows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
+def oracle_rows(aggregates: Aggregates, windows: Named, slice_: Slice) -> list[Row]:
     """Return the oracle's rows."""
     return [
         {
@@ -77,7 +77,7 @@ def ending(windows: Named, slice_: Slice) -> list[Content]:
     return oracle.ending_in(contents, slice_.start, slice_.end)
 
 
-def of_spark(spark: "SparkSession", aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
+def spark_rows(spark: "SparkSession", aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
     """Return the fast path's rows, slice by slice."""
     columns = ["System.Timestamp() AS e", "k", *(f"{text} AS {name}" for name, (text, _) in aggregates.items())]
     if window.startswith("Windows"):
@@ -97,7 +97,7 @@ def by_identity(rows: Sequence[Row]) -> list[Row]:
 def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: list[list[Row]]) -> None:
     """Assert that both have the same rows; a failure shows the shortest stream whose rows differ."""
     for slice_, rows in sorted(zip(slices, actual, strict=True), key=lambda pair: len(pair[0].events)):
-        expected = by_identity(of_windows(aggregates, windows, slice_))
+        expected = by_identity(oracle_rows(aggregates, windows, slice_))
         assert by_identity(rows) == expected, described(slice_)
 
 
@@ -105,7 +105,7 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: l
 @slow(1)
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
-    actual = of_spark(spark, EXACT, window, slices)
+    actual = spark_rows(spark, EXACT, window, slices)
     for row in itertools.chain(*actual):
         row["ids"].sort()
     agree(WINDOWS[window], EXACT, slices, actual)
@@ -170,8 +170,8 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @given(slices=batches(_MEASURED, size=20))
 def test_the_aggregates_are_those_of_the_oracle(spark: "SparkSession", window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
-    for slice_, rows in zip(slices, of_spark(spark, STATISTICS, window, slices), strict=True):
-        expected = by_identity(of_windows(STATISTICS, WINDOWS[window], slice_))
+    for slice_, rows in zip(slices, spark_rows(spark, STATISTICS, window, slices), strict=True):
+        expected = by_identity(oracle_rows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)
         assert [row["ids"] for row in rows] == [row["ids"] for row in expected], described(slice_)
         for row, expected_row in zip(rows, expected, strict=True):

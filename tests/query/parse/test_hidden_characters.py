@@ -58,8 +58,8 @@ def test_strings_quoted_names_and_comments_keep_hidden_characters(hidden: str) -
     name = f"device{hidden}Id"
     columns = f"[{name}], telemetry.\"{name}\" AS other, 'a{hidden}b' AS s"
     text = f"SELECT {columns} INTO out FROM telemetry -- {hidden}\n/*{hidden}*/"
-    [of_input] = compiled(text).inputs
-    [column] = [column for column in of_input.columns if not column.is_kind]
+    [read] = compiled(text).inputs
+    [column] = [column for column in read.columns if not column.is_kind]
     assert column.path == (name,)
     assert f"'a{hidden}b'" in compiled(text).outputs[0].sql
 

@@ -1,7 +1,6 @@
 """Small archives, the advice on them, and what runs with each setting count."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from recapture.time_model.verdicts import Verdict
 from recapture.tools.advise.advice import Advice, advise
 from recapture.tools.advise.tolerances import NO_LIMIT, Setting
 from recapture.tools.sample import SampleEvent, capture_file
+from tests.blobs import write_blob
 from tests.worlds import HOUR, TELEMETRY, TEN, World, blob_name
 
 COUNT = "SELECT COUNT(*) AS events INTO aggregates FROM telemetry TIMESTAMP BY eventTime{over} GROUP BY {group}"
@@ -84,10 +84,7 @@ def put(world: World, partition: str, arrival: datetime, events: Iterable[tuple[
     events = list(events)
     records = [SampleEvent(first + n, "", enqueued, body) for n, (enqueued, body) in enumerate(events)]
     name = blob_name(partition, min(enqueued for enqueued, _ in events).replace(microsecond=0))
-    path = world.capture / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(capture_file(records))
-    os.utime(path, (arrival.timestamp(),) * 2)
+    write_blob(world.capture / name, capture_file(records), arrival)
     return name
 
 

@@ -33,18 +33,18 @@ def test_a_wrong_clock_is_found_with_its_error(error: float) -> None:
     assert wrong[0].seconds == pytest.approx(error, abs=1)
 
 
-def test_outages_and_batches_are_no_wrong_clocks() -> None:
-    offline = [-0.5] * 30 + [-1200.0 + n for n in range(200)]
-    batches = np.linspace(-300, 0, 100).tolist()
-    assert judged({"offline": offline, "batches": batches}) == (2, [])
-
-
-def test_a_few_events_ahead_are_no_wrong_clock() -> None:
-    assert judged({"a": [-1.0] * 96 + [4000.0] * 4}) == (1, [])
-
-
-def test_a_device_with_few_events_is_not_judged() -> None:
-    assert judged({"a": [500.0] * 9}) == (0, [])
+@pytest.mark.parametrize(
+    ("ahead", "count"),
+    [
+        ([-0.5] * 30 + [-1200.0 + n for n in range(200)], 1),
+        (np.linspace(-300, 0, 100).tolist(), 1),
+        ([-1.0] * 96 + [4000.0] * 4, 1),
+        ([500.0] * 9, 0),
+    ],
+    ids=["an outage", "batches", "a few events ahead", "too few events to be judged"],
+)
+def test_delays_and_a_few_events_ahead_are_no_wrong_clock(ahead: list[float], count: int) -> None:
+    assert judged({"a": ahead}) == (count, [])
 
 
 def test_the_worst_clock_comes_first_and_chunks_make_no_difference() -> None:

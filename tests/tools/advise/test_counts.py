@@ -1,8 +1,6 @@
 """The counts of the advice are those of real runs with each setting, and those of the oracle."""
 
-import os
 import tempfile
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from recapture.tools.advise.tolerances import Setting, Tolerances
 from recapture.tools.sample import SampleEvent, capture_file, write_world
 from recapture.tools.sample import world as sample_world
 from tests import oracle
+from tests.blobs import write_blob
 from tests.draws import examples
 from tests.ordering.test_slices_alone import events_of
 from tests.tools.advise.runs import BY_DEVICE, PLAIN, advised, counted_by_runs, event, input_section, with_setting
@@ -48,31 +47,22 @@ BLOB = st.tuples(
 """What a blob is, its partition, the minutes from the arrival of the blob before, and its events."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """Settings of a job."""
-
-    policy: str
-    late: int
-    out_of_order: int
-    early: int | None
-    early_policy: str
-    arrival_time: str
-
-    @property
-    def sections(self) -> dict[str, Any]:
-        return {
-            "eventsOutOfOrderPolicy": self.policy,
-            "eventsLateArrivalMaxDelayInSeconds": self.late,
-            "eventsOutOfOrderMaxDelayInSeconds": self.out_of_order,
-            "early_arrival_seconds": self.early,
-            "early_policy": self.early_policy,
-            "inputs": input_section(arrival_time=self.arrival_time, on_damaged_blob="quarantine"),
-        }
+def settings_of(
+    policy: str, late: int, out_of_order: int, early: int | None, early_policy: str, arrival_time: str
+) -> dict[str, Any]:
+    """Return the settings of a job as a pipeline file has them."""
+    return {
+        "eventsOutOfOrderPolicy": policy,
+        "eventsLateArrivalMaxDelayInSeconds": late,
+        "eventsOutOfOrderMaxDelayInSeconds": out_of_order,
+        "early_arrival_seconds": early,
+        "early_policy": early_policy,
+        "inputs": input_section(arrival_time=arrival_time, on_damaged_blob="quarantine"),
+    }
 
 
 JOB = st.builds(
-    Job,
+    settings_of,
     policy=st.sampled_from(["Adjust", "Drop"]),
     late=st.sampled_from([0, 130, 600, 4500, -1]),
     out_of_order=st.sampled_from([0, 4, 130]),
@@ -90,9 +80,8 @@ def write(folder: Path, blobs: list[tuple[str, str, int, list[tuple[str, str, in
         arrival += timedelta(minutes=minutes)
         enqueued = arrival - timedelta(minutes=3)
         opened = enqueued - timedelta(minutes=1) + timedelta(seconds=index)
-        content = [_sample(kind, device, ahead, enqueued) for kind, device, ahead in events]
-        first = numbers[partition]
-        records = [SampleEvent(first + n, "", enqueued, body) for n, body in enumerate(content)]
+        bodies = [_sample(kind, device, ahead, enqueued) for kind, device, ahead in events]
+        records = [SampleEvent(n, "", enqueued, body) for n, body in enumerate(bodies, numbers[partition])]
         if what == "copied" and sent.get(partition):
             records = sent[partition]
             opened = records[0].enqueued - timedelta(seconds=1)
@@ -100,14 +89,10 @@ def write(folder: Path, blobs: list[tuple[str, str, int, list[tuple[str, str, in
             numbers[partition] += len(records)
             if records:
                 sent[partition] = records
-        path = folder / blob_name(partition, opened)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file(records)[: -1 if what == "damaged" else None])
-        os.utime(path, (arrival.timestamp(),) * 2)
+        content = capture_file(records)[: -1 if what == "damaged" else None]
+        write_blob(folder / blob_name(partition, opened), content, arrival)
     for partition in "01":
-        path = folder / blob_name(partition, TEN + 30 * HOUR)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(capture_file([]))
+        write_blob(folder / blob_name(partition, TEN + 30 * HOUR), capture_file([]), TEN + 31 * HOUR)
 
 
 def _sample(kind: str, device: str, ahead: int, enqueued: Any) -> bytes:
@@ -143,9 +128,9 @@ BEFORE_THE_SLICE = [
 """Events of a slice that are behind those of half an hour before it."""
 BEFORE_THE_RANGE = [("new", "0", 55, [("event", "a", 0)]), ("new", "0", 11, [("event", "a", -500)])]
 """An event of the range that is out of order because of one before it, eight minutes before the range."""
-NO_LIMIT = Job("Adjust", -1, 4, 300, "Drop", "BlobLastModified")
-NO_EARLY_WINDOW = Job("Adjust", 600, 0, None, "Drop", "EventEnqueuedUtcTime")
-USUAL = Job("Adjust", 600, 0, 300, "Drop", "BlobLastModified")
+NO_LIMIT = settings_of("Adjust", -1, 4, 300, "Drop", "BlobLastModified")
+NO_EARLY_WINDOW = settings_of("Adjust", 600, 0, None, "Drop", "EventEnqueuedUtcTime")
+USUAL = settings_of("Adjust", 600, 0, 300, "Drop", "BlobLastModified")
 
 
 @settings(max_examples=examples(5))
@@ -159,14 +144,17 @@ USUAL = Job("Adjust", 600, 0, 300, "Drop", "BlobLastModified")
     picks=st.tuples(st.floats(0, 0.999), st.floats(0, 0.999)),
 )
 def test_whatever_arrived_the_counts_are_those_of_a_run_with_each_setting(
-    blobs: list[tuple[str, str, int, list[tuple[str, str, int]]]], job: Job, chunk: int, picks: tuple[float, float]
+    blobs: list[tuple[str, str, int, list[tuple[str, str, int]]]],
+    job: dict[str, Any],
+    chunk: int,
+    picks: tuple[float, float],
 ) -> None:
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "CHUNK_EVENTS", chunk)
         world = World(Path(home))
         write(world.capture, blobs)
         start, end = TEN - HOUR, TEN + 2 * HOUR
-        own = world.define(BY_DEVICE, **job.sections)
+        own = world.define(BY_DEVICE, **job)
         expected = counted_by_runs(own, start, end)
         if not expected:
             with pytest.raises(RunError, match="no event arrived"):
@@ -179,7 +167,7 @@ def test_whatever_arrived_the_counts_are_those_of_a_run_with_each_setting(
         pairs = [Setting(late, out_of_order) for late in compared.late for out_of_order in compared.out_of_order]
         for pick, query, key in zip(picks, (BY_DEVICE, PLAIN), (one.counts.keys.own, Key(())), strict=True):
             setting = pairs[int(pick * len(pairs))]
-            pipeline = with_setting(world.define(query, **job.sections), setting)
+            pipeline = with_setting(world.define(query, **job), setting)
             assert of_advice(advice, key, setting) == counted_by_runs(pipeline, start, end)
 
 
@@ -239,10 +227,8 @@ def test_events_without_sequence_numbers_and_enqueued_times_are_counted_too(tmp_
         for hour, ahead in ((-1, -30), (0, -30), (0, 45), (1, -4000)):
             start = TEN + hour * HOUR + timedelta(minutes=5 if ahead < 0 else 20)
             path = world.capture / f"{partition}/{start:%Y/%m/%d/%H}/{start:%M}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
             events = [event(start + timedelta(seconds=ahead * n), "ab"[n % 2]) for n in range(7)]
-            path.write_bytes(b"\n".join([*events, b"oops"]))
-            os.utime(path, (start.timestamp(),) * 2)
+            write_blob(path, b"\n".join([*events, b"oops"]), start)
     for query, key in ((BY_DEVICE, None), (PLAIN, Key(()))):
         pipeline = world.define(query, inputs=[section])
         advice = advised(pipeline, TEN - HOUR, TEN + 2 * HOUR)

@@ -1,6 +1,5 @@
 """What the advice warns about, each in an archive that has it (`recapture.tools.advise.input_warnings`)."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,18 @@ import pytest
 from recapture.errors import DamagedBlobError, DefinitionError, RunError
 from recapture.tools.advise.advice import advise
 from recapture.tools.sample import capture_file
+from tests.blobs import rewrite
 from tests.tools.advise.runs import BY_DEVICE, PLAIN, advised, event, fleet, input_section, put
 from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name
 
 RIGHT = {f"device-{number}": -0.2 for number in range(4)}
+
+
+def archive(home: Path, clocks: dict[str, float] | None = None, **sent: Any) -> World:
+    """Return an hour of four devices whose clocks are right, and of others."""
+    world = World(home)
+    fleet(world, RIGHT | (clocks or {}), **sent)
+    return world
 
 
 def warnings(world: World, query: str = BY_DEVICE, **sections: Any) -> list[str]:
@@ -23,13 +30,11 @@ def warnings(world: World, query: str = BY_DEVICE, **sections: Any) -> list[str]
 
 
 def test_a_healthy_archive_has_no_warning(tmp_path: Path) -> None:
-    fleet(World(tmp_path), RIGHT)
-    assert warnings(World(tmp_path)) == []
+    assert warnings(archive(tmp_path)) == []
 
 
 def test_devices_with_wrong_clocks_are_named_with_their_errors(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 121, "slow": -180})
+    world = archive(tmp_path, {"fast": 121, "slow": -180})
     wrong = "the clocks of 2 of 6 devices are wrong: slow is 3 min 1 s behind, fast is 2 min ahead"
     assert warnings(world) == [wrong]
     (remedy,) = (text for text in warnings(world, PLAIN) if text.startswith(wrong))
@@ -37,8 +42,7 @@ def test_devices_with_wrong_clocks_are_named_with_their_errors(tmp_path: Path) -
 
 
 def test_a_device_whose_events_are_all_dropped_is_not_said_to_put_others_out_of_order(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 900})
+    world = archive(tmp_path, {"fast": 900})
     wrong, _ = warnings(world, PLAIN)
     assert wrong == (
         "the clock of 1 of 5 devices is wrong: fast is 14 min 59 s ahead (all its events are dropped as too early)"
@@ -48,8 +52,7 @@ def test_a_device_whose_events_are_all_dropped_is_not_said_to_put_others_out_of_
 
 
 def test_a_clock_that_is_ahead_by_less_than_the_tolerance_puts_nobody_out_of_order(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 20})
+    world = archive(tmp_path, {"fast": 20})
     (wrong,) = warnings(world, PLAIN, eventsOutOfOrderMaxDelayInSeconds=599)
     assert wrong == "the clock of 1 of 5 devices is wrong: fast is 19 s ahead"
 
@@ -65,8 +68,7 @@ def test_only_some_of_many_wrong_clocks_are_named(tmp_path: Path) -> None:
 
 
 def test_events_that_are_too_early_are_counted(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 900})
+    world = archive(tmp_path, {"fast": 900})
     (_, early) = warnings(world)
     assert early == (
         "55 events have a time more than 5 min after arrival: they are dropped, and no tolerance changes that; correct "
@@ -76,15 +78,13 @@ def test_events_that_are_too_early_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_late_tolerance_below_the_capture_interval_is_warned_about(tmp_path: Path) -> None:
-    fleet(World(tmp_path), RIGHT)
-    (text,) = warnings(World(tmp_path), eventsLateArrivalMaxDelayInSeconds=60)
+    (text,) = warnings(archive(tmp_path), eventsLateArrivalMaxDelayInSeconds=60)
     assert text.startswith("eventsLateArrivalMaxDelayInSeconds is 60, less than the capture interval of 300: ")
 
 
 def test_a_smallest_setting_below_the_capture_interval_is_warned_about(tmp_path: Path) -> None:
     """All events of this hour were sent just before their blobs were written."""
-    world = World(tmp_path)
-    fleet(world, RIGHT, minutes=range(4, 60, 5))
+    world = archive(tmp_path, minutes=range(4, 60, 5))
     (text,) = warnings(world)
     assert text.startswith("a late tolerance of 2 min keeps 99% of the events unchanged in this range, but is less ")
     assert text.endswith("take 300 or more")
@@ -92,8 +92,7 @@ def test_a_smallest_setting_below_the_capture_interval_is_warned_about(tmp_path:
 
 
 def test_copied_blobs_are_found_by_their_last_modified_times(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT)
+    world = archive(tmp_path)
     earlier = TEN - 5 * HOUR
     name = put(world, "1", at(30), [(earlier, event(earlier, "device-1")), (earlier, event(earlier, "device-2"))], 0)
     (copied, late, *_) = warnings(world)
@@ -125,8 +124,7 @@ def test_events_that_were_enqueued_after_last_modified_are_found(tmp_path: Path)
 
 
 def test_where_no_setting_keeps_enough_a_key_that_does_is_named(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 700}, interval=15)
+    world = archive(tmp_path, {"fast": 700}, interval=15)
     section = input_section(capture_interval_seconds=900)
     (*_, text) = warnings(world, PLAIN, inputs=section, eventsLateArrivalMaxDelayInSeconds=900)
     assert re.fullmatch(
@@ -137,8 +135,7 @@ def test_where_no_setting_keeps_enough_a_key_that_does_is_named(tmp_path: Path) 
 
 
 def test_what_capture_has_not_written_yet_is_warned_about(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT, minutes=range(30))
+    world = archive(tmp_path, minutes=range(30))
     fleet(world, RIGHT, partition="1")
     advice = advise(world.define(BY_DEVICE), TEN, TEN + HOUR, at(61))
     assert advice.warnings == ["more may still arrive in this range from 1 partition (0): the counts may grow"]
@@ -147,9 +144,7 @@ def test_what_capture_has_not_written_yet_is_warned_about(tmp_path: Path) -> Non
 def test_a_damaged_blob_is_left_out_if_it_would_be_quarantined_or_else_stops_the_command(tmp_path: Path) -> None:
     world = World(tmp_path)
     blob = world.capture / fleet(world, RIGHT)[3]
-    modified = blob.stat().st_mtime
-    blob.write_bytes(blob.read_bytes()[:-1])
-    os.utime(blob, (modified,) * 2)
+    rewrite(blob, blob.read_bytes()[:-1])
     (text,) = warnings(world, on_damaged_blob="quarantine")
     name = str(blob.relative_to(world.capture))
     assert text == f"1 blob is damaged and was left out, for example {name}: their events are not counted"
@@ -175,8 +170,7 @@ def test_without_timestamp_by_there_is_nothing_to_advise(tmp_path: Path) -> None
 
 
 def test_each_input_has_its_own_advice_and_one_without_events_is_named(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    fleet(world, RIGHT | {"fast": 121})
+    world = archive(tmp_path, {"fast": 121})
     silent = TELEMETRY | {"alias": "silent", "event_hub": "silent"}
     again = TELEMETRY | {"alias": "again", "arrival_time": "EventEnqueuedUtcTime"}
     path = world.capture / blob_name("0", at(-600), hub="silent")

@@ -5,6 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from recapture.errors import DefinitionError
+from recapture.tools.asa_job import read_job
+
 SECRET = "S3cr3tK3yMadeUpForThisTest+Q=="
 
 PLAIN_QUERY = """\
@@ -123,6 +128,8 @@ PLAIN = {
     "Outputs/aggregates.json": blob_output("aggregates"),
 }
 """Files of a small project, apart from asaproj.json and the query."""
+CAPTURED = PLAIN | {"Inputs/telemetry.json": capture_input("telemetry")}
+"""Files of a project that reads Capture's own blobs, so that its pipeline lacks nothing."""
 
 WIDE = PLAIN | {
     "Inputs/alerts.json": event_hub_input("alerts"),
@@ -189,8 +196,8 @@ def template_job(**changes: Any) -> dict[str, Any]:
         "outputErrorPolicy": "Stop",
         "eventsOutOfOrderMaxDelayInSeconds": 10,
         "compatibilityLevel": "1.2",
-        "inputs": [{"name": "telemetry", "properties": template_input()}],
-        "outputs": [{"name": "aggregates", "properties": template_output()}],
+        "inputs": parts(telemetry=template_input()),
+        "outputs": parts(aggregates=template_output()),
         "transformation": {"name": "t", "properties": {"streamingUnits": 3, "query": PLAIN_QUERY}},
     }
     return {
@@ -203,18 +210,20 @@ def template_job(**changes: Any) -> dict[str, Any]:
     }
 
 
+def parts(**properties: Any) -> list[dict[str, Any]]:
+    """Return the inputs, outputs or functions of these names."""
+    return [{"name": name, "properties": part} for name, part in properties.items()]
+
+
+def event_hub(**properties: str) -> dict[str, Any]:
+    return {"type": "Microsoft.ServiceBus/EventHub", "properties": properties}
+
+
 def template_input(**changes: Any) -> dict[str, Any]:
+    key = {"sharedAccessPolicyName": "listen", "sharedAccessPolicyKey": "[parameters('key')]"}
     return {
         "type": "Stream",
-        "datasource": {
-            "type": "Microsoft.ServiceBus/EventHub",
-            "properties": {
-                "serviceBusNamespace": "contoso",
-                "eventHubName": "telemetry",
-                "sharedAccessPolicyName": "listen",
-                "sharedAccessPolicyKey": "[parameters('key')]",
-            },
-        },
+        "datasource": event_hub(serviceBusNamespace="contoso", eventHubName="telemetry", **key),
         "compression": {"type": "None"},
         "serialization": {"type": "Json", "properties": {"encoding": "UTF8"}},
         "diagnostics": {"conditions": []},
@@ -223,16 +232,11 @@ def template_input(**changes: Any) -> dict[str, Any]:
 
 
 def template_output(kind: str = "Microsoft.Storage/Blob") -> dict[str, Any]:
-    storage = {
-        "storageAccounts": [{"accountName": "contosodata", "accountKey": SECRET}],
-        "container": "curated",
-        "pathPattern": "rows/{date}",
-    }
+    account = {"accountName": "contosodata", "accountKey": SECRET}
+    storage = {"storageAccounts": [account], "container": "curated", "pathPattern": "rows/{date}"}
+    properties = storage if kind == "Microsoft.Storage/Blob" else {"password": SECRET}
     return {
-        "datasource": {
-            "type": kind,
-            "properties": storage if kind == "Microsoft.Storage/Blob" else {"password": SECRET},
-        },
+        "datasource": {"type": kind, "properties": properties},
         "serialization": {"type": "Json", "properties": {"encoding": "UTF8"}},
     }
 
@@ -252,3 +256,17 @@ def template(file: Path, *resources: Any, **changes: Any) -> Path:
     }
     file.write_text(json.dumps(document | changes, indent=2))
     return file
+
+
+def job_template(folder: Path, **changes: Any) -> Path:
+    """Write an ARM template of one job, with changes to the job's properties; return its file."""
+    return template(folder / "t.json", template_job(**changes))
+
+
+def refused(path: Path, name: str | None = None) -> str:
+    """Return the error for a job that cannot be read, which is one line."""
+    with pytest.raises(DefinitionError) as raised:
+        read_job(path, name)
+    message = str(raised.value)
+    assert "\n" not in message
+    return message

@@ -15,7 +15,10 @@ from tests.tools.asa_job.jobs import (
     WIDE_QUERY,
     blob_output,
     capture_input,
+    event_hub,
     event_hub_input,
+    job_template,
+    parts,
     project,
     reference_input,
     settings,
@@ -258,11 +261,7 @@ def test_functions_and_outputs_that_the_query_does_not_use_are_left_out(tmp_path
 
 @pytest.mark.parametrize(
     ("sub_type", "language"),
-    [
-        ("CSharpFunction", "C#"),
-        ("AMLFunction", "machine learning"),
-        ("XFunction", "XFunction"),
-    ],
+    [("CSharpFunction", "C#"), ("AMLFunction", "machine learning"), ("XFunction", "XFunction")],
 )
 def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str, language: str) -> None:
     query = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(deviceId)")
@@ -271,43 +270,6 @@ def test_a_function_is_reported_with_its_language(tmp_path: Path, sub_type: str,
 
 
 CALLING = PLAIN_QUERY.replace("COUNT(*)", "udf.rate(COUNT(*))")
-
-
-def test_a_javascript_function_is_carried_over_with_its_script_and_types(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, RATE, CALLING)
-    assert draft.values["functions"] == {
-        "rate": {
-            "script": "contoso_telemetry_functions/rate.js",
-            "output_type": "float",
-            "argument_types": ["bigint"],
-        }
-    }
-    assert draft.scripts == {"contoso_telemetry_functions/rate.js": "function main(n) { return n / 300; }"}
-    assert missing(draft) == [NO_CAPTURE]
-
-
-def drafted_template(folder: Path, query: str, name: str, kind: str, argument: str, script: str) -> Draft:
-    """Return the draft of a template whose job has a JavaScript function that returns a float."""
-    binding = {"type": "Microsoft.StreamAnalytics/JavascriptUdf", "properties": {"script": script}}
-    signature = {"inputs": [{"dataType": argument}], "output": {"dataType": "float"}, "binding": binding}
-    functions = [{"name": name, "properties": {"type": kind, "properties": signature}}]
-    transformation = {"name": "t", "properties": {"query": query}}
-    file = template(folder / "t.json", template_job(functions=functions, transformation=transformation))
-    return carry_over(read_job(file))
-
-
-def test_a_function_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    script = "function main(n) { return n / 300; }"
-    draft = drafted_template(tmp_path, CALLING, "rate", "Scalar", "bigint", script)
-    other = drafted(tmp_path, RATE, CALLING)
-    assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
-
-
-def test_a_function_without_a_script_is_reported(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, {"Functions/rate.js.json": RATE["Functions/rate.js.json"]}, CALLING)
-    assert (
-        "Functions/rate.js.json: function rate has no script that can be read (query line 1): set script to its file"
-    ) in missing(draft)
 
 
 AGGREGATING = PLAIN_QUERY.replace("COUNT(*)", "uda.total(CAST(temperature AS float))")
@@ -324,19 +286,49 @@ TOTAL: dict[str, Any] = {
 """Files of a JavaScript aggregate, as Visual Studio writes them: its second argument is the timestamp."""
 
 
-def test_a_javascript_aggregate_is_carried_over_with_its_kind_and_the_type_of_its_value(tmp_path: Path) -> None:
-    draft = drafted(tmp_path, TOTAL, AGGREGATING)
-    script = "contoso_telemetry_functions/total.js"
-    expected = {"kind": "aggregate", "script": script, "output_type": "float", "argument_types": ["any"]}
-    assert draft.values["functions"] == {"total": expected}
-    assert draft.scripts == {script: "function main() {}"}
+@pytest.mark.parametrize(
+    ("files", "query", "name", "types"),
+    [
+        (RATE, CALLING, "rate", {"output_type": "float", "argument_types": ["bigint"]}),
+        (TOTAL, AGGREGATING, "total", {"kind": "aggregate", "output_type": "float", "argument_types": ["any"]}),
+    ],
+)
+def test_a_javascript_function_is_carried_over_with_its_script_kind_and_types(
+    tmp_path: Path, files: dict[str, Any], query: str, name: str, types: dict[str, Any]
+) -> None:
+    draft = drafted(tmp_path, files, query)
+    script = f"contoso_telemetry_functions/{name}.js"
+    assert draft.values["functions"] == {name: types | {"script": script}}
+    assert draft.scripts == {script: files[f"Functions/{name}.js"]}
     assert missing(draft) == [NO_CAPTURE]
 
 
-def test_an_aggregate_of_a_template_is_that_of_a_project(tmp_path: Path) -> None:
-    draft = drafted_template(tmp_path, AGGREGATING, "total", "Aggregate", "any", "function main() {}")
-    other = drafted(tmp_path, TOTAL, AGGREGATING)
+def drafted_template(folder: Path, query: str, name: str, kind: str, argument: str, script: str) -> Draft:
+    """Return the draft of a template whose job has a JavaScript function that returns a float."""
+    binding = {"type": "Microsoft.StreamAnalytics/JavascriptUdf", "properties": {"script": script}}
+    signature = {"inputs": [{"dataType": argument}], "output": {"dataType": "float"}, "binding": binding}
+    functions = parts(**{name: {"type": kind, "properties": signature}})
+    transformation = {"name": "t", "properties": {"query": query}}
+    return carry_over(read_job(job_template(folder, functions=functions, transformation=transformation)))
+
+
+@pytest.mark.parametrize(
+    ("files", "query", "name", "kind", "argument"),
+    [(RATE, CALLING, "rate", "Scalar", "bigint"), (TOTAL, AGGREGATING, "total", "Aggregate", "any")],
+)
+def test_a_function_of_a_template_is_that_of_a_project(
+    tmp_path: Path, files: dict[str, Any], query: str, name: str, kind: str, argument: str
+) -> None:
+    draft = drafted_template(tmp_path, query, name, kind, argument, files[f"Functions/{name}.js"])
+    other = drafted(tmp_path, files, query)
     assert (draft.values["functions"], draft.scripts) == (other.values["functions"], other.scripts)
+
+
+def test_a_function_without_a_script_is_reported(tmp_path: Path) -> None:
+    draft = drafted(tmp_path, {"Functions/rate.js.json": RATE["Functions/rate.js.json"]}, CALLING)
+    assert (
+        "Functions/rate.js.json: function rate has no script that can be read (query line 1): set script to its file"
+    ) in missing(draft)
 
 
 def test_an_output_that_the_job_does_not_define_is_reported(tmp_path: Path) -> None:
@@ -394,10 +386,8 @@ def test_every_stream_that_the_query_reads_is_an_input_and_has_its_own_findings(
     files = {"Inputs/alerts.json": capture_input("alerts", "contoso/alerts/{partition}"), "Outputs/more.json": OUTPUT}
     draft = drafted(tmp_path, files, TWO_STREAMS)
     inputs = draft.values["input"]
-    assert [(section["alias"], section["event_hub"]) for section in inputs] == [
-        ("telemetry", "telemetry"),
-        ("alerts", "alerts"),
-    ]
+    assert [section["alias"] for section in inputs] == [section["event_hub"] for section in inputs]
+    assert [section["alias"] for section in inputs] == ["telemetry", "alerts"]
     assert [section["arrival_time"] for section in inputs] == ["EventEnqueuedUtcTime", "BlobLastModified"]
     assert missing(draft) == [NO_CAPTURE]
     assert list(draft.notes) == [("input", 0, "container"), ("job",)]
@@ -448,22 +438,21 @@ def test_reference_data_of_a_template_is_that_of_a_project(tmp_path: Path) -> No
     csv = {"type": "Csv", "properties": {"fieldDelimiter": ","}}
     datasource = {"type": "Microsoft.Storage/Blob", "properties": properties}
     regions = template_input(type="Reference", datasource=datasource, serialization=csv)
-    inputs = [{"name": "telemetry", "properties": template_input()}, {"name": "regions", "properties": regions}]
+    draft = looking_up(tmp_path, regions)
+    other = drafted(tmp_path, {"Inputs/regions.json": reference_input("regions", {"Type": "Csv"})}, LOOK_UP)
+    assert draft.values["input"] == other.values["input"]
+
+
+def looking_up(folder: Path, regions: dict[str, Any]) -> Draft:
+    """Return the draft of a template whose job joins this reference data."""
+    inputs = parts(telemetry=template_input(), regions=regions)
     transformation = {"name": "t", "properties": {"query": LOOK_UP}}
-    file = template(tmp_path / "t.json", template_job(inputs=inputs, transformation=transformation))
-    of_project = drafted(tmp_path, {"Inputs/regions.json": reference_input("regions", {"Type": "Csv"})}, LOOK_UP)
-    assert carry_over(read_job(file)).values["input"] == of_project.values["input"]
-
-
-REFERENCE_IN_SQL = {"type": "Microsoft.Sql/Server/Database", "properties": {"table": "regions", "password": "secret"}}
+    return carry_over(read_job(job_template(folder, inputs=inputs, transformation=transformation)))
 
 
 def test_reference_data_in_a_database_has_a_section_to_fill_in(tmp_path: Path) -> None:
-    regions = template_input(type="Reference", datasource=REFERENCE_IN_SQL)
-    inputs = [{"name": "telemetry", "properties": template_input()}, {"name": "regions", "properties": regions}]
-    transformation = {"name": "t", "properties": {"query": LOOK_UP}}
-    file = template(tmp_path / "t.json", template_job(inputs=inputs, transformation=transformation))
-    draft = carry_over(read_job(file))
+    datasource = {"type": "Microsoft.Sql/Server/Database", "properties": {"table": "regions", "password": "secret"}}
+    draft = looking_up(tmp_path, template_input(type="Reference", datasource=datasource))
     assert draft.values["input"][1] == {
         "type": "Reference",
         "alias": "regions",
@@ -588,16 +577,14 @@ def test_a_setting_that_the_job_leaves_out_has_asa_s_default(tmp_path: Path) -> 
 
 
 def test_a_value_that_a_template_leaves_open_is_an_environment_variable_and_reported(tmp_path: Path) -> None:
-    source = {
-        "type": "Microsoft.EventHub/EventHub",
-        "properties": {"serviceBusNamespace": "[parameters('space')]", "eventHubName": "telemetry"},
-    }
-    resource = template_job(
-        inputs=[{"name": "telemetry", "properties": template_input(datasource=source)}],
+    source = event_hub(serviceBusNamespace="[parameters('space')]", eventHubName="telemetry")
+    file = job_template(
+        tmp_path,
+        inputs=parts(telemetry=template_input(datasource=source | {"type": "Microsoft.EventHub/EventHub"})),
         eventsLateArrivalMaxDelayInSeconds="[parameters('late')]",
         transformation={"properties": {"query": f"[concat('{PLAIN_QUERY}', parameters('having'))]"}},
     )
-    draft = carry_over(read_job(template(tmp_path / "t.json", resource)))
+    draft = carry_over(read_job(file))
     assert draft.values["input"]["namespace"] == "${space}"
     assert draft.values["job"]["eventsLateArrivalMaxDelayInSeconds"] == "${late}"
     messages = missing(draft)
@@ -621,8 +608,8 @@ def test_a_job_whose_name_is_left_open_is_named_after_its_file(tmp_path: Path) -
 
 
 def test_the_kind_of_an_output_is_reported_in_words(tmp_path: Path) -> None:
-    outputs = [{"name": "aggregates", "properties": template_output("Microsoft.Sql/Server/Database")}]
-    draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
+    outputs = parts(aggregates=template_output("Microsoft.Sql/Server/Database"))
+    draft = carry_over(read_job(job_template(tmp_path, outputs=outputs)))
     assert (
         "t.json, outputs/aggregates: output aggregates goes to SQL Database, but rows are published in Delta tables: "
         "set the url of its table"
@@ -631,8 +618,7 @@ def test_the_kind_of_an_output_is_reported_in_words(tmp_path: Path) -> None:
 
 def test_watermark_settings_of_an_output_are_left_out(tmp_path: Path) -> None:
     watermarks = {"watermarkSettings": {"watermarkMode": "SendCurrentPartitionWatermark"}}
-    outputs = [{"name": "aggregates", "properties": template_output() | watermarks}]
-    draft = carry_over(read_job(template(tmp_path / "t.json", template_job(outputs=outputs))))
+    draft = carry_over(read_job(job_template(tmp_path, outputs=parts(aggregates=template_output() | watermarks))))
     assert (
         "t.json, outputs/aggregates: the watermark settings of output aggregates only decide when the live job sends a "
         "row: left out"

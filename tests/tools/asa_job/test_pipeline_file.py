@@ -12,19 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.definition.document import read
-from recapture.definition.pipeline import load
+from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.csv import CsvInput
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.path_names import InputPath
 from recapture.tools.asa_job import Draft, carry_over, pipeline_text, read_job
 from tests.tools.asa_job.jobs import (
+    CAPTURED,
     PLAIN,
     SECRET,
     WIDE,
     WIDE_QUERY,
     capture_input,
+    event_hub,
     event_hub_input,
+    job_template,
+    parts,
     project,
     reference_input,
     template,
@@ -47,11 +51,15 @@ def text_of(path: Path) -> str:
     return pipeline_text(carry_over(job), job.origin)
 
 
+def loaded(folder: Path, job: Path) -> Pipeline:
+    """Return the pipeline that is imported from a job."""
+    file = folder / "telemetry.yaml"
+    file.write_text(text_of(job))
+    return load(file)
+
+
 def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
-    folder = project(tmp_path, {**PLAIN, "Inputs/telemetry.json": capture_input("telemetry")})
-    file = tmp_path / "telemetry.yaml"
-    file.write_text(text_of(folder))
-    pipeline = load(file)
+    pipeline = loaded(tmp_path, project(tmp_path, CAPTURED))
     (section,) = pipeline.inputs
     assert isinstance(section, CaptureInput)
     assert (pipeline.name, section.event_hub, pipeline.job.policy) == ("contoso_telemetry", "telemetry", "Drop")
@@ -70,18 +78,14 @@ def test_a_job_on_csv_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
         },
     }
     csv = {"type": "Csv", "properties": {"fieldDelimiter": ";", "encoding": "UTF8"}}
-    inputs = [{"name": "telemetry", "properties": template_input(datasource=datasource, serialization=csv)}]
-    file = tmp_path / "telemetry.yaml"
-    file.write_text(text_of(template(tmp_path / "job.json", template_job(inputs=inputs))))
-    section = load(file).inputs[0]
+    inputs = parts(telemetry=template_input(datasource=datasource, serialization=csv))
+    section = loaded(tmp_path, job_template(tmp_path, inputs=inputs)).inputs[0]
     assert isinstance(section, CsvInput)
     assert (section.delimiter, section.names) == (";", InputPath("logs/{partition}/{date}", "YYYY-MM-DD"))
 
 
 def test_a_job_with_two_streams_and_reference_data_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
-    files = {
-        **PLAIN,
-        "Inputs/telemetry.json": capture_input("telemetry"),
+    files = CAPTURED | {
         "Inputs/alerts.json": capture_input("alerts", "contoso/alerts/{partition}"),
         "Inputs/regions.json": reference_input("regions", {"Type": "Csv"}),
     }
@@ -89,9 +93,7 @@ def test_a_job_with_two_streams_and_reference_data_gives_a_pipeline_that_loads(t
         "SELECT t.deviceId, r.region INTO aggregates FROM telemetry t TIMESTAMP BY eventTime\n"
         "JOIN regions r ON t.regionId = r.id UNION SELECT deviceId, place AS region FROM alerts TIMESTAMP BY raisedAt\n"
     )
-    file = tmp_path / "telemetry.yaml"
-    file.write_text(text_of(project(tmp_path, files, query)))
-    pipeline = load(file)
+    pipeline = loaded(tmp_path, project(tmp_path, files, query))
     assert [section.alias for section in pipeline.inputs] == ["telemetry", "alerts"]
     assert [section.alias for section in pipeline.references] == ["regions"]
 
@@ -164,7 +166,7 @@ def test_any_damage_gives_a_readable_file_or_a_definition_error(data: st.DataObj
             path = project(Path(home), PLAIN)
             path.joinpath(name).write_text(json.dumps(damaged(data, PLAIN[name])))
         else:
-            path = template(Path(home) / "t.json", template_job())
+            path = job_template(Path(home))
             path.write_text(json.dumps(damaged(data, json.loads(path.read_text()))))
         with contextlib.suppress(DefinitionError):
             job = read_job(path)
@@ -208,15 +210,12 @@ def test_no_credential_of_a_project_is_in_the_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parameter", ["key", "plainKey"])
 def test_no_credential_of_a_template_is_in_the_output(tmp_path: Path, parameter: str) -> None:
     value = f"[concat('x', parameters('{parameter}'))]"
-    hub = {"serviceBusNamespace": value, "eventHubName": value, "sharedAccessPolicyKey": value}
-    source = {"type": "Microsoft.ServiceBus/EventHub", "properties": hub}
-    inputs = [{"name": "telemetry", "properties": template_input(datasource=source)}]
-    resource = template_job(inputs=inputs, eventsLateArrivalMaxDelayInSeconds=f"[parameters('{parameter}')]")
-    assert SECRET not in output_of_import(template(tmp_path / "t.json", resource))
-    assert SECRET not in output_of_import(template(tmp_path / "t.json", template_job(inputs=inputs)))
-    assert SECRET not in output_of_import(
-        template(tmp_path / "t.json", with_secret_everywhere(template_job(inputs=inputs)))
-    )
+    source = event_hub(serviceBusNamespace=value, eventHubName=value, sharedAccessPolicyKey=value)
+    inputs = parts(telemetry=template_input(datasource=source))
+    late = {"eventsLateArrivalMaxDelayInSeconds": f"[parameters('{parameter}')]"}
+    resource = template_job(inputs=inputs)
+    for job in (template_job(inputs=inputs, **late), resource, with_secret_everywhere(resource)):
+        assert SECRET not in output_of_import(template(tmp_path / "t.json", job))
 
 
 def test_a_project_with_a_secret_in_every_place_is_still_read(tmp_path: Path) -> None:

@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 
-from recapture.errors import DefinitionError
 from recapture.tools.asa_job import read_job
 from recapture.tools.asa_job.documents import SettingsPart
 from recapture.tools.asa_job.job import BlobFolder, EventHub, JobFunction
-from tests.tools.asa_job.jobs import PLAIN, PLAIN_QUERY, RATE, WIDE, capture_input, event_hub_input, project, settings
-
-
-def refused(path: Path, name: str | None = None) -> str:
-    with pytest.raises(DefinitionError) as raised:
-        read_job(path, name)
-    message = str(raised.value)
-    assert "\n" not in message
-    return message
+from tests.tools.asa_job.jobs import (
+    PLAIN,
+    PLAIN_QUERY,
+    RATE,
+    WIDE,
+    capture_input,
+    event_hub_input,
+    project,
+    refused,
+    settings,
+)
 
 
 def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) -> None:
@@ -35,10 +36,8 @@ def test_a_project_gives_its_query_its_settings_and_its_parts(tmp_path: Path) ->
         ("regions", "SQL Database", True),
     ]
     assert job.inputs[0].source == EventHub("contoso", "telemetry")
-    assert [(part.alias, part.kind) for part in job.outputs] == [
-        ("aggregates", "Blob storage"),
-        ("dashboard", "Power BI"),
-    ]
+    outputs = [(part.alias, part.kind) for part in job.outputs]
+    assert outputs == [("aggregates", "Blob storage"), ("dashboard", "Power BI")]
     assert job.outputs[0].target == BlobFolder("contosodata", "curated", ("rows",))
     script = "function main(x) {\n    return x > 30 ? 'hot' : 'cold';\n}\n"
     assert job.functions == (
@@ -108,13 +107,8 @@ def test_a_project_of_visual_studio_gives_the_same_job_as_one_of_visual_studio_c
     job = read_job(visual_studio(older))
     assert job == read_job(older / "telemetry.asaproj")
     expected = read_job(project(newer, PLAIN))
-    assert (job.name, job.query, job.settings, job.inputs, job.outputs) == (
-        expected.name,
-        expected.query,
-        expected.settings,
-        expected.inputs,
-        expected.outputs,
-    )
+    for field in ("name", "query", "settings", "inputs", "outputs"):
+        assert getattr(job, field) == getattr(expected, field)
 
 
 def test_mistakes_in_a_project_of_visual_studio_are_reported(tmp_path: Path) -> None:
@@ -160,11 +154,7 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
             '{"EventsLateArrivalMaxDelayInSeconds": "soon"}',
             "EventsLateArrivalMaxDelayInSeconds: should be an integer",
         ),
-        (
-            "JobConfig.json",
-            '{"DataLocale": "\\ud800"}',
-            "not valid Unicode: an escape is half of a surrogate pair",
-        ),
+        ("JobConfig.json", '{"DataLocale": "\\ud800"}', "not valid Unicode: an escape is half of a surrogate pair"),
         ("JobConfig.json", "9" * 5000, "JobConfig.json: a number has too many digits: correct it"),
         ("JobConfig.json", "[" * 200_000, "JobConfig.json: JSON is nested too deeply"),
     ],
@@ -233,19 +223,21 @@ def test_the_query_file_must_be_named_and_must_exist(tmp_path: Path) -> None:
     )
 
 
-OUTSIDE = "SELECT outside INTO output FROM input"
+def start_with(folder: Path, name: str) -> None:
+    """Name another query file in the project."""
+    file = folder / "asaproj.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
 
 
 @pytest.mark.parametrize(
     "name", ["/proc/self/environ", "../outside.txt", "..\\outside.txt", "link", "folder/outside.txt"]
 )
 def test_a_query_outside_the_project_s_folder_is_not_read(tmp_path: Path, name: str) -> None:
-    tmp_path.joinpath("outside.txt").write_text(OUTSIDE)
+    tmp_path.joinpath("outside.txt").write_text("SELECT outside INTO output FROM input")
     folder = project(tmp_path / "job", PLAIN)
     folder.joinpath("link").symlink_to("../outside.txt")
     folder.joinpath("folder").symlink_to(tmp_path, target_is_directory=True)
-    file = folder / "asaproj.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    start_with(folder, name)
     assert refused(folder) == (
         f"{name.replace(chr(92), '/')}: leads out of the job's folder, so it is not read: copy the file into the "
         "folder, and refer to the copy"
@@ -285,8 +277,7 @@ def test_a_pipe_in_a_project_is_reported(tmp_path: Path, name: str) -> None:
 )
 def test_a_query_file_of_an_impossible_name_is_reported(tmp_path: Path, name: str, message: str) -> None:
     folder = project(tmp_path, PLAIN)
-    file = folder / "asaproj.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"startFile": name}))
+    start_with(folder, name)
     assert refused(folder).removeprefix("asaproj.json: ") == message
 
 

@@ -10,7 +10,18 @@ from recapture.errors import DefinitionError
 from recapture.tools.asa_job import read_job
 from recapture.tools.asa_job.expressions import Expansion, TemplateScope
 from recapture.tools.asa_job.job import EventHub
-from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template, template_input, template_job, template_output
+from tests.tools.asa_job.jobs import (
+    PLAIN_QUERY,
+    SECRET,
+    event_hub,
+    job_template,
+    parts,
+    refused,
+    template,
+    template_input,
+    template_job,
+    template_output,
+)
 
 JOB = "Microsoft.StreamAnalytics/streamingjobs"
 FUNCTION = {"type": "Scalar", "properties": {"binding": {"type": "Microsoft.StreamAnalytics/JavascriptUdf"}}}
@@ -25,14 +36,13 @@ def bare_job(**more: Any) -> dict[str, Any]:
     return template_job(inputs=[], outputs=[], transformation=None) | more
 
 
-def refused(path: Path, name: str | None = None) -> str:
-    with pytest.raises(DefinitionError) as raised:
-        read_job(path, name)
-    return str(raised.value)
+def refused_variables(folder: Path, locale: str, variables: dict[str, Any]) -> str:
+    """Return the error for a template with these variables, one of which is the locale of its job."""
+    return refused(template(folder / "t.json", template_job(dataLocale=locale), variables=variables))
 
 
 def test_a_job_is_read_with_its_parts_in_its_properties(tmp_path: Path) -> None:
-    job = read_job(template(tmp_path / "t.json", template_job()))
+    job = read_job(job_template(tmp_path))
     assert (job.name, job.query, job.origin) == ("contoso-telemetry", PLAIN_QUERY, "t.json")
     assert (job.settings_where, list(job.settings.model_dump().values())) == (
         "t.json, contoso-telemetry",
@@ -47,18 +57,18 @@ def test_a_job_is_read_with_its_parts_in_its_properties(tmp_path: Path) -> None:
 
 def test_parts_next_to_the_job_or_in_its_resources_give_the_same_job(tmp_path: Path) -> None:
     query = {"streamingUnits": 1, "query": PLAIN_QUERY.replace("\n", "\r\n")}
-    parts = [
+    resources = [
         ("inputs", "telemetry", template_input()),
         ("outputs", "aggregates", template_output()),
         ("functions", "classify", FUNCTION),
         ("transformations", "t", query),
     ]
-    next_to_job = read_job(template(tmp_path / "t.json", bare_job(), *(sibling(*part) for part in parts)))
-    own = [{"type": kind, "name": name, "properties": properties} for kind, name, properties in parts]
+    next_to_job = read_job(template(tmp_path / "t.json", bare_job(), *(sibling(*part) for part in resources)))
+    own = [{"type": kind, "name": name, "properties": properties} for kind, name, properties in resources]
     in_resources = read_job(template(tmp_path / "t.json", bare_job(resources=own)))
     assert next_to_job == in_resources
     assert (next_to_job.query, next_to_job.query_where) == (PLAIN_QUERY, "t.json, transformations/t")
-    in_properties = read_job(template(tmp_path / "t.json", template_job()))
+    in_properties = read_job(job_template(tmp_path))
     assert (next_to_job.inputs, next_to_job.outputs) == (in_properties.inputs, in_properties.outputs)
     assert [function.language for function in next_to_job.functions] == ["JavaScript"]
 
@@ -99,13 +109,11 @@ def parameters(file: Path, **values: Any) -> None:
 
 
 def test_the_parameters_file_next_to_a_template_gives_the_values_of_its_parameters(tmp_path: Path) -> None:
-    hub = "[parameters('Input_telemetry_eventHubName')]"
-    source = {"type": "Microsoft.ServiceBus/EventHub", "properties": {"eventHubName": hub}}
-    inputs = [{"name": "telemetry", "properties": template_input(datasource=source)}]
-    late = {"eventsLateArrivalMaxDelayInSeconds": "[parameters('Late')]"}
+    source = event_hub(eventHubName="[parameters('Input_telemetry_eventHubName')]")
+    inputs = parts(telemetry=template_input(datasource=source))
     file = template(
         tmp_path / "contoso.JobTemplate.json",
-        template_job(inputs=inputs, **late),
+        template_job(inputs=inputs, eventsLateArrivalMaxDelayInSeconds="[parameters('Late')]"),
         parameters={
             "streamingjobs_contoso_name": {"type": "string"},
             "Input_telemetry_eventHubName": {"type": "string"},
@@ -113,13 +121,11 @@ def test_the_parameters_file_next_to_a_template_gives_the_values_of_its_paramete
         },
     )
     open_job = read_job(file)
-    assert (open_job.name, open_job.settings.events_late_arrival_max_delay_in_seconds) == (
-        "${streamingjobs_contoso_name}",
-        5,
-    )
-    parameters(file, streamingJobs_contoso_name="given", Input_telemetry_eventHubName="telemetry", Late=600)
+    late = open_job.settings.events_late_arrival_max_delay_in_seconds
+    assert (open_job.name, late) == ("${streamingjobs_contoso_name}", 5)
+    parameters(file, streamingJobs_contoso_name="named", Input_telemetry_eventHubName="telemetry", Late=600)
     job = read_job(file)
-    assert (job.name, job.settings.events_late_arrival_max_delay_in_seconds) == ("given", 600)
+    assert (job.name, job.settings.events_late_arrival_max_delay_in_seconds) == ("named", 600)
     assert job.inputs[0].source == EventHub(None, "telemetry")
 
 
@@ -141,14 +147,14 @@ def test_null_in_a_parameters_file_and_secure_parameters_stay_open(tmp_path: Pat
     ],
 )
 def test_damage_to_a_parameters_file_is_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
-    file = template(tmp_path / "t.json", template_job())
+    file = job_template(tmp_path)
     file.with_name("t.parameters.json").write_text(text)
     assert refused(file) == message
 
 
 def test_a_parameters_file_that_leads_out_of_the_template_s_folder_is_not_read(tmp_path: Path) -> None:
     tmp_path.joinpath("job").mkdir()
-    file = template(tmp_path / "job" / "t.json", template_job())
+    file = job_template(tmp_path / "job")
     tmp_path.joinpath("outside").write_text('{"parameters": {}}')
     file.with_name("t.parameters.json").symlink_to(tmp_path / "outside")
     assert refused(file).startswith("t.parameters.json: leads out of the job's folder")
@@ -199,7 +205,7 @@ def test_damage_is_one_line_with_its_place(tmp_path: Path, text: str, message: s
     ],
 )
 def test_a_malformed_job_is_one_line_with_its_place(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    assert refused(template(tmp_path / "t.json", template_job(**changes))) == message
+    assert refused(job_template(tmp_path, **changes)) == message
 
 
 SCOPE = TemplateScope(
@@ -277,10 +283,7 @@ def test_each_variable_is_evaluated_once() -> None:
 )
 def test_variables_that_double_are_refused(tmp_path: Path, definition: Any) -> None:
     variables = {f"v{n}": json.loads(json.dumps(definition).replace("{0}", str(n - 1))) for n in range(1, 41)}
-    file = template(
-        tmp_path / "t.json", template_job(dataLocale="[variables('v40')]"), variables={"v0": "x", **variables}
-    )
-    assert refused(file) == (
+    assert refused_variables(tmp_path, "[variables('v40')]", {"v0": "x", **variables}) == (
         "t.json: the expressions make values of more than 8,388,608 characters: simplify the variables and parameters "
         "that contain each other"
     )
@@ -288,14 +291,13 @@ def test_variables_that_double_are_refused(tmp_path: Path, definition: Any) -> N
 
 def test_a_large_value_is_not_copied_without_bound(tmp_path: Path) -> None:
     variables = {"large": "x" * 1_000_000, "many": ["[toUpper(variables('large'))]"] * 20}
-    file = template(tmp_path / "t.json", template_job(dataLocale="[variables('many')[0]]"), variables=variables)
-    assert "the expressions make values of more than 8,388,608 characters" in refused(file)
+    error = refused_variables(tmp_path, "[variables('many')[0]]", variables)
+    assert "the expressions make values of more than 8,388,608 characters" in error
 
 
 def test_variables_in_too_many_levels_are_refused(tmp_path: Path) -> None:
     variables = {"v0": "x"} | {f"v{n}": f"[variables('v{n - 1}')]" for n in range(1, 101)}
-    file = template(tmp_path / "t.json", template_job(dataLocale="[variables('v100')]"), variables=variables)
-    assert refused(file) == (
+    assert refused_variables(tmp_path, "[variables('v100')]", variables) == (
         "t.json: variables and parameters refer to each other in more than 50 levels: simplify the template"
     )
 
@@ -306,14 +308,14 @@ def test_an_expression_of_blanks_or_digits_is_not_evaluated() -> None:
 
 
 def test_deep_nesting_is_one_line(tmp_path: Path) -> None:
-    file = template(tmp_path / "t.json", template_job(dataLocale="MARK"))
+    file = job_template(tmp_path, dataLocale="MARK")
     file.write_text(file.read_text().replace('"MARK"', '{"a":' * 800 + "1" + "}" * 800))
     assert refused(file) == "t.json: JSON is nested too deeply"
 
 
 def test_too_many_parts_are_refused(tmp_path: Path) -> None:
-    inputs = [{"name": f"i{number}", "properties": template_input()} for number in range(61)]
-    file = template(tmp_path / "t.json", template_job(inputs=inputs))
+    inputs = parts(**{f"i{number}": template_input() for number in range(61)})
+    file = job_template(tmp_path, inputs=inputs)
     assert refused(file) == "t.json: the job has 61 inputs: at most 60 are supported"
 
 
@@ -332,4 +334,4 @@ def test_too_many_parts_are_refused(tmp_path: Path) -> None:
 )
 def test_a_query_that_is_too_large_is_refused(tmp_path: Path, query: str, message: str) -> None:
     transformation = {"name": "t", "properties": {"query": query}}
-    assert refused(template(tmp_path / "t.json", template_job(transformation=transformation))) == message
+    assert refused(job_template(tmp_path, transformation=transformation)) == message

@@ -23,6 +23,8 @@ from recapture.tools.coverage.states import SliceState
 HOUR = ticks.from_seconds(3600)
 MARCH = date(2026, 3, 1)
 FIRST = ticks.from_datetime(datetime(2026, 3, 1, 6, tzinfo=UTC))
+FIRST_RANGE = Range(FIRST, FIRST + HOUR)
+RUN = "20260301T060000Z-20260301T070000Z-0123456789ab"
 SITE = "http://airflow.test"
 ALLOWED = dict.fromkeys(("backfill", "rollback", "check"))
 
@@ -30,28 +32,17 @@ ALLOWED = dict.fromkeys(("backfill", "rollback", "check"))
 def state(hour: int, state: State = State.PUBLISHED, **values: Any) -> SliceState:
     """Return the state of the slice so many hours after the first."""
     start = FIRST + hour * HOUR
-    run = "20260301T060000Z-20260301T070000Z-0123456789ab"
-    entry = ShownEntry(
-        run=values.pop("run", run), quality=values.pop("quality", "passed"), input_events=5, late_events=1
-    )
+    run, quality = values.pop("run", RUN), values.pop("quality", "passed")
+    entry = ShownEntry(run=run, quality=quality, input_events=5, late_events=1)
     return SliceState(start, start + HOUR, state, entry, **values)
 
 
-def rendered(*states: SliceState, chosen: Range | None = None, **access: Any) -> str:
-    actions = {**ALLOWED, **access.pop("actions", {})}
-    coverage = Coverage(states, access.pop("changes", Changes()), access.pop("problem", None))
-    page = calendar_page(
-        access.pop("name", "telemetry"),
-        ["telemetry"],
-        coverage,
-        MARCH,
-        chosen,
-        access.pop("metrics", {}),
-        HOUR,
-        Access("", "/recapture", actions, access.pop("asks_for_approval", False)),
-        access.pop("audits", {}),
-    )
-    return page.decode()
+def rendered(*states: SliceState, chosen: Range | None = None, asks_for_approval: bool = False, **shown: Any) -> str:
+    """Return the calendar of March; `shown` has its actions, problem, metrics and audits."""
+    access = Access("", "/recapture", ALLOWED | shown.get("actions", {}), asks_for_approval)
+    coverage = Coverage(states, Changes(), shown.get("problem"))
+    metrics, audits = shown.get("metrics", {}), shown.get("audits", {})
+    return calendar_page("telemetry", ["telemetry"], coverage, MARCH, chosen, metrics, HOUR, access, audits).decode()
 
 
 def test_every_state_has_a_sign_of_its_own() -> None:
@@ -61,7 +52,7 @@ def test_every_state_has_a_sign_of_its_own() -> None:
 
 def test_a_chosen_slice_shows_a_watermark_as_a_time_and_leaves_out_what_is_0() -> None:
     metrics = {"WatermarkSeconds": 1_795_528_666.746, "InputEvents": 5.0, "EarlyInputEvents": 0.0}
-    text = rendered(state(0), chosen=Range(FIRST, FIRST + HOUR), metrics=metrics)
+    text = rendered(state(0), chosen=FIRST_RANGE, metrics=metrics)
     facts = re.findall(r'<dt class="mono">(.*?)</dt><dd>(.*?)</dd>', text)
     assert facts == [("InputEvents", "5"), ("WatermarkSeconds", "2026-11-24T13:57:46.746000Z")]
 
@@ -115,10 +106,6 @@ def test_the_chosen_slices_lead_to_their_runs_and_count_their_states() -> None:
         assert f"/recapture/telemetry/runs/{blocked.blocked_run}/{file}" in text
 
 
-RUN = "20260301T060000Z-20260301T070000Z-0123456789ab"
-FIRST_RANGE = Range(FIRST, FIRST + HOUR)
-
-
 def dag_run(run_state: RunState, **more: Any) -> DagRun:
     return DagRun("scheduled__2026-03-01T07:00:00+00:00", run_state, FIRST, FIRST + HOUR, FIRST + HOUR, **more)
 
@@ -142,9 +129,8 @@ def test_a_blocked_slice_says_how_a_person_can_decide() -> None:
 
 def test_a_slice_that_awaits_a_decision_leads_to_the_question() -> None:
     asking = dag_run(RunState.RUNNING, awaits_decision=True)
-    text = rendered(
-        state(0, State.AWAITING, blocked_run=RUN, dag_run=asking), chosen=FIRST_RANGE, asks_for_approval=True
-    )
+    slice_ = state(0, State.AWAITING, blocked_run=RUN, dag_run=asking)
+    text = rendered(slice_, chosen=FIRST_RANGE, asks_for_approval=True)
     assert "A person is asked whether to publish the run." in text
     run = "scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
     assert f'href="/dags/telemetry/runs/{run}/tasks/approval/required_actions"' in text
@@ -178,7 +164,7 @@ def test_the_list_of_pipelines_counts_the_slices_in_each_state() -> None:
 
 
 def test_markup_in_a_name_is_text() -> None:
-    text = rendered(state(0, quality="<script>alert(1)</script>"), chosen=Range(FIRST, FIRST + HOUR), problem="<b>x")
+    text = rendered(state(0, quality="<script>alert(1)</script>"), chosen=FIRST_RANGE, problem="<b>x")
     assert "<script>alert" not in text
     assert "<b>x" not in text
 
@@ -226,7 +212,7 @@ def show(page: Page) -> Callable[[str], list[Any]]:
 def test_a_button_starts_a_run_of_the_chosen_range_after_it_was_confirmed(
     page: Page, show: Callable[[str], list[Any]]
 ) -> None:
-    requests = show(rendered(state(0), chosen=Range(FIRST, FIRST + HOUR)))
+    requests = show(rendered(state(0), chosen=FIRST_RANGE))
     page.get_by_role("button", name="Roll back…").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     assert requests == []
@@ -241,7 +227,7 @@ def test_a_button_starts_a_run_of_the_chosen_range_after_it_was_confirmed(
 def test_a_button_that_the_reader_may_not_use_is_disabled_and_says_why(
     page: Page, show: Callable[[str], list[Any]]
 ) -> None:
-    show(rendered(state(0), chosen=Range(FIRST, FIRST + HOUR), actions={"backfill": "you may not."}))
+    show(rendered(state(0), chosen=FIRST_RANGE, actions={"backfill": "you may not."}))
     button = page.get_by_role("button", name="Backfill…")
     assert button.is_disabled()
     assert page.locator(f"#{button.get_attribute('aria-describedby')}").inner_text() == "Backfill: you may not."
@@ -250,7 +236,7 @@ def test_a_button_that_the_reader_may_not_use_is_disabled_and_says_why(
 def test_arrow_keys_move_between_slices_and_shift_extends_the_chosen_range(
     page: Page, show: Callable[[str], list[Any]]
 ) -> None:
-    show(rendered(*(state(hour) for hour in range(40)), chosen=Range(FIRST, FIRST + HOUR)))
+    show(rendered(*(state(hour) for hour in range(40)), chosen=FIRST_RANGE))
     cells = page.locator("#slices .cell")
     assert cells.evaluate_all("cells => cells.filter(cell => cell.tabIndex === 0).length") == 1
     cells.first.focus()

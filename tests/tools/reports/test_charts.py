@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
-from recapture.pages.picture import svg
 from recapture.time_model.judging import LargestTimes, judge
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
@@ -18,20 +17,13 @@ from recapture.tools.reports import charts
 from recapture.tools.reports.timing import bins, label
 from recapture.tools.reports.watermark import Picture, picture
 from tests.draws import slow
-from tests.pages.drawn import Drawn, read
+from tests.pages.drawn import NAMES, drawn
+from tests.tools.reports.samples import sampled
 from tests.worlds import TEN
 
 START = from_datetime(TEN)
 DURATIONS = st.one_of(st.integers(-2_000, 5_000), st.integers(-600_000, 3_600_000), st.integers(-(10**10), 10**11))
 """How late an event is, in milliseconds: a little, by minutes, or by months."""
-
-
-def drawn(specification: Mapping[str, Any]) -> Drawn:
-    """Draw a chart, and require that it is a picture and not a tower, with all of its texts."""
-    result = read(svg(specification, "a chart"))
-    assert result.height <= 2 * result.width
-    assert result.outside == []
-    return result
 
 
 def sample(policies: Policies, events: Sequence[tuple[int, int | None]], devices: int) -> list[dict[str, Any]]:
@@ -43,17 +35,15 @@ def sample(policies: Policies, events: Sequence[tuple[int, int | None]], devices
     valid = np.array([late is not None for _, late in ordered], bool)
     judged = judge(policies, LargestTimes(), time, valid, arrival, None)
     return [
-        {
-            "arrival": int(arrival[index]),
-            "time": int(time[index]) if valid[index] else None,
-            "system_timestamp": int(judged.system_timestamp[index]) if judged.processed[index] else None,
-            "largest_time": None if largest == BEFORE_EVERYTHING else int(largest),
-            "verdict": VERDICTS[judged.verdict[index]],
-            "key": f"device-{index % devices}",
-            "blob": "blob",
-            "sequence_number": index,
-            "place": None,
-        }
+        sampled(
+            int(arrival[index]),
+            int(time[index]) if valid[index] else None,
+            VERDICTS[judged.verdict[index]],
+            index,
+            system_timestamp=int(judged.system_timestamp[index]) if judged.processed[index] else None,
+            largest_time=None if largest == BEFORE_EVERYTHING else int(largest),
+            key=f"device-{index % devices}",
+        )
         for index, largest in enumerate(judged.largest_time)
     ]
 
@@ -145,9 +135,6 @@ def axis(specification: Mapping[str, Any]) -> list[str]:
     left = min(text.end[0] for text in texts if text.content == "0")
     labels = [text for text in texts if abs(text.end[0] - left) < 0.01]
     return [text.content for text in sorted(labels, key=lambda text: -text.end[1])]
-
-
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=300)
 
 
 @slow(60)

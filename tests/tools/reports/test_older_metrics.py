@@ -25,11 +25,10 @@ from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY, tot
 from recapture.tools.reports import sources
 from recapture.tools.reports.document import document
 from recapture.tools.reports.page import page
+from tests.commands import FIRST_HOUR
 from tests.draws import examples
 from tests.worlds import COUNTS as QUERY
 from tests.worlds import World, at, body
-
-HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     world.put("0", at(13), [body("b", at(8))], 20)
     world.put("0", at(90), [], 21)
     world.define(QUERY, eventsOutOfOrderMaxDelayInSeconds=1)
-    assert cli.main(["backfill", str(world.file), *HOUR, "--json"]) == 0
+    assert cli.main(["backfill", str(world.file), *FIRST_HOUR, "--json"]) == 0
     return world
 
 

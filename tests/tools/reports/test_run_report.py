@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pytest
+from playwright.sync_api import Page
+from pyspark.sql import SparkSession
 
-from recapture import cli
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.run.approval import approve
@@ -19,15 +20,11 @@ from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.write import write_range_report
+from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
-from tests.worlds import TEN, World, at, body, run_file, staged, version
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-    from pyspark.sql import SparkSession
+from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
 
 HOSTILE = "<img src=x onerror=alert(1)></td></script><script>alert(2)</script>"
-HOURS = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Reports:
 
 
 @pytest.fixture(scope="module")
-def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Reports:
+def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Reports:
     """An hour with many verdicts; then a blob that arrives later, and a suite that is too strict for it at first."""
     world = World(tmp_path_factory.mktemp("reports"))
     events = [
@@ -79,12 +76,7 @@ def reports(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> 
         return world.define(eventsOutOfOrderMaxDelayInSeconds=60, quality=suite)
 
     first = judge("first", staged(spark, define(), TEN, at(60)))
-    strict: dict[str, Any] = {
-        "type": "expect_column_values_to_be_between",
-        "description": f"no room is too warm {HOSTILE}",
-        "kwargs": {"column": "avgTemperature", "max_value": 25},
-    }
-    world.home.joinpath("strict.json").write_text(json.dumps({"name": "strict", "expectations": [strict]}))
+    world.write_suite(not_warmer_than(25, description=f"no room is too warm {HOSTILE}"), name="strict")
     world.put("1", at(14), [body("b", at(8), 50)], 1)
     blocked = judge("blocked", staged(spark, define("strict.json"), TEN, at(60)))
     approve(blocked, Approval("Ada", at(600), HOSTILE))
@@ -234,7 +226,7 @@ def test_markup_in_names_bodies_and_descriptions_does_nothing(reports: Reports, 
     assert HOSTILE in elements.text
 
 
-def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: "Page") -> None:
+def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: Page) -> None:
     dialogs: list[str] = []
     requests: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
@@ -251,7 +243,7 @@ def test_a_browser_runs_nothing_and_asks_nobody(reports: Reports, page: "Page") 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
-    reports: Reports, page: "Page", scheme: Literal["light", "dark"]
+    reports: Reports, page: Page, scheme: Literal["light", "dark"]
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 400, "height": 800})
@@ -262,7 +254,7 @@ def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
 
 
 def test_no_picture_is_taller_than_twice_its_width_and_a_browser_shows_every_text_inside(
-    reports: Reports, page: "Page"
+    reports: Reports, page: Page
 ) -> None:
     page.goto((reports.world.table / "_recapture" / reports.runs["first"].id / "report.html").as_uri())
     measured = page.evaluate(
@@ -296,12 +288,9 @@ def test_a_page_has_landmarks_headers_and_texts_for_its_pictures(reports: Report
     assert targets <= set(identifiers)
 
 
-def test_the_report_of_a_range_covers_what_is_published(
-    reports: Reports, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_of_a_range_covers_what_is_published(reports: Reports, tmp_path: Path, command: Command) -> None:
     page = tmp_path / "report.html"
-    assert cli.main(["report", str(reports.world.file), *HOURS, "--out", str(page), "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = command.json("report", reports.world.file, *FIRST_HOUR, "--out", page)
     assert (printed["page"], printed["document"]) == (str(page), str(tmp_path / "report.json"))
     document = json.loads((tmp_path / "report.json").read_text("utf-8"))
     second = reports.documents["second"]
@@ -351,9 +340,8 @@ def test_a_file_that_cannot_be_written_is_named(reports: Reports, tmp_path: Path
         write_range_report(load(reports.world.file), None, None, tmp_path / file)
 
 
-def test_half_a_range_is_a_usage_error(reports: Reports, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", str(reports.world.file), *HOURS[:2]]) == 2
-    assert "give both --from and --to" in capsys.readouterr().err
+def test_half_a_range_is_a_usage_error(reports: Reports, command: Command) -> None:
+    assert "give both --from and --to" in command.error("report", reports.world.file, *FIRST_HOUR[:2])
 
 
 def test_writing_a_report_changes_no_table_and_no_other_run_file(reports: Reports) -> None:

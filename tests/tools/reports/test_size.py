@@ -26,6 +26,7 @@ from recapture.tools.reports.document import document
 from recapture.tools.reports.page import page
 from recapture.tools.reports.sources import RunSource, Source
 from recapture.tools.reports.write import as_json
+from tests.tools.reports.samples import sampled
 from tests.worlds import World
 
 MONTH = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
@@ -86,20 +87,10 @@ def _sample(start: int, random: np.random.Generator) -> list[dict[str, Any]]:
     for number in range(64 + 8 * 24 + 60 + 16):
         arrival = start + int(random.integers(1, from_seconds(3600)))
         time = arrival - int(random.integers(-from_seconds(300), from_seconds(900)))
-        events.append(
-            {
-                "arrival": arrival,
-                "time": time,
-                "system_timestamp": time,
-                "largest_time": arrival,
-                "verdict": VERDICTS[number % len(VERDICTS)],
-                "key": f"device-{number % 3}",
-                "blob": f"contoso/telemetry/0/2026/03/01/00/00/{number}.avro",
-                "sequence_number": number,
-                "place": None,
-                "body": b'{"deviceId":"x"}' * 15 if number < 4 else None,
-            }
-        )
+        blob = f"contoso/telemetry/0/2026/03/01/00/00/{number}.avro"
+        body = b'{"deviceId":"x"}' * 15 if number < 4 else None
+        verdict, key = VERDICTS[number % len(VERDICTS)], f"device-{number % 3}"
+        events.append(sampled(arrival, time, verdict, number, largest_time=arrival, key=key, blob=blob, body=body))
     return events
 
 

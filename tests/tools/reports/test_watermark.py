@@ -15,6 +15,7 @@ from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.tools.reports.watermark import Picture, Point, picture
 from tests.ordering.tasks import BY_DEVICE, PLAIN, POLICIES, TEN, only, put
 from tests.paths import VECTORS
+from tests.tools.reports.samples import sampled
 
 VECTOR: dict[str, dict[str, Any]] = json.loads((VECTORS / "time_policy.json").read_text())
 VERDICTS = {
@@ -101,17 +102,8 @@ def test_the_bounds_of_an_illustration_are_its_windows() -> None:
 def event(arrival: float, time: float | None, number: int = 0, key: str | None = None) -> dict[str, Any]:
     """Return a sampled event that is on time, with seconds after ten."""
     instant = None if time is None else START + int(time * ticks.TICKS_PER_SECOND)
-    return {
-        "arrival": START + int(arrival * ticks.TICKS_PER_SECOND),
-        "time": instant,
-        "system_timestamp": instant,
-        "largest_time": instant,
-        "verdict": "malformed" if time is None else "on_time",
-        "key": key,
-        "blob": "blob",
-        "sequence_number": number,
-        "place": None,
-    }
+    verdict = "malformed" if time is None else "on_time"
+    return sampled(START + int(arrival * ticks.TICKS_PER_SECOND), instant, verdict, number, key=key)
 
 
 def shown(events: list[dict[str, Any]], policies: Policies = POLICIES, by_blob: bool = True) -> Picture:

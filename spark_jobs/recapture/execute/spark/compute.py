@@ -104,10 +104,7 @@ def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:
 def slice_writer(
     result: DataFrame, table: str, columns: Sequence[OutputColumn], digests: Mapping[int, str]
 ) -> DataFrame:
-    """Return a frame with one row per file. Collecting it writes each slice as one sorted Parquet file.
-
-    `table` is the address of the output's table.
-    """
+    """Return a frame with a row per file. Collecting it writes each slice as one sorted file to the url `table`."""
     order = ["slice_start", *(quoted_name(column.name) for column in columns)]
     slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
     write = partial(write_slices, table, published_schema(columns), digests)

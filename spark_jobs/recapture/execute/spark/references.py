@@ -54,10 +54,7 @@ def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reade
 
 
 def _never_in_force(schema: pa.Schema) -> pa.Table:
-    """Return one row that is never in force.
-
-    If the other side of a JOIN is empty, Spark does not read the events, so they would not be counted.
-    """
+    """Return one row that is never in force: if there were no row to join, Spark would not count the events."""
     return pa.table([pa.array([_ZEROS[field.type]], field.type) for field in schema], schema=schema)
 
 

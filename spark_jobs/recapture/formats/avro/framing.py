@@ -23,11 +23,9 @@ class Record:
     """The records that a service writes."""
 
     writer: str
-    """Name of the service."""
     name: str
     """Name of the record in the schema, without its namespace."""
     always: pa.Schema
-    """Fields that are always read."""
     typed: bool
     """Whether the values of its maps are unions of several types; otherwise they are strings."""
     repeated: frozenset[str] = frozenset()
@@ -125,9 +123,8 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
         raise DamagedBlobError(name, f"its block at byte {position} declares {count} records in {size} bytes")
     end = start + size
     if end + SYNC_SIZE > len(content):
-        raise DamagedBlobError(
-            name, f"it is cut off: its block at byte {position} ends at {end + SYNC_SIZE}, the file at {len(content)}"
-        )
+        message = f"it is cut off: its block at byte {position} ends at {end + SYNC_SIZE}, the file at {len(content)}"
+        raise DamagedBlobError(name, message)
     if content[end : end + SYNC_SIZE] != sync:
         raise DamagedBlobError(name, f"its block at byte {position} does not end in the file's sync marker")
     return count, slice(start, end)
@@ -140,9 +137,8 @@ def _require_record(name: str, schema: str, more: Collection[str], record: Recor
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
     if str(written.get("name")).split(".")[-1] != record.name or not fields.issuperset(record.always.names):
-        raise DamagedBlobError(
-            name, f"its records are {written.get('name')!r}, not the {record.name} of {record.writer}"
-        )
+        message = f"its records are {written.get('name')!r}, not the {record.name} of {record.writer}"
+        raise DamagedBlobError(name, message)
     if not fields.issuperset(more):
         raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
 

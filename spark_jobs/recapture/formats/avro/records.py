@@ -7,27 +7,24 @@ blob needs its own size in memory, and 16 bytes for each string that is read.
 import itertools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.errors import DamagedBlobError
+from recapture.formats.avro import walk
 from recapture.formats.avro.framing import MAP_FIELDS, Framing, Record, read_framing
 from recapture.formats.avro.layout import Kind, Layout, layout_of
-from recapture.formats.avro.walk import (
-    PADDING,
-    Blocks,
-    Columns,
-    Entries,
-    Fields,
-    Maps,
-    count_entries,
-    read_entries,
-    read_records,
-)
+from recapture.formats.avro.walk import PADDING, Blocks, Columns, Entries, Fields, Maps
 from recapture.formats.inflate import DEFAULT, Limits, inflated
 from recapture.process.wording import counted
+
+_Bytes: TypeAlias = NDArray[np.uint8]
+_Numbers: TypeAlias = NDArray[np.int64]
+_Views: TypeAlias = NDArray[np.int32]
+_Mask: TypeAlias = NDArray[np.bool_]
 
 PART_BYTES = 8 << 20
 """Size of inflated blocks that are walked together, bytes, unless one block is larger."""
@@ -72,7 +69,7 @@ def load() -> None:
     columns = Columns(
         np.empty((0, 0), np.int64), np.empty((0, 4), np.int32), np.empty((0, 0), np.bool_), np.empty((0, 3), np.int64)
     )
-    read_records(Blocks(nothing, none, none, none), Fields(nodes, nodes, nodes), columns)
+    walk.read_records(Blocks(nothing, none, none, none), Fields(nodes, nodes, nodes), columns)
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,6 @@ class _Part:
     """Blocks of records without the codec."""
 
     data: bytes | bytearray
-    """Bytes that hold the blocks."""
     bounds: NDArray[np.int64]
     """Start and end of each block in `data`, a row each."""
     counts: NDArray[np.int64]
@@ -120,7 +116,6 @@ class _Reading:
     """Name of the blob."""
     layout: Layout
     schema: pa.Schema
-    """Fields that are read."""
 
     @classmethod
     def of(cls, name: str, schema: str, record: Record, more: Collection[str]) -> "_Reading":
@@ -154,7 +149,7 @@ class _Reading:
         shape = len(self.schema), int(part.counts.sum())
         numbers, views, nulls = np.empty(shape, np.int64), np.empty((*shape, 4), np.int32), np.zeros(shape, np.bool_)
         shared = np.array([(0 if pa.types.is_dictionary(field.type) else -1, 0, 0) for field in self.schema], np.int64)
-        wrong = read_records(
+        wrong = walk.read_records(
             Blocks(data, np.ascontiguousarray(starts), np.ascontiguousarray(ends), part.counts),
             Fields(layout.nodes, np.array(list(written.values()), np.int32), np.array(slots, np.int32)),
             Columns(numbers, views.reshape(-1, 4), nulls, shared),
@@ -168,14 +163,7 @@ class _Reading:
         ]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _column(
-        self,
-        field: pa.Field,
-        data: NDArray[np.uint8],
-        numbers: NDArray[np.int64],
-        views: NDArray[np.int32],
-        nulls: NDArray[np.bool_],
-    ) -> pa.Array:
+    def _column(self, field: pa.Field, data: _Bytes, numbers: _Numbers, views: _Views, nulls: _Mask) -> pa.Array:
         if field.type == pa.int64():
             if nulls.any():
                 raise DamagedBlobError(self.name, f"its record {int(np.flatnonzero(nulls)[0])} has no {field.name}")
@@ -189,12 +177,7 @@ class _Reading:
         return self._maps(field, data, np.where(nulls, -1, numbers))
 
     def _strings(
-        self,
-        field: str,
-        data: NDArray[np.uint8],
-        views: NDArray[np.int32],
-        type_: pa.DataType,
-        nulls: NDArray[np.bool_] | None = None,
+        self, field: str, data: _Bytes, views: _Views, type_: pa.DataType, nulls: _Mask | None = None
     ) -> pa.Array:
         validity = None if nulls is None or not nulls.any() else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
         buffers = [validity, pa.py_buffer(views), pa.py_buffer(data)]
@@ -203,17 +186,17 @@ class _Reading:
         except pa.ArrowInvalid:
             raise DamagedBlobError(self.name, f"a text in its {field} is not UTF-8") from None
 
-    def _maps(self, field: pa.Field, data: NDArray[np.uint8], positions: NDArray[np.int64]) -> pa.Array:
+    def _maps(self, field: pa.Field, data: _Bytes, positions: _Numbers) -> pa.Array:
         layout = self.layout
         (node,) = layout.branches(layout.fields[field.name])
         (value,) = layout.children(node)
         maps = Maps(data, positions, layout.nodes, np.int32(value))
         counts = np.empty(len(positions), np.int64)
-        count_entries(maps, counts)
+        walk.count_entries(maps, counts)
         entries = int(counts.sum())
         keys, strings = np.empty((2, entries, 4), np.int32)
         branches, numbers = np.zeros(entries, np.int8), np.empty(entries, np.int64)
-        read_entries(maps, Entries(keys, branches, numbers, strings))
+        walk.read_entries(maps, Entries(keys, branches, numbers, strings))
         if pa.types.is_union(field.type.item_type):
             values = [
                 self._properties(member.type, data, numbers, np.where((branches == branch)[:, np.newaxis], strings, 0))
@@ -232,22 +215,17 @@ class _Reading:
             items,
         )
 
-    def _properties(
-        self, type_: pa.DataType, data: NDArray[np.uint8], numbers: NDArray[np.int64], strings: NDArray[np.int32]
-    ) -> pa.Array:
+    def _properties(self, type_: pa.DataType, data: _Bytes, numbers: _Numbers, strings: _Views) -> pa.Array:
         """Return one member of the values of properties, with an entry for each property of any member."""
-        match type_:
-            case _ if pa.types.is_null(type_):
-                return pa.nulls(len(numbers))
-            case _ if pa.types.is_string(type_) or pa.types.is_binary(type_):
-                return self._strings("properties", data, strings, type_)
-            case _ if pa.types.is_boolean(type_):
-                return pa.array(numbers != 0)
-            case _ if pa.types.is_float32(type_):
-                return pa.array(numbers.astype(np.uint32).view(np.float32))
-            case _ if pa.types.is_float64(type_):
-                return pa.array(numbers.view(np.float64))
-        return pa.array(numbers)
+        if type_ in (pa.string(), pa.binary()):
+            return self._strings("properties", data, strings, type_)
+        if type_ == pa.null():
+            return pa.nulls(len(numbers))
+        if type_ == pa.bool_():
+            return pa.array(numbers != 0)
+        if type_ == pa.float32():
+            return pa.array(numbers.astype(np.uint32).view(np.float32))
+        return pa.array(numbers.view(np.float64) if type_ == pa.float64() else numbers)
 
     def _miscounted(self, part: _Part, block: int) -> DamagedBlobError:
         declared = counted(int(part.counts[block]), "record")

@@ -2,14 +2,14 @@
 
 import contextlib
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from recapture.formats.duckdb_sql import literal, pointer, select
-from recapture.formats.json_bodies.kinds import KINDS
+from recapture.formats.json_bodies.kinds import asa_kind
 from recapture.model import AsaType, InputColumn
 
 DUCKDB_TYPES = {
@@ -63,16 +63,10 @@ def _reading(columns: tuple[InputColumn, ...], strict: frozenset[InputColumn], j
         for column, field in fields.items()
         if column in strict and column.type is AsaType.FLOAT
     }
-    fields |= {column: _kind("json", column.path) for column in columns if column.is_kind}
+    fields |= {column: asa_kind(f"json_type(json, {pointer(column.path)})") for column in columns if column.is_kind}
     selected = "".join(f", {fields[column]} AS c{index}" for index, column in enumerate(columns))
     read = f"SELECT json{transforms} FROM (SELECT {json_body} AS json FROM bodies)"
     return f"SELECT json IS NOT NULL AS valid{selected} FROM ({read})"
-
-
-def _kind(body: str, path: Sequence[str]) -> str:
-    """Return the SQL of the ASA type of the value at a path (string); NULL for JSON null and a missing value."""
-    kinds = "".join(f" WHEN '{json_type}' THEN '{kind}'" for json_type, kind in KINDS.items())
-    return f"CASE json_type({body}, {pointer(path)}){kinds} END"
 
 
 def _without_clashes(columns: Iterable[InputColumn]) -> Iterable[list[InputColumn]]:

@@ -85,11 +85,7 @@ def _documents(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _decoded(
-    documents: pa.Array,
-    malformed: pa.Array,
-    reading: _Reading,
-    spelling: Spelling,
-    whole: pa.Array | None = None,
+    documents: pa.Array, malformed: pa.Array, reading: _Reading, spelling: Spelling, whole: pa.Array | None = None
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted.
 

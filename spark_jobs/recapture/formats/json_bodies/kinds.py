@@ -17,6 +17,12 @@ KINDS = {
 """ASA's type of each JSON type of DuckDB."""
 
 
+def asa_kind(json_type: str) -> str:
+    """Return the SQL of the ASA type (string) of a JSON type of DuckDB; NULL for JSON null and a missing value."""
+    kinds = " ".join(f"WHEN '{name}' THEN '{kind}'" for name, kind in KINDS.items())
+    return f"CASE {json_type} {kinds} END"
+
+
 def kind_at(path: Sequence[str]) -> str:
     """Return the SQL of DuckDB's type of the value at a path of `body`; NULL if there is no value."""
     records = [path[:depth] for depth in range(1, len(path))]

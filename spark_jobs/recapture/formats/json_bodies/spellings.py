@@ -106,10 +106,10 @@ def respelt(documents: pa.Array, columns: Sequence[InputColumn]) -> tuple[pa.Arr
     records = {path: number for number, path in enumerate(_records(columns))}
     relation = f"(SELECT body, {_json_object('body')} AS r0 FROM bodies)"
     for path, number in list(records.items())[1:]:
-        inner = _json_object(_value(f"r{records[path[:-1]]}", path[-1]))
+        inner = _json_object(value_of(f"r{records[path[:-1]]}", path[-1]))
         relation = f"(SELECT *, {inner} AS r{number} FROM {relation})"
     values = ", ".join(
-        f"{literal(json.dumps(f'c{number}') + ':')} || {_value(f'r{records[column.path[:-1]]}', column.path[-1])}"
+        f"{literal(json.dumps(f'c{number}') + ':')} || {value_of(f'r{records[column.path[:-1]]}', column.path[-1])}"
         for number, column in enumerate(columns)
     )
     body = f"CASE WHEN r0 IS NULL THEN body ELSE '{{' || concat_ws(',', {values}) || '}}' END"
@@ -122,7 +122,7 @@ def _json_object(value: str) -> str:
     return f"CASE WHEN json_valid({value}) THEN CASE WHEN json_type({value}) = 'OBJECT' THEN {value} END END"
 
 
-def _value(record: str, name: str) -> str:
+def value_of(record: str, name: str) -> str:
     """Return the SQL of the value, as JSON, of the key that a name finds in a record; NULL if there is none."""
     same = f"list_filter(json_keys({record}), lambda key: key = {literal(name)})[1]"
     in_other_letters = f"list_filter(json_keys({record}), lambda key: lower(key) = {literal(name.lower())})[1]"

@@ -21,6 +21,7 @@ from recapture.quality.expectations.base import (
     number,
 )
 from recapture.quality.finding import Finding
+from recapture.quality.signatures import DEVIATIONS
 from recapture.time_model.metrics import WATERMARK
 
 
@@ -75,15 +76,10 @@ class ExpectWatermarkToNeverFall(_WithHistory):
                 "partition": frame["partition"],
             }
         )
-        return Finding(
-            "watermark",
-            int(has_earlier.sum()),
-            int(failed.sum()),
-            examples(shown[failed].sort_values("fell_by_seconds", ascending=False, kind="stable")),
-            int((judged & ~has_earlier).sum()),
-            "no earlier slice",
-            "the watermark fell",
-        )
+        first = examples(shown[failed].sort_values("fell_by_seconds", ascending=False, kind="stable"))
+        numbers = int(has_earlier.sum()), int(failed.sum())
+        unjudged = int((judged & ~has_earlier).sum())
+        return Finding("watermark", *numbers, first, unjudged, "no earlier slice", "the watermark fell")
 
 
 class ExpectTableWindowsToBeComplete(_WithHistory):
@@ -124,13 +120,9 @@ class ExpectTableWindowsToBeComplete(_WithHistory):
         names = frame[self.key_columns].groupby(keys).head(1).set_axis(keys.drop_duplicates())
         shown = names.assign(missing_windows=found.missing, of_windows=found.windows)
         shown = shown[shown["missing_windows"] > 0].sort_values("missing_windows", ascending=False, kind="stable")
-        return Finding(
-            "window",
-            found.windows * len(found.present),
-            int(found.missing.sum()),
-            examples(shown.astype({"missing_windows": "int64"})),
-            failure="windows of known keys have no row",
-        )
+        first = examples(shown.astype({"missing_windows": "int64"}))
+        numbers = found.windows * len(found.present), int(found.missing.sum())
+        return Finding("window", *numbers, first, failure="windows of known keys have no row")
 
 
 class _NearEarlierDays(_WithHistory):
@@ -155,15 +147,12 @@ class _NearEarlierDays(_WithHistory):
         difference = (compared["value"] - compared["median"]).abs()
         failed = is_judged & (difference > limit)
         figures = compared[["median", "mad", "earlier_days"]].round({"median": 6, "mad": 6})
-        return Finding(
-            item,
-            int(is_judged.sum()),
-            int(failed.sum()),
-            examples(shown.join(figures).loc[difference[failed].sort_values(ascending=False, kind="stable").index]),
-            int((~is_judged).sum()),
-            f"fewer than {counted(self.min_days, 'earlier day')} published",
-            f"{compared_name} differs from that of earlier days",
-        )
+        furthest = difference[failed].sort_values(ascending=False, kind="stable").index
+        first = examples(shown.join(figures).loc[furthest])
+        numbers = int(is_judged.sum()), int(failed.sum())
+        why = f"fewer than {counted(self.min_days, 'earlier day')} published"
+        failure = f"{compared_name} differs from that of earlier days"
+        return Finding(item, *numbers, first, int((~is_judged).sum()), why, failure)
 
 
 class ExpectColumnValuesToBeNearEarlierDays(_NearEarlierDays):
@@ -189,10 +178,7 @@ class ExpectColumnValuesToBeNearEarlierDays(_NearEarlierDays):
 
     column: str
     key_columns: Columns = Field(default_factory=list)
-    success_keys: ClassVar[tuple[str, ...]] = (
-        *("column", "key_columns", "since", "until", "max_deviations", "min_deviation", "min_days", "mostly", "days"),
-        "slice_column",
-    )
+    success_keys: ClassVar[tuple[str, ...]] = ("column", "key_columns", "since", "until", *DEVIATIONS, "slice_column")
 
     def needed_columns(self) -> list[str]:
         return [self.column, *self.key_columns, self.slice_column]
@@ -228,9 +214,7 @@ class ExpectTableRowCountToBeNearEarlierDays(_NearEarlierDays):
         slice_column: the column with the start of the slice; default slice_start.
     """
 
-    success_keys: ClassVar[tuple[str, ...]] = (
-        *("since", "until", "max_deviations", "min_deviation", "min_days", "mostly", "days", "slice_column"),
-    )
+    success_keys: ClassVar[tuple[str, ...]] = ("since", "until", *DEVIATIONS, "slice_column")
 
     def needed_columns(self) -> list[str]:
         return [self.slice_column]

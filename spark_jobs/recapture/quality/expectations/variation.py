@@ -41,12 +41,5 @@ class ExpectColumnValuesToVary(FrameExpectation):
         keys = frame[self.key_columns].assign(**{self.column: frame[self.column], "rows": 0})
         shown = keys.groupby(groups(frame, self.key_columns)).first().assign(rows=rows)
         unjudged = len(rows) - int(is_judged.sum()) if len(rows) else 1
-        return Finding(
-            "key",
-            int(is_judged.sum()),
-            int(stuck.sum()),
-            examples(shown[stuck]),
-            unjudged,
-            f"fewer than {counted(self.min_rows, 'value')}",
-            f"{self.column} does not vary",
-        )
+        numbers, why = (int(is_judged.sum()), int(stuck.sum())), f"fewer than {counted(self.min_rows, 'value')}"
+        return Finding("key", *numbers, examples(shown[stuck]), unjudged, why, f"{self.column} does not vary")

@@ -120,9 +120,8 @@ class AggregateCall:
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
         if self.function is not Function.TOPONE and not self.inside.types.is_known_of_each(value):
-            raise self.inside.source.error(
-                node, f"the type of this is not known, and {self.function} writes it as JSON: CAST it"
-            )
+            message = f"the type of this is not known, and {self.function} writes it as JSON: CAST it"
+            raise self.inside.source.error(node, message)
         typed = self._typed(value, node)
         return value if self.function is Function.TOPONE else typed
 
@@ -135,16 +134,11 @@ class AggregateCall:
         return replace(value, fields=())
 
     def _number(self, node: exp.Expr) -> Value:
-        value, types = self.inside.value(node), self.inside.types
-        if value.type in (AsaType.BIGINT, AsaType.FLOAT):
-            return replace(value, fields=(), text=None)
-        types.note_measures(value.fields)
-        number = self.inside.coercion.typed(value, AsaType.FLOAT, node)
-        if number is None or value.type is None:
-            raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(
-                node, f"{self.function} takes bigint or float, but this is {value.type or 'NULL'}"
-            )
-        return replace(number, fields=())
+        value = self.inside.value(node)
+        if value.type not in (AsaType.BIGINT, AsaType.FLOAT):
+            self.inside.types.note_measures(value.fields)
+        number = self.inside.as_number(value, node, f"{self.function} takes bigint or float")
+        return replace(number, fields=(), text=None)
 
     def _cast_text(self, node: exp.Expr) -> Value | None:
         """Return the argument of MIN or MAX if it is an explicit CAST to nvarchar(max), which is ordered by code point.

@@ -77,7 +77,7 @@ class AnalyticCall:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
         value_and_default = [value, default]
-        (value, default), type_ = self.inside.coercion.unify(value_and_default, self.node)
+        (value, default), type_ = self.inside.unify(value_and_default, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
         result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
@@ -89,9 +89,8 @@ class AnalyticCall:
     def _is_first(self) -> Value:
         duration = self.node.args.get("duration")
         if duration is not None:
-            raise self.inside.source.error(
-                duration, "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
-            )
+            message = "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
+            raise self.inside.source.error(duration, message)
         length = self._length(self._call, "ISFIRST(hour, 1)")
         return Value(self.from_clause.column_of(IsFirst(self._history_of(length))), AsaType.BIGINT)
 

@@ -38,6 +38,22 @@ class Coercion:
         is_open = self.types.are_open(value.fields)
         return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
 
+    def required(self, value: Value, kind: AsaType, where: exp.Expr, message: str) -> Value:
+        """Return what `typed` does. Raise DefinitionError, with this message or a better one, instead of None."""
+        typed = self.typed(value, kind, where)
+        if typed is None:
+            raise self.types.disagreement(value.fields, kind, where) or self.source.error(where, message)
+        return typed
+
+    def as_number(self, value: Value, where: exp.Expr, takes: str, hint: str = "") -> Value:
+        """Return a value as a bigint or a float. Raise DefinitionError, which begins with what `takes` it."""
+        if value.type in (AsaType.BIGINT, AsaType.FLOAT):
+            return value
+        message = f"{takes}, but this is {value.type or 'NULL'}{hint}"
+        if value.type is None:
+            raise self.source.error(where, message)
+        return self.required(value, AsaType.FLOAT, where, message)
+
     def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
         """Return the values in one type, and this type.
 
@@ -85,15 +101,12 @@ class Coercion:
 
     def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
         for value in values:
-            disagreement = self.types.disagreement(
-                value.fields, min(kinds - {value.type}, default=AsaType.STRING), where
-            )
+            other = min(kinds - {value.type}, default=AsaType.STRING)
+            disagreement = self.types.disagreement(value.fields, other, where)
             if disagreement is not None and len(kinds) > 1:
                 return disagreement
-        return self.source.error(
-            where,
-            f"{' and '.join(sorted(kinds))} cannot be combined here: declare the types with CREATE TABLE, or CAST",
-        )
+        advice = "declare the types with CREATE TABLE, or CAST"
+        return self.source.error(where, f"{' and '.join(sorted(kinds))} cannot be combined here: {advice}")
 
     def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
         """Return the value converted to `kind`, which it must fit. A field of open type has this type from now on."""

@@ -16,9 +16,8 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
-from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.properties import property_of
-from recapture.query.analyse.refusals import not_a_condition, unsupported
+from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.functions import FUNCTIONS
 from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
@@ -38,13 +37,15 @@ from recapture.query.generate.user_functions import javascript_call
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
-from recapture.query.parse.operators import ARITHMETIC, BITWISE, COMPARISONS, ORDERED
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
-_NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
+_COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
+_BITWISE = exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor | exp.BitwiseNot
+_ORDERED: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+"""Comparisons that need an order, with their signs."""
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
@@ -84,21 +85,10 @@ class NameScope(Protocol):
 
 
 @dataclass(frozen=True)
-class Expressions:
+class Expressions(Coercion):
     """The compiler of expressions in one scope."""
 
-    coercion: Coercion
     scope: NameScope
-
-    @property
-    def source(self) -> Source:
-        """Text of the query."""
-        return self.coercion.source
-
-    @property
-    def types(self) -> FieldTypes:
-        """Types of the fields, as far as they are known."""
-        return self.coercion.types
 
     def value(self, node: exp.Expr) -> Value:
         """Return a scalar's Spark SQL and type. Raise DefinitionError for whatever is not supported.
@@ -123,7 +113,7 @@ class Expressions:
             return self._negation(node)
         if isinstance(node, ARITHMETIC):
             return self._arithmetic(node)
-        if isinstance(node, BITWISE):
+        if isinstance(node, _BITWISE):
             return self._bitwise(node)
         if isinstance(node, exp.Case):
             return self._case(node)
@@ -163,7 +153,7 @@ class Expressions:
         if isinstance(node, exp.Not):
             require_only(self.source, node, "this")
             return self._not(node)
-        if isinstance(node, COMPARISONS):
+        if isinstance(node, _COMPARISONS):
             require_only(self.source, node, "this", "expression")
             return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
@@ -185,14 +175,8 @@ class Expressions:
     def number(self, node: exp.Expr) -> Value:
         """Return a bigint or a float. Raise DefinitionError for values of other types."""
         value = self.value(node)
-        if value.type in _NUMBERS:
-            return value
-        number = self.coercion.typed(value, AsaType.FLOAT, node)
-        if number is None or value.type is None:
-            raise self.types.disagreement(value.fields, AsaType.FLOAT, node) or self.source.error(
-                node, f"arithmetic takes bigint and float, but this is {value.type or 'NULL'}{_concat_hint(value)}"
-            )
-        return number
+        hint = ": to concatenate strings, use CONCAT" if value.type is AsaType.STRING else ""
+        return self.as_number(value, node, "arithmetic takes bigint and float", hint)
 
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
@@ -221,7 +205,7 @@ class Expressions:
         # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
         require_only(self.source, node, "this", "expression", "typed", "safe")
         sides = [self.number(node.this), self.number(node.expression)]
-        (left, right), kind = self.coercion.unify(sides, node)
+        (left, right), kind = self.unify(sides, node)
         if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
         if isinstance(node, exp.Div) and kind is AsaType.FLOAT and is_open_number(sides):
@@ -236,11 +220,9 @@ class Expressions:
             return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)
         undeclared = [path for side in sides for path in side.undeclared]
         if not self.types.request_kinds(undeclared) and self.types.closed:
-            raise self.source.error(
-                where,
-                "if both values are bigints, ASA truncates this quotient to an integer, but their types are not known "
-                f"here: CAST one to bigint or float, or {self.types.advice(undeclared[0])}",
-            )
+            reason = "if both values are bigints, ASA truncates this quotient to an integer"
+            advice = f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}"
+            raise self.source.error(where, f"{reason}, but their types are not known here: {advice}")
         return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
 
     def _bitwise(self, node: exp.Expr) -> Value:
@@ -254,10 +236,10 @@ class Expressions:
             operator = exp.Not if value.type is AsaType.BIT else exp.BitwiseNot
             return Value(exp.Paren(this=operator(this=value.node)), value.type)
         sides = [self._bits(node.this), self._bits(node.expression)]
-        left, right = (self.coercion.cast(side, AsaType.BIGINT, lenient=False, where=node) for side in sides)
+        left, right = (self.cast(side, AsaType.BIGINT, lenient=False, where=node) for side in sides)
         bits = Value(operation(type(node), left.node, right.node), AsaType.BIGINT)
         if all(side.type is AsaType.BIT for side in sides):
-            return self.coercion.cast(bits, AsaType.BIT, lenient=False, where=node)
+            return self.cast(bits, AsaType.BIT, lenient=False, where=node)
         return bits
 
     def _bits(self, node: exp.Expr) -> Value:
@@ -267,12 +249,7 @@ class Expressions:
         value = self.value(node)
         if value.type is AsaType.BIT:
             return value
-        bits = self.coercion.typed(value, AsaType.BIGINT, node)
-        if bits is None:
-            raise self.types.disagreement(value.fields, AsaType.BIGINT, node) or self.source.error(
-                node, f"~ & | ^ take bigint and bit, but this is {value.type}"
-            )
-        return bits
+        return self.required(value, AsaType.BIGINT, node, f"~ & | ^ take bigint and bit, but this is {value.type}")
 
     def _case(self, node: exp.Case) -> Value:
         require_only(self.source, node, "this", "ifs", "default")
@@ -287,7 +264,7 @@ class Expressions:
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
         results_and_default = [*results, self.value(default) if default else Value(exp.Null(), None)]
-        (*values, other), kind = self.coercion.unify(results_and_default, node)
+        (*values, other), kind = self.unify(results_and_default, node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         chosen = Value(case_when(branches, other.node), kind, fields=fields)
@@ -305,7 +282,7 @@ class Expressions:
         if sizes not in ([], ["MAX"] if kind is AsaType.STRING else []):
             raise self.source.error(node, f"this size is not supported: write {kind}")
         value = self.value(node.this)
-        return self.coercion.cast(value, kind, isinstance(node, exp.TryCast), node)
+        return self.cast(value, kind, isinstance(node, exp.TryCast), node)
 
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
@@ -342,14 +319,11 @@ class Expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
         if sum(map(self.types.is_of_open_type, values)) > 1 and self.types.is_of_open_type(values[0]):
-            return self._any_equal(values[0], values[1:], node)
+            # Their kinds decide: x IN (1, y) => x = 1 OR x = y
+            equal = [self.comparison(exp.EQ, values[0], member, node) for member in values[1:]]
+            return reduce(partial(operation, exp.Or), equal)
         (subject, *members), _ = self._comparable(values, exp.EQ, node)
         return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
-
-    def _any_equal(self, subject: Value, members: list[Value], where: exp.Expr) -> exp.Expr:
-        """Return whether a value equals one of others, of which the kinds decide: x IN (1, y) => x = 1 OR x = y"""
-        first, *others = (self.comparison(exp.EQ, subject, member, where) for member in members)
-        return reduce(partial(operation, exp.Or), others, first)
 
     def _not(self, node: exp.Not) -> exp.Expr:
         """Return the opposite of a condition (docs/time-model.md, section 6).
@@ -385,7 +359,7 @@ class Expressions:
             raise self.source.error(node.expression, str(error)) from None
 
     def _text(self, node: exp.Expr) -> Value:
-        value = self.coercion.typed(self.value(node), AsaType.STRING, node)
+        value = self.typed(self.value(node), AsaType.STRING, node)
         if value is None:
             raise self.source.error(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
@@ -399,16 +373,13 @@ class Expressions:
         if self.types.closed and all(map(self.types.untyped, values)) and not self._has_kinds(values):
             advice = self.types.advice(undeclared[0]) if undeclared else "CAST them"
             raise self.source.error(where, f"the type of the values that are compared here is not known: {advice}")
-        unified, kind = self.coercion.unify(values, where)
+        unified, kind = self.unify(values, where)
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        if (
-            kind is AsaType.BIT
-            and operator in ORDERED
-            and not any(self.types.are_open(value.fields) for value in values)
-        ):
-            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {ORDERED[operator]}")
+        is_open = any(self.types.are_open(value.fields) for value in values)
+        if kind is AsaType.BIT and operator in _ORDERED and not is_open:
+            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[operator]}")
         return unified, kind
 
     def are_of_open_type(self, values: list[Value]) -> bool:
@@ -422,10 +393,6 @@ class Expressions:
         return known_kinds(values) is not None or self.types.request_kinds(
             path for value in values for path in value.undeclared
         )
-
-
-def _concat_hint(value: Value) -> str:
-    return ": to concatenate strings, use CONCAT" if value.type is AsaType.STRING else ""
 
 
 @dataclass
@@ -446,22 +413,17 @@ class _Call:
         if value.type in types and not self.expressions.types.are_open(value.fields) and not value.is_json_element:
             return value
         for kind in types:
-            typed = self.expressions.coercion.typed(value, kind, node)
+            typed = self.expressions.typed(value, kind, node)
             if typed is not None:
                 return typed
-        types_ = self.expressions.types
-        raise types_.disagreement(value.fields, types[0], node) or self.error(
-            index, f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
-        )
+        message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
+        raise self.expressions.types.disagreement(value.fields, types[0], node) or self.error(index, message)
 
     def kind(self, index: int) -> exp.Expr:
         value, types = self.value(index), self.expressions.types
         if value.is_json_element:
-            raise self.error(
-                index,
-                f"{self.name} of a value that was taken out of JSON is not supported: test it with "
-                "TRY_CAST(x AS type) IS NOT NULL",
-            )
+            advice = "test it with TRY_CAST(x AS type) IS NOT NULL"
+            raise self.error(index, f"{self.name} of a value that was taken out of JSON is not supported: {advice}")
         if value.type is None:
             return exp.Null()
         kind = known_kind(value)
@@ -472,7 +434,7 @@ class _Call:
         return kind_of(value.type)
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        return self.expressions.coercion.unify(values, self.node)
+        return self.expressions.unify(values, self.node)
 
     def condition(self, index: int) -> exp.Expr:
         return self.expressions.condition(self._node(index))

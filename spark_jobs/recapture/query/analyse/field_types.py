@@ -134,12 +134,10 @@ class FieldTypes:
 
     def disagreement(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
-        for input_field in fields:
-            if input_field in self._known and self._known[input_field][0] is not AsaType.DATETIME:
-                held = self._known[input_field][0]
-                message = (
-                    f"`{input_field.name}` is used as {kind} here and as {held} elsewhere: {self.advice(input_field)}"
-                )
+        for used in fields:
+            held, _ = self._known.get(used, (AsaType.DATETIME, where))
+            if held is not AsaType.DATETIME:
+                message = f"`{used.name}` is used as {kind} here and as {held} elsewhere: {self.advice(used)}"
                 return self.source.error(where, message)
         return None
 

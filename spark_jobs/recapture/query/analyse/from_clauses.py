@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, TimeExpression
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
@@ -37,9 +36,7 @@ class _Applied:
 
 _APPLIED = {
     "GETARRAYELEMENTS": _Applied(
-        AsaType.ARRAY,
-        records.elements,
-        (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True)),
+        AsaType.ARRAY, records.elements, (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True))
     ),
     "GETRECORDPROPERTIES": _Applied(
         AsaType.RECORD,
@@ -80,9 +77,8 @@ class FromCompiler:
         table = clause.this
         named = self._named(table, select, "FROM")
         if named.is_reference:
-            raise self.source.error(
-                table, f"`{table.name}` is reference data: write FROM with an input, then JOIN {table.name} ON …"
-            )
+            message = f"`{table.name}` is reference data: write FROM with an input, then JOIN {table.name} ON …"
+            raise self.source.error(table, message)
         added = [*(table.args.get("joins") or []), *(select.args.get("joins") or [])]
         joins = [join for join in added if not _is_apply(join)]
         if not joins:
@@ -117,9 +113,8 @@ class FromCompiler:
             if join.this.args.get("joins"):
                 raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
             if analytic is not None and not new.is_reference:
-                raise self.source.error(
-                    analytic, "an analytic function next to a JOIN of streams is not supported: call it in a step"
-                )
+                message = "an analytic function next to a JOIN of streams is not supported: call it in a step"
+                raise self.source.error(analytic, message)
             new.number = number
             compiler.add(from_clause, new, join)
         return from_clause
@@ -153,22 +148,20 @@ class FromCompiler:
     def _read_time(self, from_clause: From, table: exp.Table) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
         node, [named] = table.args.get("timestamp_by"), from_clause.relations
+        if node is not None and isinstance(named.relation, StepRelation):
+            message = f"`{named.relation.name}` is a step: TIMESTAMP BY belongs to the input itself"
+            raise self.source.error(node, message)
+        if node is not None and named.is_reference:
+            message = f"`{table.name}` is reference data, which has no TIMESTAMP BY: leave it out"
+            raise self.source.error(node, message)
         if not isinstance(named.relation, InputRelation) or named.is_reference:
-            if node is not None:
-                if isinstance(named.relation, StepRelation):
-                    reason = f"`{named.relation.name}` is a step: TIMESTAMP BY belongs to the input itself"
-                else:
-                    reason = f"`{table.name}` is reference data, which has no TIMESTAMP BY: leave it out"
-                raise self.source.error(node, reason)
             return
         time = time_of(from_clause, node) if node is not None else None
         timing = (time, self._over(from_clause, table))
         if self.timing.setdefault(named.relation.alias, timing) != timing:
-            raise self.source.error(
-                node or table,
-                f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above: a pipeline orders "
-                "each input in one way; declare it again under another alias and read that",
-            )
+            reason = f"`{named.relation.alias}` is read here with a different TIMESTAMP BY than above"
+            advice = "a pipeline orders each input in one way; declare it again under another alias and read that"
+            raise self.source.error(node or table, f"{reason}: {advice}")
 
     def _over(self, from_clause: From, table: exp.Table) -> tuple[InputColumn | MetadataColumn, ...]:
         """Return the keys of OVER, without PartitionId: no timeline spans partitions anyway."""
@@ -193,9 +186,8 @@ class FromCompiler:
             group, key = select.args.get("group"), names[-1].name
             paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
             if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
-                raise self.source.error(
-                    group, f"PARTITION BY {key} aggregates each {key} separately: add {key} to GROUP BY"
-                )
+                message = f"PARTITION BY {key} aggregates each {key} separately: add {key} to GROUP BY"
+                raise self.source.error(group, message)
             keys.append(_column(node, name))
         return tuple(keys)
 
@@ -216,10 +208,10 @@ class FromCompiler:
         if alias.name.lower() in (name.lower() for name in taken):
             raise self.source.error(alias, f"`{alias.name}` is taken: choose another name")
         self.source.case_sensitive.add(alias.this.meta["start"])
-        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
+        row = Expressions(self.source, self.types, RowScope(from_clause))
         [node] = call.expressions
         argument = row.value(node)
-        value = row.coercion.typed(argument, applied.argument, node)
+        value = row.typed(argument, applied.argument, node)
         if value is None:
             message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
             raise self.source.error(node, message)

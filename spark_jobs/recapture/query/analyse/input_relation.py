@@ -14,30 +14,11 @@ from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
 
-_ADDED = {
-    metadata.lower(): metadata
-    for metadata in (
-        Metadata.PARTITION_ID,
-        Metadata.EVENT_ENQUEUED,
-        Metadata.EVENT_PROCESSED,
-        Metadata.BLOB_NAME,
-        Metadata.BLOB_LAST_MODIFIED,
-    )
-}
-_STARRED_OF_A_HUB = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
-_STARRED_OF_BLOBS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
-_ADAPTERS = {
-    "eventhub": (
-        Metadata.SEQUENCE_NUMBER,
-        Metadata.OFFSET,
-        Metadata.PARTITION_KEY,
-        Metadata.PUBLISHER,
-        Metadata.EVENT_ENQUEUED,
-        Metadata.EVENT_PROCESSED,
-        Metadata.PARTITION_ID,
-    ),
-    "blob": (Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED, Metadata.EVENT_PROCESSED),
-}
+_HUB_COLUMNS = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
+_BLOB_COLUMNS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
+_ADDED = {metadata.lower(): metadata for metadata in (*_HUB_COLUMNS, *_BLOB_COLUMNS)}
+_EVENT_PROPERTIES = (Metadata.SEQUENCE_NUMBER, Metadata.OFFSET, Metadata.PARTITION_KEY, Metadata.PUBLISHER)
+_ADAPTERS = {"eventhub": (*_EVENT_PROPERTIES, *_HUB_COLUMNS), "blob": _BLOB_COLUMNS}
 _SUGGESTED = {
     "[EventHub].[SequenceNumber]": Metadata.SEQUENCE_NUMBER,
     "[EventHub].[Offset]": Metadata.OFFSET,
@@ -48,13 +29,10 @@ _SUGGESTED = {
     "[User].[name]": Metadata.USER,
 }
 """Properties that an error lists, by the metadata that a format must have."""
-_OF_IOT_HUB = {
-    "messageid": MetadataColumn(Metadata.IOT_HUB, "messageId"),
-    "correlationid": MetadataColumn(Metadata.IOT_HUB, "correlationId"),
-    "connectiondeviceid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId"),
-    "connectiondevicegenerationid": MetadataColumn(Metadata.IOT_HUB, "connectionDeviceGenerationId"),
-    "enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED),
-}
+_IOT_HUB_PROPERTIES = {
+    name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
+    for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
+} | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
 """Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
 
@@ -154,7 +132,7 @@ class InputRelation:
         """Return the input columns that * has after the fields of the body."""
         if self.is_reference:
             return []
-        starred = _STARRED_OF_A_HUB if self.offers(Metadata.EVENT_ENQUEUED) else _STARRED_OF_BLOBS
+        starred = _HUB_COLUMNS if self.offers(Metadata.EVENT_ENQUEUED) else _BLOB_COLUMNS
         return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
@@ -167,13 +145,10 @@ class InputRelation:
         return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
-        column = _OF_IOT_HUB.get(".".join(path).lower())
+        column = _IOT_HUB_PROPERTIES.get(".".join(path).lower())
         if column is None:
-            raise self.source.error(
-                where,
-                "after IoTHub, name one of its properties: MessageId, CorrelationId, ConnectionDeviceId, "
-                "ConnectionDeviceGenerationId or EnqueuedTime",
-            )
+            known = "MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId or EnqueuedTime"
+            raise self.source.error(where, f"after IoTHub, name one of its properties: {known}")
         self._checked(column, where)
         return column
 
@@ -193,11 +168,8 @@ class InputRelation:
         if group.lower() == "iothub" and name and self.offers(Metadata.IOT_HUB):
             return self._read(self._of_iot_hub((name,), where), where)
         if group.lower() == "eventid":
-            raise self.source.error(
-                where,
-                "ASA does not publish how it makes an EventId: PartitionId and [EventHub].[SequenceNumber] identify an "
-                "event of a hub",
-            )
+            advice = "PartitionId and [EventHub].[SequenceNumber] identify an event of a hub"
+            raise self.source.error(where, f"ASA does not publish how it makes an EventId: {advice}")
         *others, last = (name for name, metadata in _SUGGESTED.items() if self.offers(metadata))
         raise self.source.error(where, f"'{property_name}' is not supported: use {', '.join(others)} or {last}")
 
@@ -223,22 +195,17 @@ class InputRelation:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""
         if isinstance(column, MetadataColumn) and self.offered and column.metadata not in self.offered.known:
             known = ", ".join(self.offered.known)
-            raise self.source.error(
-                where,
-                f"{column.metadata} is not metadata of {self.offered.format} blobs: they have {known}; a field of that "
-                "name in the body has to be declared in CREATE TABLE",
-            )
+            advice = f"they have {known}; a field of that name in the body has to be declared in CREATE TABLE"
+            message = f"{column.metadata} is not metadata of {self.offered.format} blobs: {advice}"
+            raise self.source.error(where, message)
         other = self.columns.get(column.name.lower(), column)
         if (type(other), other.name, getattr(other, "path", ())) != (
             type(column),
             column.name,
             getattr(column, "path", ()),
         ):
-            raise self.source.error(
-                where,
-                f"`{column.name}` and `{other.name}` are different fields with the same name, except for case: a query "
-                "can read only one of them; leave one out",
-            )
+            reason = f"`{column.name}` and `{other.name}` are different fields with the same name, except for case"
+            raise self.source.error(where, f"{reason}: a query can read only one of them; leave one out")
         return column
 
     def _check(self, path: Path, where: exp.Identifier) -> None:

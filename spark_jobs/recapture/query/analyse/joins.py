@@ -6,7 +6,6 @@ from functools import partial, reduce
 
 from sqlglot import exp
 
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.relations import From, NamedRelation
@@ -75,16 +74,15 @@ class JoinCompiler:
 
     def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[exp.Expr, list[TimeBound]]:
         """Return the condition of ON over the joined rows, and its bounds of the new side's time."""
-        row = Expressions(Coercion(self.source, self.types), OnScope(from_clause))
+        row = Expressions(self.source, self.types, OnScope(from_clause))
         conditions, bounds = [], []
         for node in _conjuncts(on):
             limits = limits_of(from_clause, node)
             if limits is None:
                 condition = row.condition(node)
                 if outer and user_calls(condition):
-                    raise self.source.error(
-                        node, "a JavaScript or ST_… function in ON of LEFT JOIN is not supported: call it in a step"
-                    )
+                    message = "a JavaScript or ST_… function in ON of LEFT JOIN is not supported: call it in a step"
+                    raise self.source.error(node, message)
                 conditions += [*self._keys(row, node), condition]
                 continue
             if outer and not new.is_reference and (limits.start.optional or limits.end.optional):

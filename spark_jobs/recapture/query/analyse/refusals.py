@@ -8,11 +8,11 @@ from recapture.errors import DefinitionError
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
 from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.parse.names import call_name
-from recapture.query.parse.operators import ARITHMETIC
 from recapture.query.parse.source import Source
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.parse.window_calls import is_window
 
+ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
 _OTHERS = "docs/query-language.md lists the functions; a call of a machine learning model is not supported"
 
 
@@ -54,10 +54,8 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
         hint = f": did you mean {near[0]}?" if near else f": {_OTHERS}"
         return source.error(node, f"there is no function {word}{hint}")
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
-        return source.error(
-            node,
-            f"there is no function {word}.{node.expression.name}: a JavaScript function is called as udf.name(…)",
-        )
+        name = f"{word}.{node.expression.name}"
+        return source.error(node, f"there is no function {name}: a JavaScript function is called as udf.name(…)")
     return _unsupported_node(source, node)
 
 

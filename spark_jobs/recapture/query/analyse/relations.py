@@ -101,9 +101,7 @@ class NamedRelation:
     number: int | None = None
     """Place among the sides of a JOIN, which is part of the names of its columns; None without a JOIN."""
     partition_by: tuple[Path, ...] = ()
-    """Columns of PARTITION BY."""
     over: tuple[Path, ...] = ()
-    """Columns of TIMESTAMP BY … OVER."""
     optional: bool = False
     """Whether it is the right side of a LEFT JOIN, which may have no row."""
     columns: dict[str, None] = field(default_factory=dict)
@@ -168,7 +166,6 @@ class From:
     table: str
     """Name of its rows in Spark SQL."""
     has_analytics: bool = False
-    """Whether its SELECT calls analytic functions."""
     joins: list[Join | Lookup] = field(default_factory=list)
     distances: Distances = field(default_factory=Distances)
     """How far apart the rows of the sides can be."""
@@ -282,14 +279,12 @@ class From:
         """Raise DefinitionError for a column that an analytic function does not see: of APPLY, or of another side."""
         where, name = names[0], names[0].name
         if self.element(name) is not None:
-            raise self.source.error(
-                where, f"an analytic function sees the rows before APPLY, without `{name}`: APPLY in a step"
-            )
+            message = f"an analytic function sees the rows before APPLY, without `{name}`: APPLY in a step"
+            raise self.source.error(where, message)
         side = self._qualifier(names) or (self._only_side(names) if len(self.relations) > 1 else None)
         if side is not None and side is not self.relations[0]:
-            raise self.source.error(
-                where, f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
-            )
+            message = f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
+            raise self.source.error(where, message)
 
     def column_of(self, function: AnalyticFunction) -> exp.Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
@@ -325,10 +320,8 @@ class From:
         if named and len(names) == 1:
             if self.lists(name):
                 return None
-            raise self.source.error(
-                names[0],
-                f"`{name}` is a name in FROM, not a column: write {named.name}.{name} for a field called `{name}`",
-            )
+            advice = f"write {named.name}.{name} for a field called `{name}`"
+            raise self.source.error(names[0], f"`{name}` is a name in FROM, not a column: {advice}")
         return named
 
     def _refuse_other_name(self, names: Sequence[exp.Identifier]) -> None:
@@ -340,9 +333,8 @@ class From:
             if isinstance(named.relation, InputRelation) and named.relation.alias.lower() == alias
         ]
         if len(names) > 1 and names_in_from:
-            raise self.source.error(
-                names[0], f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
-            )
+            message = f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
+            raise self.source.error(names[0], message)
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
@@ -391,9 +383,8 @@ class From:
         named = self.named(names[0].name) if len(names) == 1 else None
         if named is not None and self.lists(named.name):
             name = names[0].name
-            raise self.source.error(
-                node, f"`{name}` is a name in FROM and a column: write {named.name}.{name} for the column"
-            )
+            message = f"`{name}` is a name in FROM and a column: write {named.name}.{name} for the column"
+            raise self.source.error(node, message)
         return named
 
     def can_have(self, name: str) -> bool:

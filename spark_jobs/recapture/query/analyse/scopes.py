@@ -9,7 +9,6 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import whole_row
@@ -36,9 +35,8 @@ class RowScope:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        raise self.from_clause.source.error(
-            node, "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
-        )
+        message = "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
+        raise self.from_clause.source.error(node, message)
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         is_user_defined = is_user_aggregate(node)
@@ -48,7 +46,7 @@ class RowScope:
     def analytic(self, node: exp.Expr) -> Value:
         from_clause = self.from_clause
         seen = from_clause.unjoined or from_clause
-        inside = Expressions(Coercion(seen.source, seen.types), EarlierRowScope(seen, from_clause))
+        inside = Expressions(seen.source, seen.types, EarlierRowScope(seen, from_clause))
         return from_clause.relations[0].numbered(AnalyticCall(inside, seen, node).compile())
 
     def metadata(self, node: exp.Anonymous) -> Value:
@@ -71,9 +69,8 @@ class OnScope(RowScope):
     """Names in ON of a JOIN."""
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        raise self.from_clause.source.error(
-            node, "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
-        )
+        message = "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
+        raise self.from_clause.source.error(node, message)
 
 
 @dataclass
@@ -83,9 +80,8 @@ class ArgumentScope(RowScope):
     no_aggregate: ClassVar[str] = "cannot be inside another one: aggregate in a step of WITH, then aggregate its rows"
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        raise self.from_clause.source.error(
-            node, "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
-        )
+        message = "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
+        raise self.from_clause.source.error(node, message)
 
 
 @dataclass
@@ -103,9 +99,8 @@ class EarlierRowScope(RowScope):
         return super().named_value(node)
 
     def analytic(self, node: exp.Expr) -> Value:
-        raise self.from_clause.source.error(
-            node, "an analytic function cannot be inside another one: name the inner one in a step of WITH"
-        )
+        message = "an analytic function cannot be inside another one: name the inner one in a step of WITH"
+        raise self.from_clause.source.error(node, message)
 
 
 @dataclass
@@ -116,7 +111,6 @@ class GroupScope:
     row: Expressions
     keys: list[tuple[Value, exp.Expr]] = field(default_factory=list)
     aggregates: dict[Aggregate, int] = field(default_factory=dict)
-    """Aggregates, each with its index."""
     has_timestamp_key: bool = False
     """Whether System.Timestamp() is a key next to a window."""
     select_columns: dict[str, Value] = field(default_factory=dict)
@@ -179,22 +173,17 @@ class GroupScope:
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         if self.has_timestamp_key:
-            raise self.source.error(
-                node,
-                "System.Timestamp() is a key of GROUP BY here, next to a window, so it could be the key or the window's"
-                " end: to use the key, name it in a step of WITH, and group by this name",
-            )
+            reason = "System.Timestamp() is a key of GROUP BY here, next to a window"
+            advice = "to use the key, name it in a step of WITH, and group by this name"
+            raise self.source.error(node, f"{reason}, so it could be the key or the window's end: {advice}")
         return Value(column("_window_end"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
         return Value(column("_window_id"), AsaType.STRING)
 
     def analytic(self, node: exp.Expr) -> Value:
-        raise self.source.error(
-            node,
-            "an analytic function is computed for each row, before GROUP BY: make it a key, aggregate it, "
-            "or write it in a step that reads the groups",
-        )
+        advice = "make it a key, aggregate it, or write it in a step that reads the groups"
+        raise self.source.error(node, f"an analytic function is computed for each row, before GROUP BY: {advice}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
@@ -203,7 +192,7 @@ class GroupScope:
         return None
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
-        inside = Expressions(self.row.coercion, ArgumentScope(self.from_clause))
+        inside = Expressions(self.source, self.types, ArgumentScope(self.from_clause))
         if is_user_aggregate(node):
             return self._user_defined(node, inside)
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()

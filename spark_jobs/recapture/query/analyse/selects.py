@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
@@ -38,11 +37,8 @@ class CompiledSelect:
     """One compiled SELECT."""
 
     node: exp.Select
-    """SELECT as it was parsed."""
     selection: Selection
-    """SELECT, ready to be written as Spark SQL."""
     columns: list[tuple[str, Value]]
-    """Columns of its select list by name, in order."""
     star_source: StarSource | None
     """What its * stands for, in a step; None without a *."""
     ordered: bool
@@ -55,8 +51,11 @@ class CompiledSelect:
 class _SelectList:
     """A select list, as far as it is compiled."""
 
+    source: Source
+    requests: dict[Path, None] | None
+    """Columns of its * that later steps use; None for all columns."""
+    is_output: bool
     columns: list[tuple[str, Value]] = field(default_factory=list)
-    """Columns by name, in order."""
     names: set[str] = field(default_factory=set)
     """Names of `columns` in lower case."""
     from_star: dict[str, Value] = field(default_factory=dict)
@@ -66,8 +65,15 @@ class _SelectList:
     star_source: StarSource | None = None
     """What a step's * stands for."""
 
-    def add(self, name: str, value: Value) -> None:
-        """Add a column."""
+    def add(self, name: str, value: Value, where: exp.Expr) -> None:
+        """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
+        if not name or (self.is_output and _NOT_IN_DELTA.search(name)):
+            raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
+        if name.lower() == SLICE_START or name.startswith(("_", "@")):
+            message = f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
+            raise self.source.error(where, message)
+        if name.lower() in self.names:
+            raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
         self.columns.append((name, value))
         self.names.add(name.lower())
 
@@ -90,15 +96,16 @@ class SelectCompiler:
         """
         self._check_clauses(select)
         from_clause, laterals = self.from_.compile(select)
-        row = Expressions(Coercion(self.source, self.types), RowScope(from_clause))
+        row = Expressions(self.source, self.types, RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
+        items = _SelectList(self.source, requests, is_output)
         if select.args.get("group") is None:
-            items = self._select_list(select, row, from_clause, requests, is_output)
+            self._add_items(items, select, row, from_clause)
             if select.args.get("having"):
                 where = self._filter(select, from_clause, row, where)
             grouping = None
         else:
-            items, grouping = self._groups(select, row, from_clause, is_output)
+            grouping = self._groups(items, select, row, from_clause)
         columns = [*items.columns, *items.requested]
         selected = passed_on(columns) if requests is not None else items_of(columns)
         selection = Selection(
@@ -125,30 +132,26 @@ class SelectCompiler:
             names = identifiers(column) or []
             is_qualified = len(names) > 1 and from_clause.named(names[0].name) is not None
             if names and names[0].name.lower() in new and not is_qualified:
-                raise self.source.error(
-                    column,
-                    f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT: "
-                    "repeat its expression, or select it in a step of WITH",
-                )
+                reason = f"HAVING without GROUP BY is WHERE, which does not know `{names[0].name}` of SELECT"
+                advice = "repeat its expression, or select it in a step of WITH"
+                raise self.source.error(column, f"{reason}: {advice}")
         condition = row.condition(having)
         return condition if where is None else operation(exp.And, where, condition)
 
-    def _groups(
-        self, select: exp.Select, row: Expressions, from_clause: From, is_output: bool
-    ) -> tuple[_SelectList, Grouping]:
-        """Compile a SELECT with GROUP BY: the select list and HAVING over its groups.
+    def _groups(self, items: _SelectList, select: exp.Select, row: Expressions, from_clause: From) -> Grouping:
+        """Compile GROUP BY and HAVING of a SELECT, and add its select list.
 
         SELECT k, COUNT(*) AS n … GROUP BY k, Tumbling(minute, 1) HAVING n > 1
         => columns `_k0`, `_r0`; Grouping(windows, keys k, aggregates COUNT(*), having `_r0` > 1)
         """
         scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
-        group = Expressions(Coercion(self.source, self.types), scope)
-        items = self._select_list(select, group, None, None, is_output)
+        group = Expressions(self.source, self.types, scope)
+        self._add_items(items, select, group, None)
         scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.node for value, _ in scope.keys)
-        return items, Grouping(windows, keys, tuple(scope.aggregates), having)
+        return Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _check_clauses(self, select: exp.Select) -> None:
         """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
@@ -156,36 +159,28 @@ class SelectCompiler:
             clause = select.args.get(name)
             if clause:
                 raise self.source.error(clause[0] if isinstance(clause, list) else clause, message)
-        require_only(
-            self.source, select, "expressions", "into", "from_", "joins", "laterals", "where", "group", "having"
-        )
+        known = ("expressions", "into", "from_", "joins", "laterals", "where", "group", "having")
+        require_only(self.source, select, *known)
         if not select.expressions:
             raise self.source.error(select, "SELECT names no column")
-        placed = [
-            self.source.offset(select.args[name]) for name in ("where", "group", "having") if select.args.get(name)
-        ]
+        clauses = [select.args[name] for name in ("where", "group", "having") if select.args.get(name)]
+        placed = list(map(self.source.offset, clauses))
         if placed != sorted(placed):
             raise self.source.error(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
 
-    def _select_list(
-        self,
-        select: exp.Select,
-        expressions: Expressions,
-        star_source: From | None,
-        requests: dict[Path, None] | None,
-        is_output: bool,
-    ) -> _SelectList:
-        """Compile a select list; a * stands for all columns of `star_source`, or for the `requests` if given.
+    def _add_items(
+        self, items: _SelectList, select: exp.Select, expressions: Expressions, star_source: From | None
+    ) -> None:
+        """Compile the items of a SELECT, and add them; a * stands for columns of `star_source`.
 
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
-        items = _SelectList()
         for item in select.expressions:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
                     raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
-                self._star(items, item, star_source, requests, is_output)
+                self._star(items, item, star_source)
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
@@ -194,30 +189,26 @@ class SelectCompiler:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             if self._is_of_star(items, name, value, where):
                 continue
-            self._check_name(name, where, items, is_output)
+            items.add(name, value, where)
             if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
-            items.add(name, value)
-        return items
 
     def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
         """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
         if items.star_source is not None and items.star_source.has(name):
-            identifier = exp.to_identifier(name)
-            identifier.meta["start"] = self.source.offset(where)
-            column = items.star_source.unqualified([identifier])
+            column = items.star_source.unqualified(self._path((name,), where))
             return column is not None and column.node == value.node
         starred = items.from_star.get(name.lower())
         return starred is not None and starred.node == value.node
 
-    def _star(
-        self,
-        items: _SelectList,
-        item: exp.Expr,
-        star_source: From,
-        requests: dict[Path, None] | None,
-        is_output: bool,
-    ) -> None:
+    def _path(self, path: Path, where: exp.Expr) -> list[exp.Identifier]:
+        """Return a dotted path as if it stood at another place in the query."""
+        names = [exp.to_identifier(name) for name in path]
+        for identifier in names:
+            identifier.meta["start"] = self.source.offset(where)
+        return names
+
+    def _star(self, items: _SelectList, item: exp.Expr, star_source: From) -> None:
         """Add the columns of a *.
 
         * => id, site, …    with requests: only the columns that later steps use
@@ -225,25 +216,23 @@ class SelectCompiler:
         names = star_of(item)
         named = star_source.named(names[0].name) if len(names) == 1 else None
         if names and named is None:
-            if requests is not None and not star_source.properties(names):
-                self._request(items, item, StarredRecord(self.source, star_source, tuple(names)), requests)
+            if items.requests is not None and not star_source.properties(names):
+                self._request(items, item, StarredRecord(self.source, star_source, tuple(names)), items.requests)
                 return
             for name, read in self._properties(names, star_source):
-                self._check_name(name, item, items, is_output)
-                items.add(name, read)
+                items.add(name, read, item)
             return
         if star_source.joins:
             star_source = self._side(items, item, star_source, named)
-        if requests is not None:
-            self._request(items, item, star_source, requests)
+        if items.requests is not None:
+            self._request(items, item, star_source, items.requests)
             return
         columns = star_source.star(item)
         if columns is None:
             raise self.source.error(item, f"* has no known columns here: {DECLARE}")
         for name, value in columns:
             if name.lower() not in items.names:
-                self._check_name(name, item, items, is_output)
-                items.add(name, value)
+                items.add(name, value, item)
                 items.from_star[name.lower()] = value
 
     def _request(self, items: _SelectList, item: exp.Expr, star_source: StarSource, requests: dict[Path, None]) -> None:
@@ -255,10 +244,7 @@ class SelectCompiler:
             if path == WHOLE:
                 items.requested.append((WHOLE_NAME, star_source.record(item)))
                 continue
-            names = [exp.to_identifier(name) for name in path]
-            for identifier in names:
-                identifier.meta["start"] = self.source.offset(item)
-            value = star_source.unqualified(names)
+            value = star_source.unqualified(self._path(path, item))
             if value is not None:
                 items.requested.append((".".join(path), value))
 
@@ -271,20 +257,16 @@ class SelectCompiler:
         if not properties:
             shown = ".".join(name.name for name in record)
             hint = f", or {DECLARE}" if star_source.reads_input(record) else ""
-            raise self.source.error(
-                record[0],
-                f"`{shown}` is not the name of FROM, and the properties of a record are not known here: name them, "
-                f"such as {shown}.id{hint}",
-            )
+            reason = f"`{shown}` is not the name of FROM, and the properties of a record are not known here"
+            raise self.source.error(record[0], f"{reason}: name them, such as {shown}.id{hint}")
         return properties
 
     def _side(self, items: _SelectList, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
         """Return the side of a JOIN that name.* stands for. Raise DefinitionError if it may repeat a column."""
         if named is None:
             form = " and ".join(f"{relation.name}.*" for relation in from_clause.relations)
-            raise self.source.error(
-                item, f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
-            )
+            message = f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
+            raise self.source.error(item, message)
         if items.star_source is not None:
             raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
         side = From(self.source, self.types, [named], from_clause.table)
@@ -293,17 +275,6 @@ class SelectCompiler:
             if is_own and not named.is_column(value, name):
                 raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
         return side
-
-    def _check_name(self, name: str, where: exp.Expr, items: _SelectList, is_output: bool) -> None:
-        """Raise DefinitionError for a name that a column cannot have, or another column has."""
-        if not name or (is_output and _NOT_IN_DELTA.search(name)):
-            raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
-        if name.lower() == SLICE_START or name.startswith(("_", "@")):
-            raise self.source.error(
-                where, f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
-            )
-        if name.lower() in items.names:
-            raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
 
     def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
         """Return a column's name, and the node that an error about the name shows.
@@ -346,9 +317,8 @@ class SelectCompiler:
             elif window is None:
                 window, calls = node, windows_of(self.source, node)
             else:
-                raise self.source.error(
-                    node, "GROUP BY takes one window, and this is the second: Windows(…) takes several"
-                )
+                message = "GROUP BY takes one window, and this is the second: Windows(…) takes several"
+                raise self.source.error(node, message)
         if window is None and timestamp is None:
             raise self.source.error(group, "GROUP BY has no window: add one, such as TumblingWindow(minute, 5)")
         if window is None:

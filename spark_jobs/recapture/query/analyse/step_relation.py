@@ -56,7 +56,6 @@ class StepRelation:
     types: FieldTypes
     ordered: bool
     has_row_column: bool
-    """Whether the rows have the column `_row`."""
     unanchored: bool
 
     def __post_init__(self) -> None:
@@ -111,9 +110,8 @@ class StepRelation:
             return replace(self.star_source.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
         if columns is None:
-            raise self.source.error(
-                where, f"the columns of `{self.name}` are not known: name them there instead of *, or {DECLARE}"
-            )
+            message = f"the columns of `{self.name}` are not known: name them there instead of *, or {DECLARE}"
+            raise self.source.error(where, message)
         for name, value in columns:
             if not self.types.is_known_of_each(value):
                 raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")

@@ -100,9 +100,8 @@ def _difference(from_clause: From, node: exp.Expr) -> tuple[int, NamedRelation, 
         return None
     for side in (start, end):
         if side.is_reference:
-            raise from_clause.source.error(
-                node, f"`{side.name}` is reference data, which has no time: in ON, DATEDIFF takes sides with events"
-            )
+            message = f"`{side.name}` is reference data, which has no time: in ON, DATEDIFF takes sides with events"
+            raise from_clause.source.error(node, message)
     if start is end:
         raise from_clause.source.error(node, "DATEDIFF in ON takes two sides of the JOIN")
     part = PARTS.get(node.expressions[0].name.lower())

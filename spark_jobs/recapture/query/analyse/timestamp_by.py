@@ -65,9 +65,8 @@ def _shifted(from_clause: From, node: exp.Expr) -> Shifted:
     unit = UNITS.get(parts[0].name.lower()) if len(parts) == 3 else None
     amount = from_clause.event_column(parts[1]) if len(parts) == 3 else None
     if unit is None or not isinstance(amount, InputColumn):
-        raise from_clause.source.error(
-            node, "in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: " + _FORMS
-        )
+        message = f"in TIMESTAMP BY, DATEADD takes a unit from day to microsecond, a field and a time: {_FORMS}"
+        raise from_clause.source.error(node, message)
     _require(from_clause, amount, AsaType.BIGINT, parts[1])
     return Shifted(unit, InputColumn(amount.path, AsaType.BIGINT), time_of(from_clause, parts[2]))
 

@@ -23,9 +23,8 @@ def user_arguments(
     """
     kinds = function.arguments
     if function.is_aggregate and call.count != 1:
-        raise call.error(
-            None, f"{call.name} takes one argument: to pass several values, select them in a step and pass the step"
-        )
+        message = f"{call.name} takes one argument: to pass several values, select them in a step and pass the step"
+        raise call.error(None, message)
     if kinds is not None and len(kinds) != call.count:
         raise call.error(None, f"{call.name} has {len(kinds)} argument_types, but this has {call.count}")
     arguments = []
@@ -38,16 +37,11 @@ def user_arguments(
             continue
         value = call.value(index) if kind is None else replace(call.argument(index, kind), kind=None)
         if value.type is not None and kind is None and not types.is_known_of_each(value):
-            raise call.error(index, _unknown_type(function))
+            reason = "the type of this is not known, and JavaScript distinguishes strings from numbers"
+            declaration = f"functions.{function.name}.argument_types in the pipeline file"
+            raise call.error(index, f"{reason}: CAST it, or declare {declaration}")
         arguments.append(javascript_argument(value))
     return arguments
-
-
-def _unknown_type(function: JavaScriptFunction) -> str:
-    return (
-        "the type of this is not known, and JavaScript distinguishes strings from numbers: "
-        f"CAST it, or declare functions.{function.name}.argument_types in the pipeline file"
-    )
 
 
 def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
@@ -65,19 +59,16 @@ def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
     if not isinstance(relation, InputRelation):
         columns = relation.star(node)
         if columns is None:
-            raise from_clause.source.error(
-                node, f"the columns of `{named.name}` are not known: name them there instead of *"
-            )
+            message = f"the columns of `{named.name}` are not known: name them there instead of *"
+            raise from_clause.source.error(node, message)
         for name, value in columns:
             if not from_clause.types.is_known_of_each(value):
-                raise from_clause.source.error(
-                    node, f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
-                )
+                message = f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
+                raise from_clause.source.error(node, message)
         return javascript_record(columns, None)
     if relation.offers(Metadata.IOT_HUB):
-        raise from_clause.source.error(
-            node, "a whole message of an IoT hub cannot be an argument: select what the function reads in a step"
-        )
+        message = "a whole message of an IoT hub cannot be an argument: select what the function reads in a step"
+        raise from_clause.source.error(node, message)
     columns = relation.star(node)
     if columns is not None:
         return javascript_record(columns, None)

@@ -4,6 +4,7 @@ Parts and their short names are those of Microsoft's page "DATEPART (Azure Strea
 follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, and 1 January is always in week 1.
 """
 
+from collections.abc import Callable
 from functools import reduce
 
 from sqlglot import exp
@@ -12,28 +13,17 @@ from recapture.model import AsaType
 from recapture.query.functions.call import Call, takes
 from recapture.query.generate.let import failure, once
 from recapture.query.generate.times import DAY, DAYS_TO_1970, date_of, moved, within_calendar
-from recapture.query.generate.trees import bigint, cast_as, operation, spark_call, string, template
+from recapture.query.generate.trees import cast_as, operation, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
 
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 _CYCLES = {"hour": 24, "minute": 60, "second": 60, "millisecond": 1_000, "microsecond": 1_000_000}
-_MONTH_NAMES = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 _NAMES = {
-    "month": _MONTH_NAMES,
+    "month": (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    ),
     "weekday": ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"),
 }
 
@@ -51,16 +41,9 @@ def dateadd(call: Call) -> Value:
         return _within_calendar(call, moved(date, amount, TICKS[part]))
 
     def shifted(ticks: exp.Expr) -> exp.Expr:
-        return template(
-            "((CAST(unix_date(add_months({date}, CAST({amount} * {months} AS INT))) AS BIGINT) + {to_1970}) * {day}"
-            " + {ticks} % {day})",
-            date=date_of(ticks),
-            amount=amount,
-            months=bigint(_MONTHS[part]),
-            to_1970=bigint(DAYS_TO_1970),
-            day=bigint(DAY),
-            ticks=ticks,
-        )
+        months = f"CAST({{amount}} * {_MONTHS[part]}L AS INT)"
+        days = f"(CAST(unix_date(add_months({{date}}, {months})) AS BIGINT) + {DAYS_TO_1970}L)"
+        return template(f"({days} * {DAY}L + {{ticks}} % {DAY}L)", date=date_of(ticks), amount=amount, ticks=ticks)
 
     return _within_calendar(call, once(date, "ticks", shifted))
 
@@ -90,22 +73,14 @@ def datename(call: Call) -> Value:
     return Value(spark_call("elt", cast_as(number, "INT"), *map(string, names)), AsaType.STRING)
 
 
-def year(call: Call) -> Value:
-    """YEAR(date), a bigint."""
-    takes(call, 1)
-    return _field("year", call.argument(0, AsaType.DATETIME).node)
+def giving(part: str) -> Callable[[Call], Value]:
+    """Return the function of ASAQL that gives a part of a date: YEAR(date), MONTH(date) or DAY(date), a bigint."""
 
+    def give(call: Call) -> Value:
+        takes(call, 1)
+        return _field(part, call.argument(0, AsaType.DATETIME).node)
 
-def month(call: Call) -> Value:
-    """MONTH(date), a bigint."""
-    takes(call, 1)
-    return _field("month", call.argument(0, AsaType.DATETIME).node)
-
-
-def day(call: Call) -> Value:
-    """DAY(date), a bigint: the day of the month."""
-    takes(call, 1)
-    return _field("day", call.argument(0, AsaType.DATETIME).node)
+    return give
 
 
 def from_parts(call: Call) -> Value:
@@ -114,27 +89,22 @@ def from_parts(call: Call) -> Value:
     parts = [call.argument(index, AsaType.BIGINT).node for index in range(7)]
     limits = ((1, 9999), *((0, most) for most in (23, 59, 59, 999)))
     outside = [
-        template("{part} < {least} OR {part} > {most}", part=part, least=bigint(least), most=bigint(most))
+        template(f"{{part}} < {least}L OR {{part}} > {most}L", part=part)
         for part, (least, most) in zip([parts[0], *parts[3:]], limits, strict=True)
     ]
-    date = spark_call("make_date", *(cast_as(part, "INT") for part in parts[:3]))
     clock = [
-        template("{part} * {unit}", part=part, unit=bigint(TICKS[unit]))
+        template(f"{{part}} * {TICKS[unit]}L", part=part)
         for part, unit in zip(parts[3:], ("hour", "minute", "second", "millisecond"), strict=True)
     ]
-    return Value(
-        template(
-            "(CASE WHEN {outside} THEN {refused}"
-            " ELSE (CAST(unix_date({date}) AS BIGINT) + {to_1970}) * {day} + {time} END)",
-            outside=reduce(lambda one, other: exp.Or(this=one, expression=other), outside),
-            refused=failure(f"{call.name}: the parts are not a time"),
-            date=date,
-            to_1970=bigint(DAYS_TO_1970),
-            day=bigint(DAY),
-            time=reduce(lambda one, other: exp.Add(this=one, expression=other), clock),
-        ),
-        AsaType.DATETIME,
+    days = f"(CAST(unix_date({{date}}) AS BIGINT) + {DAYS_TO_1970}L)"
+    time = template(
+        f"(CASE WHEN {{outside}} THEN {{refused}} ELSE {days} * {DAY}L + {{time}} END)",
+        outside=reduce(lambda one, other: exp.Or(this=one, expression=other), outside),
+        refused=failure(f"{call.name}: the parts are not a time"),
+        date=spark_call("make_date", *(cast_as(part, "INT") for part in parts[:3])),
+        time=reduce(lambda one, other: exp.Add(this=one, expression=other), clock),
     )
+    return Value(time, AsaType.DATETIME)
 
 
 def _part(call: Call) -> str:
@@ -160,18 +130,13 @@ def _boundaries(part: str, ticks: exp.Expr) -> exp.Expr:
         case "quarter" | "month":
             return once(ticks, "ticks", lambda it: _months(part, it))
         case "week":
-            return template("(({ticks} div {day} + 1L) div 7L)", ticks=ticks, day=bigint(DAY))
-    return template("({ticks} div {unit})", ticks=ticks, unit=bigint(TICKS[part]))
+            return template(f"(({{ticks}} div {DAY}L + 1L) div 7L)", ticks=ticks)
+    return template(f"({{ticks}} div {TICKS[part]}L)", ticks=ticks)
 
 
 def _months(part: str, ticks: exp.Expr) -> exp.Expr:
     """Return the number of the month or the quarter, in a count that goes on from year to year."""
-    return template(
-        "({year} * {a_year} + {part})",
-        year=spark_call("year", date_of(ticks)),
-        a_year=bigint(12 // _MONTHS[part]),
-        part=spark_call(part, date_of(ticks)),
-    )
+    return template(f"(year({{date}}) * {12 // _MONTHS[part]}L + {part}({{date}}))", date=date_of(ticks))
 
 
 def _field(part: str, ticks: exp.Expr) -> Value:
@@ -184,9 +149,7 @@ def _field(part: str, ticks: exp.Expr) -> Value:
         case "year" | "quarter" | "month" | "day" | "dayofyear":
             node = cast_as(spark_call(part, date_of(ticks)), "BIGINT")
         case _:
-            node = template(
-                "({ticks} div {unit} % {cycle})", ticks=ticks, unit=bigint(TICKS[part]), cycle=bigint(_CYCLES[part])
-            )
+            node = template(f"({{ticks}} div {TICKS[part]}L % {_CYCLES[part]}L)", ticks=ticks)
     return Value(node, AsaType.BIGINT)
 
 
@@ -197,4 +160,4 @@ def _week(ticks: exp.Expr) -> exp.Expr:
 
 def _weekday(ticks: exp.Expr) -> exp.Expr:
     """Return the number of the weekday, 0 for Sunday."""
-    return template("({ticks} div {day} + 1L) % 7L", ticks=ticks, day=bigint(DAY))
+    return template(f"({{ticks}} div {DAY}L + 1L) % 7L", ticks=ticks)

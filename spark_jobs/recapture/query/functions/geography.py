@@ -11,7 +11,7 @@ from sqlglot import exp
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.model import AsaType, ShapeComparison
 from recapture.query.functions.call import MANY, Call, takes
-from recapture.query.generate.let import failure, once
+from recapture.query.generate.let import failure, once_in
 from recapture.query.generate.select_items import SelectItem, struct
 from recapture.query.generate.trees import Template, cast_as, spark_call, string, template
 from recapture.query.generate.user_functions import result_of
@@ -82,18 +82,12 @@ def _position(call: Call, index: int) -> exp.Expr:
         places = {name: record.args[name] for name in (LONGITUDE, LATITUDE)}
         return template(f"concat('[', {_POSITION_OF_POINT}, ']')", **places)
     refused = failure(f"{call.name}: argument {index + 1} is not GeoJSON of a Point")
-    return once(
-        record,
-        "point",
-        lambda it: template(
-            "CASE WHEN get_json_object({it}, '$.type') = 'Point'"
-            " AND get_json_object({it}, '$.coordinates') RLIKE {position} THEN get_json_object({it}, '$.coordinates')"
-            " WHEN {it} IS NOT NULL THEN {refused} END",
-            it=it,
-            position=string(_POSITION),
-            refused=refused,
-        ),
+    coordinates = "get_json_object({it}, '$.coordinates')"
+    checked = (
+        f"CASE WHEN get_json_object({{it}}, '$.type') = 'Point' AND {coordinates} RLIKE {{position}} THEN {coordinates}"
+        " WHEN {it} IS NOT NULL THEN {refused} END"
     )
+    return once_in(checked, "point", record, position=string(_POSITION), refused=refused)
 
 
 def _is_point(tree: exp.Expr) -> bool:

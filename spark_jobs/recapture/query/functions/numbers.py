@@ -6,7 +6,7 @@ from recapture.model import AsaType
 from recapture.query.functions.call import Call, takes
 from recapture.query.generate.casts import finite
 from recapture.query.generate.kinds import with_kind_of
-from recapture.query.generate.let import failure, once
+from recapture.query.generate.let import failure, once_in
 from recapture.query.generate.trees import cast_as, spark_call, template
 from recapture.query.generate.values import Value
 
@@ -79,16 +79,8 @@ def _whole(call: Call, function: str) -> Value:
     if number.type is AsaType.BIGINT:
         return number
     # From 2^52 on, floats have no decimals.
-    whole = once(
-        number.node,
-        "number",
-        lambda it: template(
-            "(CASE WHEN abs({it}) < 4503599627370496D THEN CAST({whole} AS DOUBLE) ELSE {it} END)",
-            it=it,
-            whole=spark_call(function, it),
-        ),
-    )
-    return _of_same_type(whole, number)
+    whole = f"(CASE WHEN abs({{it}}) < 4503599627370496D THEN CAST({function}({{it}}) AS DOUBLE) ELSE {{it}} END)"
+    return _of_same_type(once_in(whole, "number", number.node), number)
 
 
 def _of_same_type(node: exp.Expr, number: Value) -> Value:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.functions.call import Call, takes
 from recapture.query.generate.json_properties import json_property
-from recapture.query.generate.let import once
+from recapture.query.generate.let import once_in
 from recapture.query.generate.trees import template
 from recapture.query.generate.values import Value
 
@@ -38,12 +38,8 @@ def record_property(call: Call) -> Value:
 def parsed(call: Call) -> Value:
     """JSON_PARSE(text): the record that a text holds; NULL if it is not a JSON object."""
     takes(call, 1)
-    record = once(
-        call.argument(0, AsaType.STRING).node,
-        "json",
-        lambda it: template("(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)", it=it),
-    )
-    return Value(record, AsaType.RECORD)
+    record = "(CASE WHEN json_object_keys({it}) IS NOT NULL THEN {it} END)"
+    return Value(once_in(record, "json", call.argument(0, AsaType.STRING).node), AsaType.RECORD)
 
 
 def elements(json: exp.Expr) -> exp.Expr:
@@ -68,6 +64,5 @@ def _index(index: Value) -> exp.Expr:
     """Return an index of an array as an INT: -1 if it is negative or beyond the end of any array."""
     if index.text is not None:
         return exp.Literal.number(min(int(index.text), 2**31 - 1))
-    return template(
-        "CAST(CASE WHEN {index} BETWEEN 0L AND 2147483647L THEN {index} ELSE -1L END AS INT)", index=index.node
-    )
+    checked = "CAST(CASE WHEN {index} BETWEEN 0L AND 2147483647L THEN {index} ELSE -1L END AS INT)"
+    return template(checked, index=index.node)

@@ -12,7 +12,7 @@ from recapture.model import AsaType
 from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate import patterns
 from recapture.query.generate.casts import cast
-from recapture.query.generate.let import failure, once
+from recapture.query.generate.let import failure, once, once_in
 from recapture.query.generate.trees import bigint, spark_call, string, template
 from recapture.query.generate.values import Value
 
@@ -24,34 +24,15 @@ _WHITE = (
 """White space that TRIM removes: ASA's list. T-SQL removes blanks only."""
 
 
-def upper(call: Call) -> Value:
-    """UPPER(text)."""
-    return _text(spark_call("upper", _only_text(call)))
+def changing(function: str) -> Callable[[Call], Value]:
+    """Return the function of ASAQL that is Spark's, with one text: UPPER(text), LOWER(text) or REVERSE(text)."""
+    return lambda call: _text(spark_call(function, _only_text(call)))
 
 
-def lower(call: Call) -> Value:
-    """LOWER(text)."""
-    return _text(spark_call("lower", _only_text(call)))
-
-
-def reverse(call: Call) -> Value:
-    """REVERSE(text)."""
-    return _text(spark_call("reverse", _only_text(call)))
-
-
-def trim(call: Call) -> Value:
-    """TRIM(text): without white space, of every kind, at both ends."""
-    return _text(template("trim(BOTH {white} FROM {text})", white=string(_WHITE), text=_only_text(call)))
-
-
-def trim_left(call: Call) -> Value:
-    """LTRIM(text): without white space, of every kind, at the start."""
-    return _text(template("trim(LEADING {white} FROM {text})", white=string(_WHITE), text=_only_text(call)))
-
-
-def trim_right(call: Call) -> Value:
-    """RTRIM(text): without white space, of every kind, at the end."""
-    return _text(template("trim(TRAILING {white} FROM {text})", white=string(_WHITE), text=_only_text(call)))
+def trimming(ends: str) -> Callable[[Call], Value]:
+    """Return TRIM(text), LTRIM(text) or RTRIM(text): without white space, of every kind, at BOTH or one of the ends."""
+    trimmed = f"trim({ends} {{white}} FROM {{text}})"
+    return lambda call: _text(template(trimmed, white=string(_WHITE), text=_only_text(call)))
 
 
 def length(call: Call) -> Value:
@@ -62,14 +43,14 @@ def length(call: Call) -> Value:
 def unicode(call: Call) -> Value:
     """UNICODE(text), a bigint: the code point of the first character; NULL for an empty text."""
     code = "(CASE WHEN {it} <> '' THEN CAST(ascii({it}) AS BIGINT) END)"
-    return Value(once(_only_text(call), "text", lambda it: template(code, it=it)), AsaType.BIGINT)
+    return Value(once_in(code, "text", _only_text(call)), AsaType.BIGINT)
 
 
 def nchar(call: Call) -> Value:
     """NCHAR(number): the character of a code point; NULL outside 0 to 1114111."""
     takes(call, 1)
     character = "(CASE WHEN {it} >= 0L AND {it} <= 1114111L THEN decode(unhex(lpad(hex({it}), 8, '0')), 'UTF-32') END)"
-    return _text(once(call.argument(0, AsaType.BIGINT).node, "number", lambda it: template(character, it=it)))
+    return _text(once_in(character, "number", call.argument(0, AsaType.BIGINT).node))
 
 
 def space(call: Call) -> Value:
@@ -108,30 +89,21 @@ def translate(call: Call) -> Value:
     """TRANSLATE(text, characters, others): each character by its other; lists of unlike length stop the run."""
     takes(call, 3)
     text, characters, others = _texts(call, 3)
-    return _text(
-        template(
-            "(CASE WHEN length({characters}) <> length({others}) THEN {refused}"
-            " ELSE translate({text}, {characters}, {others}) END)",
-            text=text,
-            characters=characters,
-            others=others,
-            refused=failure("TRANSLATE: the two lists of characters are not equally long"),
-        )
-    )
+    refused = failure("TRANSLATE: the two lists of characters are not equally long")
+    unequal = "length({characters}) <> length({others}) THEN {refused}"
+    translated = f"(CASE WHEN {unequal} ELSE translate({{text}}, {{characters}}, {{others}}) END)"
+    return _text(template(translated, text=text, characters=characters, others=others, refused=refused))
 
 
-def left(call: Call) -> Value:
-    """LEFT(text, length); a negative length stops the run."""
-    takes(call, 2)
-    text, count = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT)
-    return _text(_counted(call, count, lambda it: spark_call("left", text, _int(it))))
+def taking(function: str) -> Callable[[Call], Value]:
+    """Return LEFT(text, length) or RIGHT(text, length), which are Spark's; a negative length stops the run."""
 
+    def take(call: Call) -> Value:
+        takes(call, 2)
+        text, count = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT)
+        return _text(_counted(call, count, lambda it: spark_call(function, text, _int(it))))
 
-def right(call: Call) -> Value:
-    """RIGHT(text, length); a negative length stops the run."""
-    takes(call, 2)
-    text, count = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT)
-    return _text(_counted(call, count, lambda it: spark_call("right", text, _int(it))))
+    return take
 
 
 def substring(call: Call) -> Value:
@@ -193,22 +165,16 @@ def charindex(call: Call) -> Value:
     start = call.argument(2, AsaType.BIGINT) if call.count == 3 else Value(bigint(1), AsaType.BIGINT, "1")
 
     def position(it: exp.Expr) -> exp.Expr:
-        located = template(
-            "CAST(locate({it}, {text}, {start}) AS BIGINT)", it=it, text=text, start=_int(_at_least_1(start.node))
-        )
+        first = _int(_at_least_1(start.node))
+        located = template("CAST(locate({it}, {text}, {start}) AS BIGINT)", it=it, text=text, start=first)
         if sought.text:
             guarded = template("(CASE WHEN {start} IS NOT NULL THEN {located} END)", start=start.node, located=located)
             return located if start.text else guarded
         known = template("{text} IS NOT NULL", text=text)
         if start.node != bigint(1):
             known = template("{known} AND {start} IS NOT NULL", known=known, start=start.node)
-        return template(
-            "(CASE WHEN {it} = '' AND {known} THEN 0L WHEN {start} IS NOT NULL THEN {located} END)",
-            it=it,
-            known=known,
-            start=start.node,
-            located=located,
-        )
+        nowhere = "(CASE WHEN {it} = '' AND {known} THEN 0L WHEN {start} IS NOT NULL THEN {located} END)"
+        return template(nowhere, it=it, known=known, start=start.node, located=located)
 
     return Value(once(sought.node, "sought", position), AsaType.BIGINT)
 
@@ -247,7 +213,7 @@ def _joined(call: Call, start: int) -> list[exp.Expr]:
 
 def _int(count: exp.Expr) -> exp.Expr:
     """Return a count that is not NULL, as a Spark INT."""
-    return template("CAST(least({count}, {longest}) AS INT)", count=count, longest=bigint(_LONGEST))
+    return template(f"CAST(least({{count}}, {_LONGEST}L) AS INT)", count=count)
 
 
 def _at_least_1(start: exp.Expr) -> exp.Expr:
@@ -268,8 +234,7 @@ def _counted(call: Call, count: Value, use: Callable[[exp.Expr], exp.Expr]) -> e
     refused = failure(f"{call.name}: the length is negative")
 
     def checked(it: exp.Expr) -> exp.Expr:
-        return template(
-            "(CASE WHEN {it} < 0L THEN {refused} WHEN {it} >= 0L THEN {used} END)", it=it, refused=refused, used=use(it)
-        )
+        used = "(CASE WHEN {it} < 0L THEN {refused} WHEN {it} >= 0L THEN {used} END)"
+        return template(used, it=it, refused=refused, used=use(it))
 
     return once(count.node, "count", checked)

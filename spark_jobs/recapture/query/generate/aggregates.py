@@ -65,7 +65,6 @@ class Aggregate:
     argument: Value | None = None
     """Argument; None for whole rows, as in COUNT(*)."""
     orderings: tuple[Ordering, ...] = ()
-    """Expressions of ORDER BY."""
     share: Fraction = Fraction(0)
     """Share of a percentile, from 0 to 1."""
     limit: int = 0
@@ -158,8 +157,8 @@ class Aggregate:
         """
         if self.function in (Function.MIN, Function.MAX):
             return [SelectItem(name, spark_call(self.function.value, column(name)))]
-        total = _total(_in_order(column(name))) if self._sums_floats else _sum(name)
-        return [SelectItem(name, total), *(SelectItem(part, _sum(part)) for part in self._counts(name))]
+        counts = [SelectItem(part, _sum(part)) for part in self._counts(name)]
+        return [SelectItem(name, self._merged_sum(name)), *counts]
 
     def running(self, name: str, over: str) -> list[SelectItem]:
         """Return the items that accumulate the partials of all panes up to the current one; see `has_running_form`.
@@ -186,13 +185,9 @@ class Aggregate:
             case Function.MIN | Function.MAX:
                 return spark_call(self.function.value, column(name))
             case Function.SUM:
-                return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
+                return self._merged_sum(name)
             case Function.AVG:
-                return template(
-                    "({total} / nullif(CAST({count} AS DOUBLE), 0.0D))",
-                    total=_total(_in_order(column(name))),
-                    count=_sum(f"{name}_n"),
-                )
+                return _mean(self._merged_sum(name), _sum(f"{name}_n"))
             case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
                 return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
@@ -217,6 +212,9 @@ class Aggregate:
     def _sums_floats(self) -> bool:
         return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
 
+    def _merged_sum(self, name: str) -> exp.Expr:
+        return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
+
     def _limited(self, rows: exp.Expr) -> exp.Expr:
         limit = 1 if self.function is Function.TOPONE else self.limit
         return spark_call("slice", rows, exp.Literal.number(1), exp.Literal.number(limit)) if limit else rows
@@ -229,42 +227,27 @@ class Aggregate:
 
     def _nearest(self, values: exp.Expr) -> exp.Expr:
         part, whole = self.share.numerator, self.share.denominator
-        return template(
-            "get({values}, CAST(greatest(({part} * size({values}) + {rounding}) div {whole}, 1L) - 1 AS INT))",
-            values=values,
-            part=bigint(part),
-            rounding=bigint(whole - 1),
-            whole=bigint(whole),
-        )
+        rank = f"greatest(({part}L * size({{values}}) + {whole - 1}L) div {whole}L, 1L)"
+        return template(f"get({{values}}, CAST({rank} - 1 AS INT))", values=values)
 
     def _interpolated(self, values: exp.Expr) -> exp.Expr:
-        part, whole = bigint(self.share.numerator), bigint(self.share.denominator)
-        steps = template("({part} * (size({values}) - 1))", part=part, values=values)
+        part, whole = self.share.numerator, self.share.denominator
+        steps = f"({part}L * (size({{values}}) - 1))"
+        low = f"CAST({steps} div {whole}L AS INT)"
+        rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {float(whole)!r}D)"
         return template(
-            "CASE WHEN size({values}) > 0 THEN get({values}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D"
-            " ELSE (get({values}, {low} + 1) - get({values}, {low})) * {rest} END END",
+            f"CASE WHEN size({{values}}) > 0 THEN get({{values}}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D"
+            f" ELSE (get({{values}}, {low} + 1) - get({{values}}, {low})) * {rest} END END",
             values=values,
-            low=template("CAST({steps} div {whole} AS INT)", steps=steps, whole=whole),
-            rest=template(
-                "(CAST({steps} % {whole} AS DOUBLE) / {count})",
-                steps=steps,
-                whole=whole,
-                count=double(float(self.share.denominator)),
-            ),
         )
 
     def _spread_result(self, spread: exp.Expr) -> exp.Expr:
         """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
         of_population = self.function in (Function.STDEVP, Function.VARP)
-        variance = template(
-            "{spread}.m2 / {spread}.n" if of_population else "{spread}.m2 / ({spread}.n - 1)", spread=spread
-        )
-        return template(
-            "CASE WHEN {spread}.n >= {least} THEN {result} END",
-            spread=spread,
-            least=exp.Literal.number(1 if of_population else 2),
-            result=spark_call("sqrt", variance) if self.function in (Function.STDEV, Function.STDEVP) else variance,
-        )
+        least, divisor = (1, "{spread}.n") if of_population else (2, "({spread}.n - 1)")
+        variance = f"{{spread}}.m2 / {divisor}"
+        result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
+        return template(f"CASE WHEN {{spread}}.n >= {least} THEN {result} END", spread=spread)
 
 
 def _sortable(ordering: Ordering) -> tuple[exp.Expr, exp.Expr]:
@@ -292,10 +275,8 @@ def _in_order(partial: exp.Expr) -> exp.Expr:
 
 def _total(values: exp.Expr) -> exp.Expr:
     """Return the sum of floats, added in the array's order; NULL if there is none."""
-    return template(
-        "aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), (total, x) -> coalesce(total + x, x))",
-        values=values,
-    )
+    add = "(total, x) -> coalesce(total + x, x)"
+    return template(f"aggregate(filter({{values}}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), {add})", values=values)
 
 
 def _spread(n: exp.Expr, mean: exp.Expr, m2: exp.Expr) -> exp.Expr:
@@ -306,12 +287,15 @@ def _spread(n: exp.Expr, mean: exp.Expr, m2: exp.Expr) -> exp.Expr:
 def _spread_of_pane(name: str) -> exp.Expr:
     """Return the struct of a pane's sum, count and squared differences; without values, its mean and m2 are NULL."""
     n = column(f"{name}_n")
-    mean = template("({total} / nullif(CAST({n} AS DOUBLE), 0.0D))", total=column(name), n=n)
-    return _spread(n, mean, column(f"{name}_m2"))
+    return _spread(n, _mean(column(name), n), column(f"{name}_m2"))
 
 
-def _no_values() -> exp.Expr:
-    return _spread(bigint(0), double(0.0), double(0.0))
+def _mean(total: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """Return the quotient of a sum and a count; NULL if the count is 0."""
+    return template("({total} / nullif(CAST({count} AS DOUBLE), 0.0D))", total=total, count=count)
+
+
+_NO_VALUES = _spread(bigint(0), double(0.0), double(0.0))
 
 
 def _spread_of(values: exp.Expr) -> exp.Expr:
@@ -319,7 +303,7 @@ def _spread_of(values: exp.Expr) -> exp.Expr:
     mean = template("a.mean + (x - a.mean) / (a.n + 1L)")
     m2 = template("a.m2 + (x - a.mean) * (x - ({mean}))", mean=mean)
     step = _spread(template("a.n + 1L"), mean, m2)
-    return template("aggregate({values}, {none}, (a, x) -> {step})", values=values, none=_no_values(), step=step)
+    return template("aggregate({values}, {none}, (a, x) -> {step})", values=values, none=_NO_VALUES, step=step)
 
 
 def _merged_spreads(spreads: exp.Expr) -> exp.Expr:
@@ -329,12 +313,8 @@ def _merged_spreads(spreads: exp.Expr) -> exp.Expr:
         template("a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)"),
         template("a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)"),
     )
-    return template(
-        "aggregate(filter({spreads}, b -> b.n > 0), {none}, (a, b) -> {step})",
-        spreads=spreads,
-        none=_no_values(),
-        step=step,
-    )
+    merged = "aggregate(filter({spreads}, b -> b.n > 0), {none}, (a, b) -> {step})"
+    return template(merged, spreads=spreads, none=_NO_VALUES, step=step)
 
 
 def _json_array(texts: exp.Expr) -> exp.Expr:

@@ -10,9 +10,9 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import TYPES, AsaType
-from recapture.query.generate.let import failure, once
+from recapture.query.generate.let import failure, once, once_in
 from recapture.query.generate.times import date_of, within_calendar
-from recapture.query.generate.trees import bigint, cast_as, spark_call, string, template
+from recapture.query.generate.trees import cast_as, spark_call, string, template
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
@@ -85,28 +85,15 @@ def _replaced(text: exp.Expr, pattern: str, replacement: str) -> exp.Expr:
 
 def finite(number: exp.Expr, excess: exp.Expr) -> exp.Expr:
     """Return a float, or `excess` if it is not finite; NaN is the largest number to Spark."""
-    return once(
-        number,
-        "number",
-        lambda it: template(
-            "(CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {excess} ELSE {it} END)", it=it, excess=excess
-        ),
-    )
+    finite_or_excess = "(CASE WHEN abs({it}) > 1.7976931348623157E308D THEN {excess} ELSE {it} END)"
+    return once_in(finite_or_excess, "number", number, excess=excess)
 
 
 def _json(text: exp.Expr, proof: str, to: AsaType, lenient: bool) -> exp.Expr:
     """Return the text itself, if the Spark function `proof` gives a value for it: it is JSON of this type."""
     wrong = exp.Null() if lenient else failure(f"CAST: the string is not a JSON {to}")
-    return once(
-        text,
-        "json",
-        lambda it: template(
-            "CASE WHEN {proof} IS NOT NULL THEN {it} WHEN {it} IS NOT NULL THEN {wrong} END",
-            proof=spark_call(proof, it),
-            it=it,
-            wrong=wrong,
-        ),
-    )
+    proven = f"CASE WHEN {proof}({{it}}) IS NOT NULL THEN {{it}} WHEN {{it}} IS NOT NULL THEN {{wrong}} END"
+    return once_in(proven, "json", text, wrong=wrong)
 
 
 def _instant(text: exp.Expr, lenient: bool) -> exp.Expr:
@@ -116,17 +103,12 @@ def _instant(text: exp.Expr, lenient: bool) -> exp.Expr:
         completed = _checked(it, _ISO, "not an ISO time: ")
         for short, long in _COMPLETIONS:
             completed = _replaced(completed, short, long)
-        full = template(
-            "CASE WHEN {it} RLIKE {complete} THEN {it} ELSE {completed} END",
-            it=it,
-            complete=string(_COMPLETE),
-            completed=completed,
-        )
+        choice = "CASE WHEN {it} RLIKE {complete} THEN {it} ELSE {completed} END"
+        full = template(choice, it=it, complete=string(_COMPLETE), completed=completed)
         return template(
-            "unix_micros({read}) * 10L + {epoch} + CASE WHEN length({it}) > 26 THEN"
+            f"unix_micros({{read}}) * 10L + {UNIX_EPOCH}L + CASE WHEN length({{it}}) > 26 THEN"
             " CAST(concat('0', regexp_extract({it}, '[.][0-9]{{6}}([0-9])', 1)) AS BIGINT) ELSE 0L END",
             read=cast_as(full, "TIMESTAMP", lenient),
-            epoch=bigint(UNIX_EPOCH),
             it=it,
         )
 
@@ -147,25 +129,10 @@ def _to_text(node: exp.Expr, source: AsaType) -> exp.Expr:
 
 def _iso(ticks: exp.Expr) -> exp.Expr:
     clock = [(TICKS_PER_SECOND * 3600, 24), (TICKS_PER_SECOND * 60, 60), (TICKS_PER_SECOND, 60)]
-    hour, minute, second = (
-        template(
-            "lpad(CAST({ticks} div {unit} % {count} AS STRING), 2, '0')",
-            ticks=ticks,
-            unit=bigint(unit),
-            count=bigint(count),
-        )
-        for unit, count in clock
-    )
-    return template(
-        "concat({date}, 'T', {hour}, ':', {minute}, ':', {second},"
-        " '.', lpad(CAST({ticks} % {a_second} AS STRING), 7, '0'), 'Z')",
-        date=cast_as(date_of(ticks), "STRING"),
-        hour=hour,
-        minute=minute,
-        second=second,
-        ticks=ticks,
-        a_second=bigint(TICKS_PER_SECOND),
-    )
+    time = ", ':', ".join(f"lpad(CAST({{ticks}} div {unit}L % {count}L AS STRING), 2, '0')" for unit, count in clock)
+    decimals = f"lpad(CAST({{ticks}} % {TICKS_PER_SECOND}L AS STRING), 7, '0')"
+    date = cast_as(date_of(ticks), "STRING")
+    return template(f"concat({{date}}, 'T', {time}, '.', {decimals}, 'Z')", date=date, ticks=ticks)
 
 
 def _plain(number: exp.Expr) -> exp.Expr:

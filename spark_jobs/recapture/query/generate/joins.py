@@ -45,9 +45,7 @@ class Side:
     unanchored: bool
     """Whether `table` has the column `_unanchored`."""
     columns: tuple[str, ...]
-    """Columns that are read."""
     is_reference: bool = False
-    """Whether it is reference data."""
     analytics: Analytics | None = None
     """Analytic functions over its rows, before they are joined."""
 

@@ -19,11 +19,11 @@ def json_property(record: exp.Expr, name: exp.Expr, binding: str) -> exp.Expr:
     if not (isinstance(name, exp.Literal) and _IN_A_PATH.fullmatch(name.name)):
         return _in_map(record, name, "try_element_at({it}, {name})")
     path = string(f"$['{name.name}']")
-    return once(
-        record,
-        binding,
-        lambda it: spark_call("coalesce", spark_call("get_json_object", it, path), _in_map(it, name, "NULL")),
-    )
+
+    def exact_or_similar(it: exp.Expr) -> exp.Expr:
+        return spark_call("coalesce", spark_call("get_json_object", it, path), _in_map(it, name, "NULL"))
+
+    return once(record, binding, exact_or_similar)
 
 
 def _in_map(record: exp.Expr, name: exp.Expr, exact: str) -> exp.Expr:

@@ -94,18 +94,10 @@ def known_kind(value: Value) -> exp.Expr | None:
 
 def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
     """Return an equality by which Spark can join: true wherever `compared` is for =, and maybe elsewhere."""
-    one, other = (
-        case_when(
-            [
-                (
-                    template("{kind} IN ('bigint', 'float')", kind=kind),
-                    template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side),
-                )
-            ],
-            side,
-        )
-        for side, kind in zip(sides, kinds, strict=True)
-    )
+    is_number = [template("{kind} IN ('bigint', 'float')", kind=kind) for kind in kinds]
+    texts = [template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side) for side in sides]
+    branches = zip(is_number, texts, sides, strict=True)
+    one, other = (case_when([(number, text)], side) for number, text, side in branches)
     return operation(exp.EQ, one, other)
 
 

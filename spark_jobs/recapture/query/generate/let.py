@@ -38,6 +38,11 @@ def once(value: exp.Expr, name: str, use: Callable[[exp.Expr], exp.Expr]) -> exp
     return use(value) if len(render(value)) <= _SHORT else let(value, name, use)
 
 
+def once_in(sql: str, name: str, it: exp.Expr, **places: exp.Expr) -> exp.Expr:
+    """Return a template in which {it} stands for a value that is computed once a row; see `once`."""
+    return once(it, name, lambda once_a_row: template(sql, it=once_a_row, **places))
+
+
 def failure(message: str) -> exp.Expr:
     """Return the call that stops the run with a message; it fits any type: no => raise_error('no')"""
     return spark_call("raise_error", string(message))

@@ -9,7 +9,7 @@ from sqlglot import exp
 from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping
 from recapture.query.generate.select_items import SelectItem, column, columns, select_list
-from recapture.query.generate.trees import bigint, spark_call, template
+from recapture.query.generate.trees import spark_call, template
 from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
@@ -38,15 +38,8 @@ class PaneStatement:
         keys [`k`], aggregates [COUNT(*)] => SELECT …, `_k0`, COUNT(`_a0`) AS `_p0` FROM (…) GROUP BY …, `_k0`
         """
         flag = [UNANCHORED] if self.source_unanchored else []
-        system = [
-            *SLICE_BOUNDS,
-            column("_partition"),
-            column("_system_timestamp"),
-            column("_arrival"),
-            *flag,
-            SelectItem("_pane", self._pane),
-        ]
-        rows = f"SELECT {select_list([*system, *self.grouping.inputs])}\n{self.source}"
+        system = [*SLICE_BOUNDS, *map(column, ("_partition", "_system_timestamp", "_arrival")), *flag]
+        rows = f"SELECT {select_list([*system, SelectItem('_pane', self._pane), *self.grouping.inputs])}\n{self.source}"
         counts = [SelectItem("_events", template("count(*)"))] if isinstance(self.window, SessionWindow) else []
         items = [*self._by, *self.grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
         return f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`\nGROUP BY {select_list(self._by)}"
@@ -61,11 +54,8 @@ class PaneStatement:
         if not isinstance(self.window, HoppingWindow):
             return trees.column("_system_timestamp")
         length = pane_length(self.window)
-        return template(
-            "(`_system_timestamp` + pmod({offset} - `_system_timestamp`, {length}))",
-            offset=bigint(self.window.offset % length),
-            length=bigint(length),
-        )
+        offset = self.window.offset % length
+        return template(f"(`_system_timestamp` + pmod({offset}L - `_system_timestamp`, {length}L))")
 
 
 def pane_length(window: HoppingWindow) -> int:

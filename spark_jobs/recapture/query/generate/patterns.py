@@ -8,7 +8,7 @@ does not say.
 from sqlglot import exp
 
 from recapture.errors import DefinitionError
-from recapture.query.generate.let import failure, once
+from recapture.query.generate.let import failure, once_in
 from recapture.query.generate.trees import string, template
 
 _MANY = "%"
@@ -25,7 +25,7 @@ def like(text: exp.Expr, pattern: str, escape: str | None = None) -> exp.Expr:
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
         return template("({text} RLIKE {regex})", text=text, regex=string(f"(?s)^{_regex(pieces)}{_END}"))
-    spark = "".join(piece if wild else _escaped(piece, r"\%_") for piece, wild in pieces)
+    spark = "".join("\\" + piece if not wild and piece in r"\%_" else piece for piece, wild in pieces)
     return template("({text} LIKE {pattern})", text=text, pattern=string(spark))
 
 
@@ -34,20 +34,9 @@ def like_computed(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
 
     x, y => (CASE WHEN contains(y, '[') THEN raise_error('…') ELSE x LIKE replace(y, '\\', '\\\\') END)
     """
-    return once(
-        pattern,
-        "pattern",
-        lambda once_a_row: template(
-            "(CASE WHEN contains({pattern}, '[') THEN {refused} ELSE {text} LIKE replace({pattern}, {one}, {two}) END)",
-            text=text,
-            pattern=once_a_row,
-            refused=failure(
-                "LIKE: a computed pattern has a `[`: write a set into a pattern in quotes, or use CHARINDEX"
-            ),
-            one=string("\\"),
-            two=string("\\\\"),
-        ),
-    )
+    matches = "(CASE WHEN contains({it}, '[') THEN {refused} ELSE {text} LIKE replace({it}, {one}, {two}) END)"
+    refused = failure("LIKE: a computed pattern has a `[`: write a set into a pattern in quotes, or use CHARINDEX")
+    return once_in(matches, "pattern", pattern, text=text, refused=refused, one=string("\\"), two=string("\\\\"))
 
 
 def position(text: exp.Expr, pattern: str) -> exp.Expr:
@@ -70,12 +59,9 @@ def first_match(text: exp.Expr, regex: str, flags: str, anywhere: bool = True) -
 
     The text is searched after an added `@`, so that the text before the match is never empty.
     """
-    before = "@.*?" if anywhere else "@"
-    return template(
-        "CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)",
-        text=text,
-        leading=string(f"(?{flags})^({before})(?:{regex})"),
-    )
+    leading = string(f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})")
+    length = "CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)"
+    return template(length, text=text, leading=leading)
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
@@ -135,7 +121,3 @@ def _regex(pieces: list[tuple[str, bool]]) -> str:
 def literal(character: str) -> str:
     """Return a character so that it stands for itself in a Java regular expression, in a set or outside."""
     return character if character.isalnum() or not character.isascii() else "\\" + character
-
-
-def _escaped(character: str, special: str) -> str:
-    return "\\" + character if character in special else character

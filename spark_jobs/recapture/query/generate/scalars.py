@@ -134,7 +134,9 @@ def _typed(tree: exp.Expr, row: Row) -> Typed:
         case exp.Case() if tree.this is None:
             return _case(tree, row)
         case exp.Anonymous(this="coalesce"):
-            return _alike(ScalarFunction.COALESCE, [_typed(argument, row) for argument in tree.expressions])
+            values = _of_one_type([_typed(argument, row) for argument in tree.expressions])
+            finite = all(value.finite for value in values)
+            return _call(ScalarFunction.COALESCE, values, values[0].type, finite)
         case Template(name=name) if name == _TO_FLOAT:
             value = _typed(tree.args["value"], row)
             if value.type in (pa.int64(), pa.float64()):
@@ -185,11 +187,6 @@ def _case(tree: exp.Case, row: Row) -> Typed:
     turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
     finite = all(value.finite for value in (*values, otherwise))
     return _call(ScalarFunction.CASE, [*turns, otherwise], otherwise.type, finite)
-
-
-def _alike(function: ScalarFunction, values: Sequence[Typed]) -> Typed:
-    alike = _of_one_type(values)
-    return _call(function, alike, alike[0].type, all(value.finite for value in alike))
 
 
 def _of_one_type(values: Sequence[Typed]) -> list[Typed]:

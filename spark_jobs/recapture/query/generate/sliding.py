@@ -15,24 +15,21 @@ from recapture.query.generate.select_items import SelectItem, column, columns, s
 from recapture.query.generate.trees import render, spark_call, template
 
 
-def sliding(panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]) -> str:
-    """Return SQL that repeats each pane once for every sliding window that holds it; `size` is in ticks.
+def sliding(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
+    """Return SQL of `items` that repeats each pane once for every sliding window that holds it; `size` is in ticks.
 
     If all aggregates have a running form, each window has at most two rows instead, one for each half.
     """
     if all(aggregate.has_running_form for aggregate in panes.grouping.aggregates):
-        return _halves_of_windows(panes, size, items, unanchored_items)
-    return _panes_of_windows(panes, size, items, unanchored_items)
+        return _halves_of_windows(panes, size, items)
+    return _panes_of_windows(panes, size, items)
 
 
-def _panes_of_windows(
-    panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]
-) -> str:
+def _panes_of_windows(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
     """Join panes and window ends, in the blocks where they can meet."""
     keys = panes.grouping.key_columns
-    same = " AND ".join(
-        f"`panes`.{part.sql} <=> `ends`.{part.sql}" for part in [SLICE_BOUNDS[0], *keys, column("_block")]
-    )
+    parts = [SLICE_BOUNDS[0], *keys, column("_block")]
+    same = " AND ".join(f"`panes`.{part.sql} <=> `ends`.{part.sql}" for part in parts)
     block = f"explode(array(`_pane` div {size}L, `_pane` div {size}L + 1L)) AS `_block`"
     ends = (
         f"SELECT DISTINCT {select_list([SLICE_BOUNDS[0], *keys, column('_window_end')])},"
@@ -41,11 +38,7 @@ def _panes_of_windows(
         f" AS `panes`)\n"
         f"WHERE `_window_end` > `_slice_start` - {panes.extra_look_back}L AND `_window_end` <= `_slice_end`"
     )
-    selected = [
-        *(_qualified("panes", item) for item in items),
-        _qualified("ends", column("_window_end")),
-        *(_qualified("panes", item) for item in unanchored_items),
-    ]
+    selected = [_qualified("ends" if item.name == "_window_end" else "panes", item) for item in items]
     return (
         f"SELECT {select_list(selected)}\n"
         f"FROM (SELECT *, {block} FROM (\n{panes.sql}\n) AS `panes`) AS `panes`\n"
@@ -54,9 +47,7 @@ def _panes_of_windows(
     )
 
 
-def _halves_of_windows(
-    panes: PaneStatement, size: int, items: list[SelectItem], unanchored_items: list[SelectItem]
-) -> str:
+def _halves_of_windows(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
     """Take the two halves of each window from running aggregates, so that no window reads all of its panes.
 
     For example, COUNT(*) in sliding windows of size 10, with one event at each of 3, 8 and 15. Half 1 of a window runs
@@ -73,9 +64,8 @@ def _halves_of_windows(
     """
     by = [*SLICE_BOUNDS, *panes.grouping.key_columns]
     placed = _timelines(by, size, _running(panes, by, size))
-    timeline = (
-        f"PARTITION BY {select_list([*by, column('_half'), column('_block')])} ORDER BY `_position`, `_tie_order`"
-    )
+    halves = select_list([*by, column("_half"), column("_block")])
+    timeline = f"PARTITION BY {halves} ORDER BY `_position`, `_tie_order`"
     held = (
         f"SELECT *, last(`_running`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `_held`,"
         f" lag(`_window_end`) OVER ({timeline}) AS `_previous_end`\nFROM (\n{placed}\n)"
@@ -84,8 +74,7 @@ def _halves_of_windows(
     replaced: dict[str, exp.Expr] = {item.name: trees.column(item.name, "_held") for item in partials}
     replaced |= {"_partition": trees.string(""), "_pane": trees.cast_as(trees.column("_half"), "BIGINT")}
     selected = [
-        SelectItem(item.name, replaced.get(item.name, item.expression)) if item.is_column else item
-        for item in [*items, column("_window_end"), *unanchored_items]
+        SelectItem(item.name, replaced.get(item.name, item.expression)) if item.is_column else item for item in items
     ]
     return (
         f"SELECT {select_list(selected)}\nFROM (\n{held}\n)\n"

@@ -11,7 +11,7 @@ from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.select_items import SelectItem, column, select_list
-from recapture.query.generate.trees import bigint, render, string, template
+from recapture.query.generate.trees import render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
 from recapture.query.merges import GroupsView
@@ -156,7 +156,6 @@ class Statement:
     windows: tuple[Window | JoinedSide, ...]
     """Windows, and sides of JOINs, over the events and over steps."""
     groups: tuple[GroupsView, ...]
-    """Views of groups that it reads."""
 
 
 def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[tuple[str, Value]]) -> Statement:
@@ -258,9 +257,5 @@ def _published(name: str, value: Value) -> SelectItem:
 
 def _timestamp(ticks: exp.Expr) -> exp.Expr:
     """Return ticks as a Spark timestamp, truncated to microseconds."""
-    return template(
-        "timestamp_micros({ticks} div {microsecond} - {epoch})",
-        ticks=ticks,
-        microsecond=bigint(TICKS_PER_MICROSECOND),
-        epoch=bigint(UNIX_EPOCH // TICKS_PER_MICROSECOND),
-    )
+    epoch = UNIX_EPOCH // TICKS_PER_MICROSECOND
+    return template(f"timestamp_micros({{ticks}} div {TICKS_PER_MICROSECOND}L - {epoch}L)", ticks=ticks)

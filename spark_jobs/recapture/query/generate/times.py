@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from recapture.query.generate.let import once
+from recapture.query.generate.let import once_in
 from recapture.query.generate.trees import bigint, template
 from recapture.query.parse.date_parts import TICKS
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
@@ -22,18 +22,9 @@ def moved(ticks: exp.Expr, amount: exp.Expr, unit: int) -> exp.Expr:
 
 def date_of(ticks: exp.Expr) -> exp.Expr:
     """Return the date of a time, as a Spark DATE."""
-    return template(
-        "date_from_unix_date(CAST({ticks} div {day} - {to_1970} AS INT))",
-        ticks=ticks,
-        day=bigint(DAY),
-        to_1970=bigint(DAYS_TO_1970),
-    )
+    return template(f"date_from_unix_date(CAST({{ticks}} div {DAY}L - {DAYS_TO_1970}L AS INT))", ticks=ticks)
 
 
 def within_calendar(ticks: exp.Expr, outside: exp.Expr) -> exp.Expr:
     """Return the ticks, or `outside` if their time lies outside the years 1 to 9999."""
-    return once(
-        ticks,
-        "ticks",
-        lambda it: template(WITHIN_CALENDAR, it=it, largest=bigint(LARGEST), outside=outside),
-    )
+    return once_in(WITHIN_CALENDAR, "ticks", ticks, largest=bigint(LARGEST), outside=outside)

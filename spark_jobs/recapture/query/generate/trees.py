@@ -6,7 +6,7 @@ trees of its items and conditions when it is written.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -93,15 +93,13 @@ def replaced(tree: exp.Expr, old: Sequence[exp.Expr], new: Sequence[exp.Expr]) -
     """Return a tree with other parts in the places of some: `x` + f(`y`), [f(`y`)], [`z`] => `x` + `z`"""
     if tree in old:
         return new[old.index(tree)]
-    parts = {
-        key: [replaced(part, old, new) if isinstance(part, exp.Expr) else part for part in value]
-        if isinstance(value, list)
-        else replaced(value, old, new)
-        if isinstance(value, exp.Expr)
-        else value
-        for key, value in tree.args.items()
-    }
-    return type(tree)(**parts)
+
+    def with_others(part: Any) -> Any:
+        if isinstance(part, list):
+            return [with_others(item) for item in part]
+        return replaced(part, old, new) if isinstance(part, exp.Expr) else part
+
+    return type(tree)(**{key: with_others(part) for key, part in tree.args.items()})
 
 
 def operation(operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Paren:

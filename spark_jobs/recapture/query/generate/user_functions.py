@@ -13,7 +13,7 @@ from recapture.model import AsaType, JavaScriptFunction
 from recapture.query.generate.json_text import json_of
 from recapture.query.generate.let import let
 from recapture.query.generate.select_items import SelectItem, struct
-from recapture.query.generate.trees import bigint, cast_as, template, user_call
+from recapture.query.generate.trees import cast_as, template, user_call
 from recapture.query.generate.values import Value
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
@@ -29,11 +29,8 @@ def javascript_call(function: JavaScriptFunction, arguments: Sequence[exp.Expr])
 
 def result_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr:
     """Return the result of a Python function, by its name in Spark SQL; an error stops the run."""
-    return let(
-        user_call(name, *arguments),
-        "result",
-        lambda it: template("CASE WHEN {it}.error IS NOT NULL THEN raise_error({it}.error) ELSE {it}.value END", it=it),
-    )
+    value_or_error = "CASE WHEN {it}.error IS NOT NULL THEN raise_error({it}.error) ELSE {it}.value END"
+    return let(user_call(name, *arguments), "result", lambda it: template(value_or_error, it=it))
 
 
 def javascript_argument(value: Value) -> exp.Expr:
@@ -44,12 +41,8 @@ def javascript_argument(value: Value) -> exp.Expr:
         case None:
             return cast_as(exp.Null(), "STRING")
         case AsaType.DATETIME:
-            milliseconds = template(
-                "({ticks} div {millisecond} - {epoch})",
-                ticks=value.node,
-                millisecond=bigint(TICKS_PER_MILLISECOND),
-                epoch=bigint(UNIX_EPOCH // TICKS_PER_MILLISECOND),
-            )
+            epoch = UNIX_EPOCH // TICKS_PER_MILLISECOND
+            milliseconds = template(f"({{ticks}} div {TICKS_PER_MILLISECOND}L - {epoch}L)", ticks=value.node)
             return struct([SelectItem(DATE, milliseconds)])
         case AsaType.RECORD | AsaType.ARRAY:
             return struct([SelectItem(JSON, value.node)])

@@ -60,7 +60,7 @@ def _windowed(panes: PaneStatement, number: int) -> str:
     unanchored = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
     match grouped.window:
         case SlidingWindow(size):
-            return sliding(panes, size, items, unanchored)
+            return sliding(panes, size, [*items, column("_window_end"), *unanchored])
         case SessionWindow():
             return sessions(panes, grouped.window, grouped.partition_by, items)
         case HoppingWindow() as window if window.hop < window.size:

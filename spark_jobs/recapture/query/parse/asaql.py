@@ -1,9 +1,10 @@
 """ASAQL as a sqlglot dialect: T-SQL with TIMESTAMP BY … [OVER …], and the split of a text into its statements."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, TypeVar
+from itertools import accumulate
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.tsql import TSQL
@@ -27,16 +28,8 @@ _REFUSED = {
 }
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
-_NEVER_AFTER_COMMA = {
-    TokenType.COMMA,
-    TokenType.FROM,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-    TokenType.INTO,
-    TokenType.R_PAREN,
-    TokenType.SEMICOLON,
-    TokenType.WHERE,
-}
+_CLAUSES = (TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING, TokenType.INTO, TokenType.WHERE)
+_NEVER_AFTER_COMMA = {TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, *_CLAUSES}
 _BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
 """Tokens after which FROM and INTO are names themselves."""
 _NO_NAMES = re.compile(
@@ -79,26 +72,14 @@ class Asaql(TSQL):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
         def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            begins_clause = self._match(TokenType.PARTITION_BY, advance=False) or self._match_text_seq(
-                "OVER", advance=False
-            )
-            if begins_clause or self._match_text_seq("TIMESTAMP", "BY", advance=False):
+            clauses = (("OVER",), ("TIMESTAMP", "BY"))
+            begins_clause = any(self._match_text_seq(*clause, advance=False) for clause in clauses)
+            if begins_clause or self._match(TokenType.PARTITION_BY, advance=False):
                 return None
             return super()._parse_table_alias(alias_tokens)
 
-        def _parse_table(
-            self,
-            schema: bool = False,
-            joins: bool = False,
-            alias_tokens: Collection[TokenType] | None = None,
-            parse_bracket: bool = False,
-            is_db_reference: bool = False,
-            parse_partition: bool = False,
-            consume_pipe: bool = False,
-        ) -> exp.Expr | None:
-            table = super()._parse_table(
-                schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition, consume_pipe
-            )
+        def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+            table = super()._parse_table(*args, **options)
             while table:
                 if not table.args.get("timestamp_by") and self._match_text_seq("TIMESTAMP", "BY"):
                     table.set("timestamp_by", self._parse_time() or self.raise_error("a time is missing"))
@@ -178,12 +159,26 @@ class Script:
 
     source: Source
     tokens: list[Token]
-    """All tokens of the text."""
     declarations: list[list[Token]]
     """Tokens of each CREATE TABLE."""
     steps: list[Step]
     statements: list[exp.Query]
     """Each SELECT, or UNION of several, that writes to an output."""
+
+    @property
+    def canonical(self) -> str:
+        """Text in one spelling, whatever its comments, its white space and the case of its keywords; for digests.
+
+        select a.X from input -- all => SELECT A.[X] FROM INPUT
+        """
+        words = []
+        for token in self.tokens:
+            written = self.source.text[token.start : token.end + 1]
+            if token.start in self.source.case_sensitive:
+                words.append("[" + token.text.replace("]", "]]") + "]")
+            elif token.token_type != TokenType.SEMICOLON:
+                words.append(written if token.token_type == TokenType.STRING else written.upper())
+        return " ".join(words)
 
     @property
     def queries(self) -> list[exp.Query]:
@@ -215,9 +210,8 @@ def parse(text: str) -> Script:
             rest = rest[end:]
         elif first == "WITH":
             if has_with:
-                raise source.error(
-                    rest[0], "a second WITH is not supported: write all steps in one, with commas between them"
-                )
+                message = "a second WITH is not supported: write all steps in one, with commas between them"
+                raise source.error(rest[0], message)
             has_with = True
             named, rest = _steps(source, rest)
             steps += named
@@ -298,14 +292,15 @@ def _begins_query(source: Source, tokens: list[Token]) -> bool:
     return first is not None and _keyword(source, first) == "SELECT"
 
 
+def depths(tokens: list[Token]) -> Iterator[int]:
+    """Yield the number of open parentheses after each token."""
+    steps = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
+    return accumulate(steps.get(token.token_type, 0) for token in tokens)
+
+
 def _closing(tokens: list[Token]) -> int | None:
     """Return the index where the parenthesis that the tokens begin with is closed; None if it never is."""
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if depth == 0:
-            return index
-    return None
+    return next((index for index, depth in enumerate(depths(tokens)) if depth == 0), None)
 
 
 def _keyword(source: Source, token: Token) -> str:
@@ -315,9 +310,7 @@ def _keyword(source: Source, token: Token) -> str:
 
 def _end_of_statement(source: Source, tokens: list[Token]) -> int:
     """Return the index where a statement ends: at a semicolon, or where the next one begins."""
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+    for index, (token, depth) in enumerate(zip(tokens, depths(tokens), strict=True)):
         if token.token_type == TokenType.SEMICOLON:
             return index
         word = _keyword(source, token)
@@ -370,9 +363,8 @@ def _read_as_name(source: Source, token: Token, word: str) -> None:
     Raise DefinitionError for a word that T-SQL reserves.
     """
     if _NO_NAMES.fullmatch(word):
-        raise source.error(
-            token, f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
-        )
+        message = f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
+        raise source.error(token, message)
     if token.token_type != TokenType.VAR:
         token.token_type = TokenType.IDENTIFIER
 
@@ -396,11 +388,9 @@ def _unclosed(source: Source) -> DefinitionError:
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:
     if [token.text.upper() for token in tokens[:2]] != ["CREATE", "TABLE"]:
         raise source.error(tokens[0], "the only CREATE that is supported is CREATE TABLE input (field type, …)")
-    depth = 0
-    for index, token in enumerate(tokens):
+    for index, (token, depth) in enumerate(zip(tokens, depths(tokens), strict=True)):
         if token.token_type == TokenType.SEMICOLON:
             break
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         if depth == 0 and token.token_type == TokenType.R_PAREN:
             return index + 1
     raise source.error(tokens[0], "write CREATE TABLE input (field type, …), with its closing parenthesis")

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.model import AsaType
+from recapture.query.parse.asaql import depths
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
@@ -64,9 +65,7 @@ def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
 
 def _columns(tokens: list[Token]) -> list[list[Token]]:
     columns: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+    for token, depth in zip(tokens, depths(tokens), strict=True):
         if depth == 0 and token.token_type == TokenType.COMMA:
             columns.append([])
         else:

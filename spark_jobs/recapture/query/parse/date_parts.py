@@ -16,7 +16,6 @@ SHORT_NAMES = {
     "millisecond": ("ms",),
     "microsecond": ("mcs",),
 }
-"""Short names of each part."""
 PARTS = {spelling: part for part, short in SHORT_NAMES.items() for spelling in (part, *short)}
 """Each part, by every spelling."""
 _DAY = 86_400 * TICKS_PER_SECOND

@@ -49,21 +49,16 @@ def is_system_timestamp(node: exp.Expr) -> bool:
     """Return whether a node is System.Timestamp() or System.Timestamp, ignoring case."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
         return _is_system_call(node, "timestamp")
-    names = identifiers(node)
-    if not names or len(names) != 2 or any(name.quoted for name in names):
-        return False
-    return [name.name.lower() for name in names] == ["system", "timestamp"]
+    names = [(name.name.lower(), name.quoted) for name in identifiers(node) or []]
+    return names == [("system", False), ("timestamp", False)]
 
 
 def is_window_id(node: exp.Expr) -> bool:
     """Return whether a node is System.Window().Id, ignoring case."""
-    return (
-        isinstance(node, exp.Dot)
-        and isinstance(node.expression, exp.Identifier)
-        and node.expression.name.lower() == "id"
-        and isinstance(node.this, exp.Dot)
-        and _is_system_call(node.this, "window")
-    )
+    if not isinstance(node, exp.Dot) or not isinstance(node.this, exp.Dot):
+        return False
+    is_id = isinstance(node.expression, exp.Identifier) and node.expression.name.lower() == "id"
+    return is_id and _is_system_call(node.this, "window")
 
 
 def can_name_field(name: str) -> bool:
@@ -95,11 +90,5 @@ def call_name(node: exp.Expr) -> str:
 
 def _is_system_call(node: exp.Dot, name: str) -> bool:
     call, names = node.expression, identifiers(node.this)
-    return (
-        names is not None
-        and len(names) == 1
-        and not names[0].quoted
-        and names[0].name.lower() == "system"
-        and call_name(call) == name.upper()
-        and not call.expressions
-    )
+    is_system = [(part.name.lower(), part.quoted) for part in names or []] == [("system", False)]
+    return is_system and call_name(call) == name.upper() and not call.expressions

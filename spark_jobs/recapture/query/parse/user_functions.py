@@ -58,18 +58,12 @@ def is_user_aggregate(node: exp.Expr) -> bool:
 def _declaration(source: Source, node: exp.Dot, declared: Mapping[str, JavaScriptFunction]) -> JavaScriptFunction:
     prefix, name = _prefix(node), str(node.expression.this)
     function = declared.get(name.lower())
-    if function is None and prefix == "uda":
-        raise source.error(
-            node,
-            f"uda.{name} is not declared: add it to functions in the pipeline file, with kind: aggregate, its script "
-            "and output_type",
-        )
     if function is None:
-        raise source.error(
-            node,
-            f"udf.{name} is not declared: add it to functions in the pipeline file, with its script and output_type. "
-            "If it is not JavaScript, write it as an expression, or compute it after the backfill",
-        )
+        advice = f"{prefix}.{name} is not declared: add it to functions in the pipeline file, with"
+        if prefix == "uda":
+            raise source.error(node, f"{advice} kind: aggregate, its script and output_type")
+        otherwise = "If it is not JavaScript, write it as an expression, or compute it after the backfill"
+        raise source.error(node, f"{advice} its script and output_type. {otherwise}")
     if function.is_aggregate != (prefix == "uda"):
         kind = "an aggregate" if function.is_aggregate else "not an aggregate"
         raise source.error(node, f"{name} is {kind}: call {function.called_as}(…), or correct its kind in functions")

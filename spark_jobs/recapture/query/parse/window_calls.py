@@ -137,11 +137,8 @@ def _checked(source: Source, kind: str, sizes: dict[str, tuple[int, exp.Expr]]) 
 def _unit(source: Source, node: exp.Expr, kind: str) -> int:
     ticks = UNITS.get(node.name.lower()) if isinstance(node, exp.Column | exp.Var) and "." not in node.sql() else None
     if ticks is None:
-        raise source.error(
-            node,
-            "a window takes a unit (day, hour, minute, second, millisecond or microsecond) and then a size: "
-            f"write {_FORMS[kind]}",
-        )
+        takes = "a window takes a unit (day, hour, minute, second, millisecond or microsecond) and then a size"
+        raise source.error(node, f"{takes}: write {_FORMS[kind]}")
     return ticks
 
 

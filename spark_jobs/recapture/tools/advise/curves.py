@@ -25,14 +25,12 @@ _FLAT = 0.005
 def curve(name: str, labels: Sequence[str], own: str, shares: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return the curves as a Vega-Lite specification; there is at least one key.
 
-    Args:
-        name: the tolerance that varies.
-        labels: its values as text, ascending; no two are equal.
-        own: the label of the job's value.
-        shares: for each key, the share of unchanged events with each value, 0 to 1.
+    `name` is the tolerance that varies, `labels` are its distinct values as text, ascending, and `own` is that of the
+    job. `shares` has for each key the share of unchanged events with each value, 0 to 1.
     """
     changed = [1 - share for key_shares in shares.values() for share in key_shares]
-    lowest, highest = _domain(changed)
+    margin = max(changed) / 20 or _FLAT
+    lowest, highest = max(min(changed) - margin, 0), min(max(changed) + margin, 1)
     constant = min((value for value in changed if value > 0), default=highest)
     points = [
         {"tolerance": label, "changed": 1 - share, "key": number}
@@ -74,14 +72,6 @@ def _by_key(keys: Iterable[str], values: Sequence[Any]) -> dict[str, Any]:
     legend = {"labelExpr": f"{json.dumps(names)}[datum.value]", "labelLimit": 0}
     scale = {"domain": numbers, "range": [values[number % len(values)] for number in numbers]}
     return {"field": "key", "type": "nominal", "title": "OVER", "scale": scale, "legend": legend}
-
-
-def _domain(changed: Iterable[float]) -> tuple[float, float]:
-    """Return the ends of the axis, around the values: the share that changes is 0 to 1."""
-    changed = list(changed)
-    lowest, highest = min(changed), max(changed)
-    margin = highest / 20 or _FLAT
-    return max(lowest - margin, 0), min(highest + margin, 1)
 
 
 def _ticks(lowest: float, highest: float, constant: float) -> list[float]:

@@ -56,10 +56,7 @@ class InputAdvice:
         return dict(zip(VERDICTS, counts.verdicts[late, out_of_order].tolist(), strict=True))
 
     def share(self, key: Key, setting: Setting, partition: str | None = None) -> float | None:
-        """Return the share of the events that a setting leaves unchanged; None if no tolerance matters to any.
-
-        The events are those of one partition, or all.
-        """
+        """Return the share of unchanged events in one partition, or in all; None if no tolerance matters to any."""
         counts = self.totals[key] if partition is None else self.counts.partitions[partition].by_key[key]
         return int(counts.on_time[self._index(setting)]) / counts.tolerable if counts.tolerable else None
 

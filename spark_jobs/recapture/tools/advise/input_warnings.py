@@ -72,10 +72,7 @@ def _clocks(advice: InputAdvice, place: str) -> Iterator[str]:
 
 
 def _push_the_watermark(advice: InputAdvice) -> bool:
-    """Return whether clocks that are ahead put events of other devices out of order.
-
-    They do if not all of their events are dropped, and if more events are on time with a watermark for each device.
-    """
+    """Return whether clocks that are ahead put events of other devices out of order, which OVER would prevent."""
     counts, own = advice.counts, advice.own
     if counts.keys.own.columns or counts.keys.devices not in counts.keys.all:
         return False

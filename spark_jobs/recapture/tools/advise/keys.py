@@ -113,10 +113,7 @@ def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
 
 
 def _are_nested(one: pa.Array, other: pa.Array) -> bool:
-    """Return whether a value of one of two columns has one value of the other, as a sensor has one device.
-
-    The state of a door is not nested with devices: they share its values, and change them.
-    """
+    """Return whether a value of one column nearly always has one value of the other, as a sensor has one device."""
     return _determines(one, other) or _determines(other, one)
 
 

@@ -1,6 +1,6 @@
 """The page of an advice: the smallest settings, curves, and the counts of each setting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recapture import __version__
@@ -139,13 +139,8 @@ def _curve(
     if not shares:
         return None
     own = labels[list(settings).index(advice.own)]
-    label = f"Share of unchanged events by {name}, with {fixed}; {_summary(shares, labels)}"
-    return svg(curve(name, labels, own, shares), label)
-
-
-def _summary(shares: Mapping[str, Sequence[float]], labels: Sequence[str]) -> str:
-    """Return the ends of each line in words."""
-    return "; ".join(
+    ends = "; ".join(
         f"OVER {key}: {percent(key_shares[0])} at {labels[0]}, {percent(key_shares[-1])} at {labels[-1]}"
         for key, key_shares in shares.items()
     )
+    return svg(curve(name, labels, own, shares), f"Share of unchanged events by {name}, with {fixed}; {ends}")

@@ -1,7 +1,4 @@
-"""Carry an ASA job over into a pipeline file, and list what cannot be carried over.
-
-Every finding says where it is, why, and what to do.
-"""
+"""Carry an ASA job over into a pipeline file, and list what cannot be carried over."""
 
 import re
 from typing import Any
@@ -184,10 +181,7 @@ def _left_out(draft: Draft, job: AsaJob) -> None:
 
 
 def _open_values(draft: Draft, job: AsaJob) -> None:
-    """Add a finding for each value that a template leaves open.
-
-    In the pipeline file it is an environment variable. In the query it has to be replaced by its value.
-    """
+    """Add a finding for each value that a template leaves open: an environment variable, except in the query."""
     for place, value in _leaves(draft.values):
         for name in dict.fromkeys(OPEN_VALUE.findall(str(value))):
             if place == ("job", "query"):

@@ -46,10 +46,7 @@ P = TypeVar("P", bound=JobPart)
 
 
 def parse_json(text: str, name: str) -> Any:
-    """Return the document in the text of a file. Raise DefinitionError if it is not valid JSON.
-
-    Messages call the file `name`.
-    """
+    """Return the document in the text of a file. Raise DefinitionError, which calls it `name`, if it is not JSON."""
     try:
         document = json.loads(text)
         json.dumps(document, ensure_ascii=False).encode()
@@ -65,10 +62,7 @@ def parse_json(text: str, name: str) -> Any:
 
 
 def parse_part(model: type[P], value: Any, where: str) -> P:
-    """Return a part of a document as this model.
-
-    Raise DefinitionError, with the key but never its value, if the part does not fit the model.
-    """
+    """Return a part as this model. Raise DefinitionError, with the key but never its value, if it does not fit."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

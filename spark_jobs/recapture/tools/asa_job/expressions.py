@@ -1,7 +1,7 @@
 """Evaluate the expressions of ARM templates that make names: "[parameters('x')]", "[concat(…)]" and the like."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from recapture.errors import DefinitionError
 
 _TOKEN = re.compile(r"\s*+('(?:[^']|'')*+'|-?\d+|[A-Za-z_]\w*|[()\[\],.])")
 _SECURE = ("securestring", "secureobject")
+_OF_STRINGS: Mapping[str, Callable[[str], str]] = {"tolower": str.lower, "toupper": str.upper, "trim": str.strip}
 _DEEPEST = 50
 MAX_SIZE = 8 * 1024 * 1024
 """Largest size of the values that the expressions of a template make together, in characters and items.
@@ -203,12 +204,8 @@ def _call(scope: TemplateScope, function: str, arguments: list[Any]) -> Any:
             return _joined(scope, [text[1:][int(part)] if index % 2 else part for index, part in enumerate(parts)])
         case "string", [str() | int()]:
             return text[0]
-        case "tolower", [str()]:
-            return _joined(scope, text).lower()
-        case "toupper", [str()]:
-            return _joined(scope, text).upper()
-        case "trim", [str()]:
-            return _joined(scope, text).strip()
+        case ("tolower" | "toupper" | "trim") as name, [str()]:
+            return _OF_STRINGS[name](_joined(scope, text))
         case "int", [str() | int()] if re.fullmatch(r"-?\d+", text[0]):
             return int(text[0])
     return Unknown(function)

@@ -49,10 +49,7 @@ def input_sections(draft: Draft, job: AsaJob) -> dict[str, Any] | list[dict[str,
 
 
 def _read_inputs(job: AsaJob) -> list[JobInput | None]:
-    """Return the inputs that the query reads, in its order, with at least one stream.
-
-    If the query reads no stream of the job, the first is that of the job, or None without any.
-    """
+    """Return the inputs that the query reads, in its order; without a stream, first the job's stream, or None."""
     names = [name.lower() for name in query_text.sources(job.query)]
     read = [input_ for input_ in job.inputs if input_.alias.lower() in names]
     read.sort(key=lambda input_: names.index(input_.alias.lower()))
@@ -199,10 +196,7 @@ def _check_bodies(section: _Section) -> None:
 
 
 def _capture_blobs(section: _Section, folder: BlobFolder) -> tuple[EventHub, str | None]:
-    """Return the event hub and the container url of a Blob input that reads Capture's Avro blobs.
-
-    The names of the namespace and event hub are the last two folders before the path pattern's first token.
-    """
+    """Return the event hub, which the last two folders before the path's first token name, and the container's url."""
     draft, query = section.draft, section.job.query
     where, name = section.input.where, f"input {section.input.alias}"
     if section.input.serialization.lower() != "avro":

@@ -122,10 +122,7 @@ def _query_file(file: str, folder: JobFolder, project: _Project) -> str:
 
 
 def _from_xml(text: str, file: Path) -> _Project:
-    """Return the project in the text of a Visual Studio file: MSBuild items Configure, with a SubType, and Script.
-
-    Raise DefinitionError if the file is not such XML.
-    """
+    """Return the project in a Visual Studio file with MSBuild items. Raise DefinitionError if it is not such XML."""
     if "<!DOCTYPE" in text:
         raise DefinitionError(f"{file.name}: not a project file: it declares a document type")
     try:

@@ -177,6 +177,8 @@ def calendar_page(
     days = {day: list(slices) for day, slices in groupby(coverage.slices, key=lambda state: _day(state.start))}
     counts = Counter(state.state for state in coverage.slices)
     years = sorted({day.year for day in days} | {month.year})
+    script = files("recapture.tools.coverage").joinpath("calendar.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
         "recapture.tools.coverage",
         "calendar.html",
@@ -203,8 +205,8 @@ def calendar_page(
         changes=coverage.changes,
         problem=coverage.problem,
         damage=damage,
-        script=script(),
-        script_hash=script_hash(),
+        script=script,
+        script_hash=f"'sha256-{digest}'",
     )
 
 
@@ -231,16 +233,6 @@ def pipelines_page(pipelines: Sequence[Summary], errors: Sequence[str], root: st
         signs=SIGNS,
         kinds=KINDS,
     )
-
-
-def script() -> str:
-    """Return the script of the page."""
-    return files("recapture.tools.coverage").joinpath("calendar.js").read_text("utf-8")
-
-
-def script_hash() -> str:
-    """Return the source of the script in a Content-Security-Policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'"
 
 
 def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:

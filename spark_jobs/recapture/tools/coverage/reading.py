@@ -61,10 +61,7 @@ class CoverageReader:
     def read(
         self, now: datetime, environment: Mapping[str, str] = os.environ, activity: Activity = NO_ACTIVITY
     ) -> Coverage:
-        """Return the coverage. Raise RecaptureError if the tables cannot be read.
-
-        The environment has the credentials. `activity` is what the scheduler does.
-        """
+        """Return the coverage; `activity` is what the scheduler does. Raise RecaptureError if it cannot be read."""
         with self._lock:
             length = slice_length(self.pipeline)
             last_end = ticks.from_datetime(now) // length * length

@@ -59,25 +59,14 @@ def slice_states(
         entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(standing.state(slice_start), entry, dag_run, is_complete)
-        states.append(
-            SliceState(
-                start,
-                start + length,
-                _state(held, start, dag_run, activity),
-                entry,
-                standing.blocked.get(slice_start),
-                dag_run,
-                standing.outdated.get(slice_start, ()),
-            )
-        )
+        state = _state(held, start, dag_run, activity)
+        blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
+        states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing))
     return states
 
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
-    """Return the start of the first slice of which something is known, in ticks; None if nothing is.
-
-    `oldest` is the start of the first slice of which DAG runs and the schedule say something.
-    """
+    """Return the start of the first known slice, in ticks, or None; runs and the schedule count from `oldest` on."""
     published_or_blocked = sorted((*standing.entries, *standing.blocked))[:1]
     known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]

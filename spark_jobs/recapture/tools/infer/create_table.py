@@ -85,10 +85,7 @@ def type_of(
 
 
 def statement(alias: str, fields: Sequence[TypedField], sampled: Sampled, origin: str) -> str:
-    """Return CREATE TABLE for an input, or for reference data, with a comment on each field.
-
-    `origin` is a line that says where the sample comes from. If no field can be declared, return only comments.
-    """
+    """Return CREATE TABLE with a comment on each field, below the line `origin`; only comments if it has no field."""
     declared = [typed_field for typed_field in fields if typed_field.left_out is None]
     columns = [f"{'.'.join(map(_quoted, typed_field.field.path))} {typed_field.type}" for typed_field in declared]
     columns = [column + "," * (index < len(columns) - 1) for index, column in enumerate(columns)]
@@ -142,7 +139,8 @@ def _presence(field: Field, sampled: Sampled) -> str:
 
 def _shares(field: Field) -> str:
     """Return the types of a field's values with their shares: 75.0% bigint, 25.0% null"""
-    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in _sorted(field))
+    frequent_first = sorted(field.kinds.items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in frequent_first)
 
 
 def _plain(field: Field) -> str:
@@ -164,11 +162,6 @@ def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
 
 def _lower(path: Path) -> Path:
     return tuple(name.lower() for name in path)
-
-
-def _sorted(field: Field) -> list[tuple[AsaType | None, int]]:
-    """Return the types of a field's values, the most frequent first."""
-    return sorted(field.kinds.items(), key=lambda entry: -entry[1])
 
 
 def _share(part: int, whole: int) -> str:

@@ -264,10 +264,7 @@ def _newest_hour(definition: InputDefinition, container: Container) -> tuple[dat
 def _arrived(
     definition: InputDefinition, container: Container, start: datetime, end: datetime, place: str
 ) -> list[PinnedBlob]:
-    """Return the blobs whose events may have arrived in (start, end]. Raise RunError if there are none.
-
-    `place` names the input in the message, as `of_input` does.
-    """
+    """Return the blobs whose events may have arrived in (start, end]. Raise RunError, with `place`, without any."""
     arrivals = Arrivals(ticks.from_datetime(start) + 1, ticks.from_datetime(end))
     listing, partitions = survey(definition, container, [arrivals], datetime.now(UTC))
     if not partitions:

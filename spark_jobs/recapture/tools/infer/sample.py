@@ -128,10 +128,7 @@ class Sample:
 def read_sample(
     container: Container, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
 ) -> Sample:
-    """Read a sample of the blobs, with the properties of `records`.
-
-    Raise RunError if a blob was changed or deleted since it was listed.
-    """
+    """Read a sample of blobs, with the properties of `records`. Raise RunError if one changed since it was listed."""
     sample = Sample(reader.decoder, records)
     decoder = BlobDecoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
@@ -152,10 +149,7 @@ def read_sample(
 
 
 def spread(blobs: Sequence[PinnedBlob]) -> Iterator[PinnedBlob]:
-    """Yield the blobs so that the first ones are spread over all partitions and times; always in the same order.
-
-    The blobs of each partition are shuffled, then the partitions take turns.
-    """
+    """Yield the blobs so that the first ones are spread over all partitions and times; always in the same order."""
     random = Random(0)
     by_partition: dict[str, list[PinnedBlob]] = {}
     for pinned in blobs:

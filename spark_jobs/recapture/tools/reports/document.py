@@ -70,13 +70,11 @@ def _slices(source: Source) -> dict[str, Any]:
         run = source.run_of_slice.get(ticks.to_text(slices[-1].start))
         if quality != "passed":
             attention.append({"from": start, "to": end, "slices": len(slices), "quality": quality, "run": run})
+    names = ("passed", "passed with warnings", APPROVED, "failed", *SHOWN_INSTEAD, "unpublished")
     unpublished = [start for start, quality in qualities.items() if quality is None]
     return {
         "total": len(qualities),
-        **{
-            name: counts[name]
-            for name in ("passed", "passed with warnings", APPROVED, "failed", *SHOWN_INSTEAD, "unpublished")
-        },
+        **{name: counts[name] for name in names},
         "first_unpublished": unpublished[0] if unpublished else None,
         "attention": attention[:MAX_SLICES],
     }

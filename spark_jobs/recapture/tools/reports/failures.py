@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from recapture.definition.sections import Output
 from recapture.quality.audit import Audit, Evidence, JsonResult, Result
 from recapture.quality.sentences import expected, value_text
-from recapture.quality.suites import columns_of
+from recapture.quality.suites import SEVERITIES, columns_of
 from recapture.storage import open_container
 from recapture.table.files import read_slice_table
 from recapture.tools.reports.sources import RunSource, Source
@@ -25,7 +25,6 @@ MAX_ROWS = 20
 """Largest number of rows that are shown of an expectation."""
 MAX_FAILURES = 40
 """Largest number of expectations that are shown."""
-_SEVERITIES = ("critical", "warning", "info")
 _UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
 _HINTS = {
     "archive_has_no_holes": "restore the missing blobs and backfill again; the section Capture lists the holes",
@@ -52,10 +51,7 @@ Causes come before what may follow from them: an event that is missing or unusab
 
 
 def failures(source: Source) -> dict[str, Any]:
-    """Return what the audits of a report say: failed expectations, the most severe first, and those not judged.
-
-    The result also has the number of those that passed, and the values of the user's parameters.
-    """
+    """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
     passed = 0
     unjudged: dict[str, None] = {}
@@ -74,7 +70,7 @@ def failures(source: Source) -> dict[str, Any]:
             else:
                 failure = _Failed(run, result, evaluation)
                 failed.setdefault(failure.expectation, []).append(failure)
-    groups = sorted(failed.values(), key=lambda group: (_SEVERITIES.index(group[0].result.severity), group[0].cause))
+    groups = sorted(failed.values(), key=lambda group: (SEVERITIES.index(group[0].result.severity), group[0].cause))
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),

@@ -12,10 +12,7 @@ MAX_KEYS = 10
 
 
 def keys(source: Source) -> list[dict[str, Any]]:
-    """Return the keys with the most events in each kind of trouble, by input, largest first.
-
-    The counts are sums over slices and partitions, of each of which only the keys with the most events were kept.
-    """
+    """Return the keys with the most events in each kind of trouble, by input: sums of what was kept of each slice."""
     by_input: dict[str, list[KeyMetrics]] = {}
     for row in source.metrics:
         if row.keys:

@@ -29,7 +29,7 @@ def ledger(source: Source) -> dict[str, Any]:
     unknown: dict[str, Mapping[str, Value]] = {start: {} for start in sorted(source.uncounted)}
     for start, values in (*((row.slice_start, row.values) for row in source.metrics), *unknown.items()):
         groups[name(start)].append(values)
-    qualities = slice_qualities(source)
+    qualities, one_input = slice_qualities(source), len(source.pipeline.query.inputs) == 1
     partitions: dict[tuple[str, str], list[Mapping[str, Value]]] = {}
     for row in source.metrics:
         partitions.setdefault((row.input, row.partition), []).append(row.values)
@@ -45,8 +45,8 @@ def ledger(source: Source) -> dict[str, Any]:
             for (group, values), (_, starts) in zip(groups.items(), groupby(source.starts, name), strict=True)
         ],
         "partitions": [
-            {"input": alias, "partition": partition, "name": _partition(source, alias, partition), **counts(rows)}
-            for (alias, partition), rows in partitions.items()
+            {"input": alias, "partition": name, "name": name if one_input else f"{alias} {name}", **counts(rows)}
+            for (alias, name), rows in partitions.items()
         ],
         "outputs": [{"alias": output.alias, "rows": rows_of[output.alias]} for output in source.pipeline.outputs],
     }
@@ -70,10 +70,7 @@ def not_on_time(row: PartitionMetrics) -> int:
 
 
 def slice_qualities(source: Source) -> dict[str, str | None]:
-    """Return the quality of each slice, by slice_start: the verdict of its audit, or APPROVED.
-
-    None for a slice that is not published, in the report of a range.
-    """
+    """Return the verdict of each slice's audit, or APPROVED, by slice_start; None for a slice that is not published."""
     if source.single is not None and source.single.audited is not None:
         quality = APPROVED if source.approvals() else source.single.audited.verdict
         return dict.fromkeys(source.starts, quality)
@@ -97,7 +94,3 @@ def _of_slices(source: Source, qualities: Mapping[str, str | None], starts: list
         "quality": min(audited, key=_QUALITIES.index, default=None),
         "rows": sum(rows for (_, start), rows in source.rows.items() if start in group),
     }
-
-
-def _partition(source: Source, alias: str, partition: str) -> str:
-    return partition if len(source.pipeline.query.inputs) == 1 else f"{alias} {partition}"

@@ -22,12 +22,13 @@ _FEW = 0.001
 def verdict(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the level (good, warning or bad), a sentence, the reasons and the advice, from the other sections."""
     level, sentence = _run(document) if document["kind"] == "run" else _range(document)
+    failed = [failure for failure in document["failures"]["failed"] if failure["severity"] != "info"]
     return {
         "level": level,
         "sentence": sentence,
         "events": _events(document["ledger"]["totals"]),
-        "reasons": _reasons(document),
-        "advice": list(dict.fromkeys(_advice(document))),
+        "reasons": [failure["sentence"] for failure in failed],
+        "advice": list(dict.fromkeys(_advice(document, failed))),
     }
 
 
@@ -169,17 +170,8 @@ def _late(totals: Mapping[str, Any], events: int) -> str:
     return f"{were}; {late - verdicts:,} of them count as out of order, because they were both."
 
 
-def _reasons(document: Mapping[str, Any]) -> list[str]:
-    """Return the sentences of what failed or warned; only notes are left out."""
-    return [
-        failure["sentence"]
-        for failure in document["failures"]["failed"]
-        if failure["severity"] in ("critical", "warning")
-    ]
-
-
-def _advice(document: Mapping[str, Any]) -> Iterator[str]:
-    failed = [failure for failure in document["failures"]["failed"] if failure["severity"] != "info"]
+def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what to change, because of what failed or warned and of the other sections."""
     if any(failure["of_unusable"] for failure in failed):
         yield from _unusable(document["quarantine"]["reasons"])
     for failure in sorted(failed, key=lambda failure: failure["cause"]):

@@ -149,10 +149,7 @@ def _point(event: Mapping[str, Any], policies: Policies, x: int) -> Point:
 
 
 def _band(arrivals: Sequence[int]) -> int:
-    """Return over how many ticks the events of one arrival are spread; 0 if no two events share one.
-
-    `arrivals` are in order.
-    """
+    """Return over how many ticks to spread the events of one of these ordered arrivals; 0 if no two share one."""
     distinct = list(dict.fromkeys(arrivals))
     if len(distinct) == len(arrivals):
         return 0

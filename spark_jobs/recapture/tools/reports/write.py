@@ -24,10 +24,7 @@ from recapture.tools.reports.page import page
 def write_run_report(
     run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str], draw: Draw = svg
 ) -> str:
-    """Write the report of an audited run to its run files, and return the address of the page.
-
-    `warnings` are those of the summary of the run, and of its plan.
-    """
+    """Write the report of an audited run, with these warnings, to its run files, and return the address of the page."""
     content = document(sources.of_run(run, computed, audited, warnings))
     run.files.container.write(run.files.name(REPORT_DOCUMENT), as_json(content))
     run.files.container.write(run.files.name(REPORT_PAGE), page(content, draw))
@@ -42,10 +39,7 @@ def with_report(
     warnings: Sequence[str] = (),
     draw: Draw = svg,
 ) -> AuditError:
-    """Write the report of a run that its audit stopped, and return the error with the address of the page.
-
-    `warnings` are shown in addition to those of the run.
-    """
+    """Write the report of a run that its audit stopped, with more `warnings`; return the error with its address."""
     try:
         warnings = [*summary(run, computed, audited, None)["warnings"], *warnings]
         return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings, draw)}")

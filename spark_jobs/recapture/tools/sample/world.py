@@ -56,15 +56,6 @@ class SampleBlob:
 
 
 @dataclass(frozen=True)
-class _Device:
-    number: int
-
-    @property
-    def id(self) -> str:
-        return f"device-{self.number:03}"
-
-
-@dataclass(frozen=True)
 class _Sent:
     enqueued: datetime
     device: str
@@ -110,7 +101,7 @@ def world(
         since, until = (start + timedelta(hours=faulty_hour) + minutes for minutes in _FAULTY_MINUTES)
         faulty = since, until
     population = [
-        [_Device(number) for number in range(devices) if _partition_of(number, partitions) == partition]
+        [device for device in range(devices) if _partition_of(device, partitions) == partition]
         for partition in range(partitions)
     ]
     streams = [
@@ -169,15 +160,19 @@ def _silence(start: datetime, hours: int) -> _Period:
     return begin, begin + min(_LONGEST_SILENCE, timedelta(hours=hours) * 0.4)
 
 
-def _sent(device: _Device, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
+def _sent(device: int, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
     """Yield the events of a device in the order in which the hub takes them."""
     events = _events(device, start, end, seed, faulty)
-    return _resent(events, end) if device.number == _RESENDING_DEVICE else events
+    return _resent(events, end) if device == _RESENDING_DEVICE else events
 
 
-def _events(device: _Device, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
-    rng = random.Random(f"{seed} {device.id}")
-    outages = _outages(device, start, random.Random(f"{seed} {device.id} outages"))
+def _id(device: int) -> str:
+    return f"device-{device:03}"
+
+
+def _events(device: int, start: datetime, end: datetime, seed: int, faulty: _Period | None) -> Iterator[_Sent]:
+    rng = random.Random(f"{seed} {_id(device)}")
+    outages = _outages(device, start, random.Random(f"{seed} {_id(device)} outages"))
     properties: dict[str, PropertyValue] = {}
     measured = start + _CADENCE * rng.random()
     last = start - _BURST_GAP
@@ -191,11 +186,11 @@ def _events(device: _Device, start: datetime, end: datetime, seed: int, faulty: 
         enqueued = enqueued.replace(microsecond=enqueued.microsecond // 1000 * 1000)
         if enqueued >= end:
             return
-        if device.number == _NULL_PROPERTY_DEVICE:
+        if device == _NULL_PROPERTY_DEVICE:
             properties = {"firmware": "1.4.2", "attempt": count % 3, "route": None} if count % 2 else {"attempt": 0}
-        as_record = faulty is not None and device.number >= _NEW_DEVICES and faulty[0] <= measured < faulty[1]
+        as_record = faulty is not None and device >= _NEW_DEVICES and faulty[0] <= measured < faulty[1]
         clock = measured + _clock_error(device, measured - start)
-        yield _Sent(enqueued, device.id, _body(device, clock, count, as_record, rng), properties)
+        yield _Sent(enqueued, _id(device), _body(device, clock, count, as_record, rng), properties)
         last = enqueued
         count += 1
         measured += _CADENCE + timedelta(microseconds=int((rng.random() - 0.5) * 2_000_000))
@@ -211,9 +206,9 @@ def _resent(events: Iterator[_Sent], end: datetime) -> Iterator[_Sent]:
             yield event
 
 
-def _outages(device: _Device, start: datetime, rng: random.Random) -> Iterator[_Period]:
+def _outages(device: int, start: datetime, rng: random.Random) -> Iterator[_Period]:
     """Yield the outages of a device, in order, without end."""
-    length = _OUTAGES.get(device.number)
+    length = _OUTAGES.get(device)
     while length is not None:
         since = start + length / 2 + timedelta(minutes=int(rng.random() * (length / timedelta(minutes=1))))
         yield since, since + length
@@ -221,32 +216,32 @@ def _outages(device: _Device, start: datetime, rng: random.Random) -> Iterator[_
     yield _NEVER, _NEVER
 
 
-def _clock_error(device: _Device, since_start: timedelta) -> timedelta:
-    if device.number == _DRIFTING_DEVICE:
+def _clock_error(device: int, since_start: timedelta) -> timedelta:
+    if device == _DRIFTING_DEVICE:
         return _DRIFT * (since_start % _CLOCK_SET_EVERY / _CLOCK_SET_EVERY)
-    if device.number == _EARLY_DEVICE:
+    if device == _EARLY_DEVICE:
         return _EARLY if since_start % timedelta(hours=1) < _EARLY_FOR else timedelta()
-    return _SKEWS.get(device.number, timedelta())
+    return _SKEWS.get(device, timedelta())
 
 
-def _body(device: _Device, clock: datetime, count: int, as_record: bool, rng: random.Random) -> bytes:
-    zone = "" if device.number == _ZONELESS_DEVICE and count % 2 else "Z"
-    warmth = round(20 + device.number % 7 + 4 * rng.random(), 2)
+def _body(device: int, clock: datetime, count: int, as_record: bool, rng: random.Random) -> bytes:
+    zone = "" if device == _ZONELESS_DEVICE and count % 2 else "Z"
+    warmth = round(20 + device % 7 + 4 * rng.random(), 2)
     body: dict[str, object] = {
-        "deviceId": device.id,
+        "deviceId": _id(device),
         "eventTime": f"{clock:%Y-%m-%dT%H:%M:%S.%f}{int(rng.random() * 10)}{zone}",
         "temperature": {"value": warmth, "unit": "C"} if as_record else warmth,
-        "site": _SITES[device.number % len(_SITES)],
+        "site": _SITES[device % len(_SITES)],
     }
-    ordinal = count * 41 + device.number * 97
+    ordinal = count * 41 + device * 97
     if ordinal % 1500 == 3:
         del body["eventTime"]
     elif ordinal % 1500 == 7:
         body["eventTime"] = None
     elif ordinal % 2000 == 11:
-        return f"{device.id};{clock:%H:%M:%S};{warmth}".encode()
+        return f"{_id(device)};{clock:%H:%M:%S};{warmth}".encode()
     elif ordinal % 2000 == 13:
-        return f'{{"deviceId":"{device.id}","place":"caf\N{LATIN SMALL LETTER E WITH ACUTE}"}}'.encode("latin-1")
-    if device.number == _PRETTY_DEVICE:
+        return f'{{"deviceId":"{_id(device)}","place":"caf\N{LATIN SMALL LETTER E WITH ACUTE}"}}'.encode("latin-1")
+    if device == _PRETTY_DEVICE:
         return json.dumps(body, indent=2).encode()
     return json.dumps(body, separators=(",", ":")).encode()
