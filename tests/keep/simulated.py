@@ -8,7 +8,7 @@ import hashlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -255,6 +255,8 @@ class Deployment:
     entries: dict[str, Entry] = field(default_factory=dict)
     contents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rows of every file that was written whole, by the path of the file."""
+    definitions: dict[str, RunDefinition] = field(default_factory=dict)
+    """Definitions with which something was computed, by their digests."""
     computations: list[Computation] = field(default_factory=list)
     """What was computed, published or not."""
 
@@ -321,6 +323,7 @@ class Deployment:
         manifest = self.plan(start, end)
         files = RunFiles(self.run_files, manifest.run)
         files.write_manifest(manifest)
+        self.definitions[self.definition.digest] = self.definition
         starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
         self.computations.append(Computation(manifest.run, starts, by_update))
         rows = [
@@ -329,18 +332,20 @@ class Deployment:
         ]
         if fault := self._fault(manifest, rows):
             texts = [ticks.to_text(start) for start in starts]
-            record_block(files, StoppedRun(self.parts, dict(zip(texts, manifest.read_digests, strict=True))))
+            reads = dict(zip(texts, manifest.reads, strict=True))
+            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads))
             raise AuditError(f"run {manifest.run}: {fault}")
         publications = {
             ticks.to_text(run_slice.slice.start): self._publication(manifest, run_slice, slice_rows, read)
-            for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.read_digests, strict=True)
+            for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.reads, strict=True)
         }
         publish.publish(self.tables, publications)
         return manifest.run
 
-    def plan(self, start: int, end: int) -> Manifest:
+    def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
+        """Return the manifest of a range, with the present definition unless another is given."""
         slices = slices_between(start, end, LENGTH)
-        return pin_blobs(self.definition, {"telemetry": self.archive}, slices, self.clock.now)
+        return pin_blobs(definition or self.definition, {"telemetry": self.archive}, slices, self.clock.now)
 
     def rollback(self, start: int) -> None:
         """Roll back the last publication of a slice, if there is one."""
@@ -383,9 +388,7 @@ class Deployment:
                 return "published events are lost"
         return None
 
-    def _publication(
-        self, manifest: Manifest, run_slice: RunSlice, rows: tuple[str, ...], read_digest: str
-    ) -> Publication:
+    def _publication(self, manifest: Manifest, run_slice: RunSlice, rows: tuple[str, ...], read: str) -> Publication:
         odd = tuple(row for row in rows if "odd" in row)
         files = {
             ROWS: self._stage(run_slice, ROWS, rows),
@@ -403,7 +406,7 @@ class Deployment:
             late_events=0,
             files=files,
             parts=self.parts,
-            read=read_digest,
+            read=read,
         )
 
     def _stage(self, run_slice: RunSlice, name: str, rows: tuple[str, ...]) -> File:
@@ -425,10 +428,6 @@ def has_fault(row: str, slice_: Slice) -> bool:
         return False
     opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
     return slice_.start <= ticks.from_datetime(opened) < slice_.end
-
-
-def with_query(definition: RunDefinition, number: int) -> RunDefinition:
-    return replace(definition, canonical_query=f"query {number}")
 
 
 def _ticks(text: str) -> int:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from recapture.archive.definitions import ArrivalTime, InputDefinition, RunDefinition, version_of
@@ -26,7 +26,7 @@ from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 from tests.draws import SLOW_EXAMPLES, examples
-from tests.keep.simulated import LENGTH, METRICS, ROWS, Clock, Deployment, KilledError, with_query
+from tests.keep.simulated import LENGTH, METRICS, ROWS, Clock, Deployment, KilledError
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SINCE = BEGIN + timedelta(hours=3)
@@ -34,10 +34,11 @@ HOURS = 12
 SEARCH_HOURS = 3
 INTERVAL = timedelta(minutes=15)
 PARTITIONS = 2
+EARLY = ticks.from_seconds(300)
 TELEMETRY = InputDefinition(
     alias="telemetry",
     names=CaptureNames("contoso", "telemetry"),
-    policies=Policies(0, ticks.from_seconds(600), ticks.from_seconds(300), adjust=True),
+    policies=Policies(0, ticks.from_seconds(600), EARLY, adjust=True),
     look_back=0,
     interval_seconds=900,
     reading={},
@@ -92,7 +93,7 @@ class World:
             (6, self.change_blob),
             (2, self.person_backfills),
             (1, self.person_rolls_back),
-            (1, self.change_query),
+            (1, self.change_definition),
         ]
         weights = [weight for weight, _ in actions]
         while self.now < BEGIN + timedelta(hours=HOURS):
@@ -161,9 +162,16 @@ class World:
     def age(self, name: str) -> timedelta:
         return self.now - datetime.strptime(name[-24:], "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
 
-    def change_query(self) -> None:
-        self.queries += 1
-        self.deployment.definition = with_query(self.deployment.definition, self.queries)
+    def change_definition(self) -> None:
+        """Change the query or the late tolerance, which decides the arrivals that a slice reads."""
+        definition = self.deployment.definition
+        if self.draw.random() < 0.5:
+            self.queries += 1
+            self.deployment.definition = replace(definition, canonical_query=f"query {self.queries}")
+        else:
+            policies = Policies(0, ticks.from_seconds(self.draw.choice([300, 600, 1200])), EARLY, adjust=True)
+            inputs = [replace(definition.inputs[0], policies=policies)]
+            self.deployment.definition = replace(definition, inputs=inputs)
 
     # What people do
 
@@ -276,18 +284,19 @@ class World:
         entry = deployment.entry(start)
         if planned.slices[0].incomplete_partitions or entry.taken_back is not None:
             return False
-        (read_digest,) = manifest.read_digests
-        if self.is_stopped_alone(start, read_digest):
+        (read,) = manifest.reads
+        if self.is_stopped_alone(start, read):
             return False
         current = entry.current
         if current is None:
             return True
         if deployment.schedule.outdated == "recompute" and current.parts != deployment.parts:
             return True
-        if current.read == read_digest or deployment.schedule.late_data == "mark":
+        planned_then = deployment.plan(start, start + LENGTH, deployment.definitions[current.definition])
+        if [current.read] == planned_then.reads or deployment.schedule.late_data == "mark":
             return False
         then = {blob.name: version_of(blob) for blob in self.blobs_read(current.run, start)}
-        listed = [pinned.blob for pinned in planned.blobs]
+        listed = [pinned.blob for pinned in planned_then.input("telemetry").blobs]
         differing = [blob for blob in listed if then.get(blob.name) != version_of(blob)]
         quiet = 60 * deployment.schedule.quiet_minutes * ticks.TICKS_PER_SECOND
         if any(now - ticks.from_datetime(blob.last_modified) < quiet for blob in differing):
@@ -303,13 +312,13 @@ class World:
         slice_ = Slice(start, start + LENGTH)
         return next([pinned.blob for pinned in blobs] for read, blobs in by_slice if read.slice == slice_)
 
-    def is_stopped_alone(self, start: int, read_digest: str) -> bool:
+    def is_stopped_alone(self, start: int, read: str) -> bool:
         """Return whether the last run of the slice was stopped, had no other slice, and would be stopped again."""
         block = self.last_block(start)
         if block is None or block.end - block.start > LENGTH:
             return False
         stopped = read_block(self.deployment.run_files, block.run)
-        same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read_digest
+        same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
         return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
 
     def last_block(self, start: int) -> Block | None:
@@ -380,6 +389,7 @@ class World:
         assert deployment.requests.count - before <= MOST_REQUESTS, (deployment.requests.count - before, due)
 
 
+@example(46)  # audits of overlapping runs in the same second
 @given(st.integers(0, 2**32))
 @settings(
     max_examples=examples(100),

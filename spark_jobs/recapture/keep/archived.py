@@ -1,23 +1,28 @@
 """What the archive has for slices now, and how that differs from what published slices read."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from recapture.archive import pinning
 from recapture.archive.definitions import InputDefinition, RunDefinition, version_of
-from recapture.archive.manifest import Manifest, read_digest
+from recapture.archive.manifest import Manifest, slice_read
 from recapture.archive.pinning import PinnedBlob
 from recapture.archive.progress import partition_progress
 from recapture.archive.references import PlannedReference, versions
 from recapture.keep.due import Difference
 from recapture.storage import Container
 from recapture.time_model import ticks
-from recapture.time_model.slices import Slice, arrivals_of
+from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 
 MOST_AT_ONCE = 744
 """Number of slices whose blobs are listed and held in memory at the same time."""
+
+
+Blobs = Mapping[str, Sequence[PinnedBlob]]
+"""Blobs by the alias of their input."""
 
 
 @dataclass(frozen=True)
@@ -25,41 +30,44 @@ class ArchivedSlice:
     """What the archive has for a slice."""
 
     slice: Slice
-    inputs: Mapping[str, Sequence[PinnedBlob]]
-    """Blobs that a run of the slice reads, by the alias of the input."""
-    references: Sequence[PlannedReference]
     read: str
-    """Digest of all of these (`archive.manifest.read_digest`)."""
+    """What a run of the slice reads, as `archive.manifest.slice_read`."""
+    size: int
+    """Size of the blobs that it reads from the inputs, in bytes."""
     waits_for: tuple[str, ...]
     """Reasons why more may still be written, a line each."""
+    before: Blobs
+    """Blobs with the arrivals that the published slice read, which another definition may have chosen."""
+    read_before: str
+    """What a run with these arrivals reads, as `archive.manifest.slice_read`."""
+    references: Sequence[PlannedReference]
 
-    @property
-    def size(self) -> int:
-        """Size of the blobs of the inputs, in bytes."""
-        return sum(pinned.blob.size for blobs in self.inputs.values() for pinned in blobs)
-
-    def difference_from(self, manifest: Manifest | None, noticed: int) -> Difference | None:
+    def difference_from(
+        self, manifest: Manifest | None, noticed: int, *, same_definition: bool = True
+    ) -> Difference | None:
         """Return how the blobs differ from those that a run read; None if they do not.
 
         `manifest` is that of the run, None if it cannot be read. `noticed` is the time at which it was noticed that
-        blobs are gone, in ticks.
+        blobs are gone, in ticks. Reference data is compared only if the run had the `same_definition`.
         """
-        planned = None if manifest is None else dict(_blobs_read(manifest, self.slice))
-        now = {alias: {pinned.blob.name: pinned for pinned in blobs} for alias, blobs in self.inputs.items()}
-        if manifest is None or planned is None:
+        now = {alias: {pinned.blob.name: pinned for pinned in blobs} for alias, blobs in self.before.items()}
+        if manifest is None:
             written = [_written(pinned) for blobs in now.values() for pinned in blobs.values()]
             return Difference(last_change=max(written, default=noticed))
-        then = {alias: {pinned.blob.name: pinned for pinned in blobs} for alias, blobs in planned.items()}
+        then = {
+            alias: {pinned.blob.name: pinned for pinned in blobs} for alias, blobs in _blobs_read(manifest, self.slice)
+        }
         added, modified, deleted = [], [], 0
-        for alias in then.keys() | now.keys():
-            before, after = then.get(alias, {}), now.get(alias, {})
+        for alias in then.keys() & now.keys():
+            before, after = then[alias], now[alias]
             added += [after[name] for name in after.keys() - before.keys()]
             deleted += len(before.keys() - after.keys())
             common = before.keys() & after.keys()
             modified += [
                 after[name] for name in common if version_of(before[name].blob) != version_of(after[name].blob)
             ]
-        changed = [reference for reference in self.references if self._differs(reference, manifest)]
+        references = self.references if same_definition else ()
+        changed = [reference for reference in references if self._differs(reference, manifest)]
         if not (added or modified or deleted or changed):
             return None
         changes = [_written(pinned) for pinned in (*added, *modified)]
@@ -74,11 +82,16 @@ class ArchivedSlice:
 
 
 def archived_slices(
-    definition: RunDefinition, containers: Mapping[str, Container], slices: Iterable[Slice], now: datetime
+    definition: RunDefinition,
+    containers: Mapping[str, Container],
+    slices: Iterable[Slice],
+    now: datetime,
+    read: Callable[[Slice], Mapping[str, Arrivals]] = lambda slice_: {},
 ) -> Iterator[ArchivedSlice]:
     """Yield what the archive has for each of these slices, which are in order of time.
 
-    The containers are given by alias. Raise RunError if reference data has no version.
+    The containers are given by alias. `read` returns the arrivals that a published slice read of an input, by alias.
+    Raise RunError if reference data has no version.
     """
     ordered = list(slices)
     if not ordered:
@@ -94,16 +107,63 @@ def archived_slices(
         for reference in sorted(definition.references, key=lambda reference: reference.alias)
     ]
     for chunk in _chunks(ordered):
+        arrivals_before = list(map(read, chunk))
         listed = [
-            _listed(input_definition, containers[input_definition.alias], chunk, now, len(definition.inputs) > 1)
+            _listed(
+                input_definition,
+                containers[input_definition.alias],
+                chunk,
+                [arrivals.get(input_definition.alias) for arrivals in arrivals_before],
+                now,
+                name_input=len(definition.inputs) > 1,
+            )
             for input_definition in definition.inputs
         ]
-        aliases = [input_definition.alias for input_definition in definition.inputs]
         for slice_, *inputs in zip(chunk, *listed, strict=True):
-            blobs = dict(zip(aliases, (pinned for pinned, _ in inputs), strict=True))
-            digests = {alias: pinning.digest_of_blobs(pinned) for alias, pinned in blobs.items()}
-            waits_for = tuple(itertools.chain.from_iterable(reasons for _, reasons in inputs))
-            yield ArchivedSlice(slice_, blobs, references, read_digest(digests, references, slice_), waits_for)
+            yield ArchivedSlice(
+                slice_,
+                _read(inputs, references, slice_, lambda read: read.now),
+                sum(pinned.blob.size for read in inputs for pinned in read.now.blobs),
+                tuple(itertools.chain.from_iterable(read.waits_for for read in inputs)),
+                {read.alias: read.before.blobs for read in inputs},
+                _read(inputs, references, slice_, lambda read: read.before),
+                references,
+            )
+
+
+@dataclass(frozen=True)
+class _Blobs:
+    """Blobs of an input that may hold some arrivals."""
+
+    arrivals: Arrivals
+    blobs: Sequence[PinnedBlob]
+
+    @cached_property
+    def digest(self) -> str:
+        return pinning.digest_of_blobs(self.blobs)
+
+
+@dataclass(frozen=True)
+class _InputOfSlice:
+    """What the archive has of an input for a slice."""
+
+    alias: str
+    now: _Blobs
+    """Blobs that a run of the slice reads."""
+    before: _Blobs
+    """Blobs with the arrivals that the published slice read."""
+    waits_for: tuple[str, ...]
+
+
+def _read(
+    inputs: Iterable[_InputOfSlice],
+    references: Iterable[PlannedReference],
+    slice_: Slice,
+    blobs_of: Callable[[_InputOfSlice], _Blobs],
+) -> str:
+    blobs = {read.alias: blobs_of(read) for read in inputs}
+    arrivals = {alias: of_input.arrivals for alias, of_input in blobs.items()}
+    return slice_read(arrivals, {alias: of_input.digest for alias, of_input in blobs.items()}, references, slice_)
 
 
 def _chunks(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
@@ -118,12 +178,27 @@ def _chunks(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 
 
 def _listed(
-    definition: InputDefinition, container: Container, slices: Sequence[Slice], now: datetime, name_input: bool
-) -> list[tuple[list[PinnedBlob], tuple[str, ...]]]:
-    """Return what the archive has of an input for each slice: its blobs, and reasons why more may be written."""
+    definition: InputDefinition,
+    container: Container,
+    slices: Sequence[Slice],
+    arrivals_before: Sequence[Arrivals | None],
+    now: datetime,
+    *,
+    name_input: bool,
+) -> list[_InputOfSlice]:
+    """Return what the archive has of an input for each slice."""
     needed = [arrivals_of(slice_, definition.policies, definition.look_back) for slice_ in slices]
-    listing, partitions = pinning.survey(definition, container, needed, now)
-    blobs = pinning.blobs_for(pinning.in_order(listing.blobs, definition), needed)
+    before = [
+        arrivals if earlier is None or _same(earlier, arrivals) else earlier
+        for arrivals, earlier in zip(needed, arrivals_before, strict=True)
+    ]
+    listing, partitions = pinning.survey(definition, container, [*needed, *before], now)
+    pinned = pinning.in_order(listing.blobs, definition)
+    read_now = [_Blobs(*item) for item in zip(needed, pinning.blobs_for(pinned, needed), strict=True)]
+    read_before = (
+        read if arrivals is read.arrivals else _Blobs(arrivals, next(iter(pinning.blobs_for(pinned, [arrivals]))))
+        for read, arrivals in zip(read_now, before, strict=True)
+    )
 
     def reasons(slice_: Slice) -> tuple[str, ...]:
         if not partitions:
@@ -137,7 +212,14 @@ def _listed(
             for name in waiting
         )
 
-    return [(pinned, reasons(slice_)) for slice_, pinned in zip(slices, blobs, strict=True)]
+    return [
+        _InputOfSlice(definition.alias, now_, before_, reasons(slice_))
+        for slice_, now_, before_ in zip(slices, read_now, read_before, strict=True)
+    ]
+
+
+def _same(one: Arrivals, other: Arrivals) -> bool:
+    return (one.first, one.last) == (other.first, other.last)
 
 
 def _blobs_read(manifest: Manifest, slice_: Slice) -> Iterator[tuple[str, list[PinnedBlob]]]:

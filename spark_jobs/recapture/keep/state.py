@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 from recapture.archive.definitions import RunDefinition
-from recapture.archive.manifest import Manifest
+from recapture.archive.manifest import Manifest, arrivals_read
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Schedule
@@ -26,7 +26,7 @@ from recapture.table.delta import OpenTable, Table, has_version
 from recapture.table.faults import lagging_slices
 from recapture.table.publications import NOTHING_SHOWN
 from recapture.time_model import ticks
-from recapture.time_model.slices import Slice
+from recapture.time_model.slices import Arrivals, Slice
 
 MARGIN = ticks.from_seconds(3600)
 """Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
@@ -107,6 +107,8 @@ class _Reader:
         }
         """Starts of the slices that were ever published or stopped, in ticks, each with its ISO 8601 form."""
         self.lagging, self.in_line = self._lagging()
+        self.released: dict[str, str] = {}
+        """Slices of stopped runs whose blobs have changed since, as `Changes.released`."""
         self.manifest_of = lru_cache(maxsize=8)(self._manifest_of)  # neighbours often have one run
         self.stopped_of = cache(self._stopped_of)
 
@@ -168,7 +170,12 @@ class _Reader:
 
     def _archived(self, starts: Iterable[int]) -> Iterator[ArchivedSlice]:
         slices = (Slice(start, start + self.length) for start in starts)
-        return archived_slices(self.sources.definition, self.sources.containers, slices, self.now)
+        return archived_slices(self.sources.definition, self.sources.containers, slices, self.now, self._arrivals_read)
+
+    def _arrivals_read(self, slice_: Slice) -> Mapping[str, Arrivals]:
+        """Return the arrivals that a published slice read, by the alias of the input; none if that is not known."""
+        entry = self.standing.entries.get(ticks.to_text(slice_.start), NOTHING_SHOWN)
+        return {} if entry.run is None or entry.read is None else arrivals_read(entry.read)
 
     def _unlisted(self) -> Iterator[tuple[int, SliceFacts]]:
         """Yield what is known of every slice that was ever published or stopped, without a listing of its blobs."""
@@ -204,14 +211,15 @@ class _Reader:
     def _difference(self, text: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
         """Return how the archive differs from what the published slice read, and whether that is known."""
         entry = self.standing.entries.get(text, NOTHING_SHOWN)
-        if entry.run is None or entry.read == archived.read or self._is_never_final():
+        if entry.run is None or entry.read == archived.read_before or self._is_never_final():
             return None, True
         manifest = self.manifest_of(entry.run)
-        if entry.read is None and manifest is None:
+        same_definition = not set(self.standing.outdated.get(text, ())) - {"engine", "suite"}
+        if entry.read is None and (manifest is None or not same_definition):
             return None, False
         is_recorded = self.changes.slices.get(text) == entry.run and text in self.changes.noticed
         noticed = _ticks(self.changes.noticed[text]) if is_recorded else self.instant
-        return archived.difference_from(manifest, noticed), True
+        return archived.difference_from(manifest, noticed, same_definition=same_definition), True
 
     def _is_never_final(self) -> bool:
         """Return whether every later arrival counts, so that every slice would always be stale."""
@@ -225,9 +233,13 @@ class _Reader:
             return None
         stopped, (start, end) = self.stopped_of(run), bounds
         if archived is None or stopped is None:
-            has_changed = self.changes.released.get(text) == run
+            noticed = self.changes.released.get(text, "")
+            has_changed = bool(noticed) and (stopped is None or noticed > stopped.at)
         else:
             has_changed = stopped.read.get(text) != archived.read
+            noticed = ticks.whole_seconds(self.now)
+        if has_changed:
+            self.released[text] = noticed
         same_definition = stopped is None or stopped.parts == self.sources.parts
         return Stop(run, start, (end - start) // self.length, repeats=same_definition and not has_changed)
 
@@ -246,11 +258,7 @@ class _Reader:
             end=ticks.to_text(self.end),
             unknown=tuple(unknown),
             in_line=self.in_line,
-            released={
-                ticks.to_text(start): facts.stop.run
-                for start, facts in slices.items()
-                if facts.stop is not None and not facts.stop.repeats
-            },
+            released=self.released,
             noticed={text: noticed.get(text, now) if before.get(text) == run else now for text, run in stale.items()},
             updated=now,
         )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -124,8 +125,8 @@ def audit(
     audited = Audited(result.verdict, reason_of(result), text_of(result), result, tuple(holes))
     audited = run.files.write(AUDIT, audited)
     if result.verdict == "failed":
-        read = dict(zip(run.slices, run.manifest.read_digests, strict=True))
-        record_block(run.files, StoppedRun(parts_of(pipeline), read))
+        read = dict(zip(run.slices, run.manifest.reads, strict=True))
+        record_block(run.files, StoppedRun(ticks.whole_seconds(datetime.now(UTC)), parts_of(pipeline), read))
     return audited
 
 

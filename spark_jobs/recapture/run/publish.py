@@ -131,9 +131,9 @@ def _publications(
             holes=tuple(holes_of_slice[start][:MAX_HOLES]),
             missing_events=sum(hole.events or 0 for hole in holes_of_slice[start] if hole.severity != "info"),
             missing_blobs=missing_blobs[start],
-            read=read_digest,
+            read=slice_read,
         )
-        for (start, run_slice), read_digest in zip(run.slices.items(), run.manifest.read_digests, strict=True)
+        for (start, run_slice), slice_read in zip(run.slices.items(), run.manifest.reads, strict=True)
     }
 
 

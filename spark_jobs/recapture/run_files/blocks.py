@@ -28,10 +28,12 @@ class Block:
 class StoppedRun:
     """What a run that its audit stopped had read, and with which definition."""
 
+    at: str
+    """Time of the audit, ISO 8601."""
     parts: Mapping[str, str]
     """Parts of the definition and of the suite, as `run.outdated.parts_of`."""
     read: Mapping[str, str]
-    """Digest of the blobs that each slice read (`archive.manifest.read_digest`), by slice_start."""
+    """What each slice read (`archive.manifest.slice_read`), by slice_start."""
 
 
 def record_block(files: RunFiles, stopped: StoppedRun) -> None:
@@ -55,10 +57,13 @@ def _file(run: str) -> JsonFile[StoppedRun]:
 
 
 def blocks_in(container: Container) -> list[Block]:
-    """Return the runs that their audits stopped, oldest first; `container` is the first output's table."""
+    """Return the runs that their audits stopped, oldest first; `container` is the first output's table.
+
+    Of those of the same second, the shortest is the last: a longer one is divided into shorter ones.
+    """
     blocks = []
     for blob in container.list(_FILES):
         run = blob.name.removeprefix(_FILES)
         if range_ := range_of_run(run):
             blocks.append(Block(run, *range_, blob.last_modified))
-    return sorted(blocks, key=lambda block: block.at)
+    return sorted(blocks, key=lambda block: (block.at, block.start - block.end))

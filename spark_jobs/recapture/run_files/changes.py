@@ -28,7 +28,7 @@ class Changes:
     noticed: Mapping[str, str] = field(default_factory=dict)
     """Time at which an update first found these slices changed, ISO 8601, by slice_start."""
     released: Mapping[str, str] = field(default_factory=dict)
-    """Run that its audit stopped and whose blobs have changed since, by slice_start."""
+    """Time at which an update found other blobs than a stopped run had read, ISO 8601, by slice_start."""
     in_line: Mapping[str, int] = field(default_factory=dict)
     """Versions of the tables when they last held what is published, by name; that of the publications is empty.
 

@@ -86,8 +86,7 @@ class Publication:
     missing_blobs: int = 0
     """Number of blobs that the archive lacks; those whose numbers continue do not count."""
     read: str | None = None
-    """Digest of the blobs that the slice read (`archive.manifest.read_digest`); None if an older version published
-    it."""
+    """What the slice read, as `archive.manifest.slice_read`; None if an older version published it."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class ShownEntry:
     missing_events: int | None = None
     missing_blobs: int | None = None
     read: str | None = None
-    """Digest of the blobs that the slice read."""
+    """What the slice read, as `archive.manifest.slice_read`."""
     empty: str | None = None
     """Names of the tables in which the slice has no rows, as JSON."""
 
