@@ -46,7 +46,7 @@ TELEMETRY = InputDefinition(
     empty_blobs=True,
 )
 MOST_REQUESTS = 40
-"""Largest number of requests of an update that has nothing to do."""
+"""Largest number of requests of an update that has nothing to do, if nothing waits."""
 
 
 @dataclass
@@ -386,7 +386,7 @@ class World:
             assert held == {start: file.path for start, file in files.items() if file is not None}
         before = deployment.requests.count
         deployment.update()
-        assert deployment.requests.count - before <= MOST_REQUESTS, (deployment.requests.count - before, due)
+        assert deployment.requests.count - before <= MOST_REQUESTS + len(due.waiting)  # a stopped run has a file
 
 
 @example(46)  # audits of overlapping runs in the same second
