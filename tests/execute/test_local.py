@@ -77,12 +77,11 @@ def test_the_end_of_the_fork_server_while_workers_start_is_one_line() -> None:
     prepare()
     server = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
     os.kill(server, signal.SIGSTOP)
-    killer = threading.Timer(0.5, os.kill, (server, signal.SIGKILL))
-    killer.start()
+    threading.Timer(0.5, os.kill, (server, signal.SIGKILL)).start()
     started = workers(2)
     with pytest.raises(RunError, match=r"^the workers could not be started, because the process that forks them ended"):
         started.__enter__()
-    killer.join()
+    os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
     with workers(1):
         """The next workers are forked from another server."""
 

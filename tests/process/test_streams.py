@@ -120,7 +120,7 @@ import os, signal, sys
 from recapture import cli
 from recapture.commands import plan
 
-plan.run = lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+plan.run = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)
 sys.argv = ["recapture", "plan", sys.argv[1], "--from", "2024-03-01T10:00Z", "--to", "2024-03-01T11:00Z"]
 cli.run()
 """
