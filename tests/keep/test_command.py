@@ -111,6 +111,15 @@ def shown(world: World) -> list[dict[str, Any]]:
     return list(status(load(world.file))["slices"])
 
 
+def test_each_range_is_a_run_and_the_newest_is_first(world: World, update: Update) -> None:
+    update(135)
+    schedule(world, since=at(0).isoformat())
+    result = update(205)
+    assert due(result) == {"10:00": ["missing"], "12:00": ["missing"]}
+    assert [run[:16] for run in result["runs"]] == ["20240301T120000Z", "20240301T100000Z"]
+    assert len(shown(world)) == 3
+
+
 def test_marked_slices_stay_as_they_are(world: World, update: Update) -> None:
     schedule(world, since=at(60).isoformat(), late_data="mark", quiet_minutes=0)
     update(135)
