@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from recapture.archive.definitions import RunDefinition
 from recapture.archive.manifest import Manifest, arrivals_read
@@ -24,7 +24,7 @@ from recapture.run_files.files import RunFiles, range_of_run
 from recapture.storage import Container, in_parallel, open_container
 from recapture.table.delta import OpenTable, Table, has_version
 from recapture.table.faults import lagging_slices
-from recapture.table.publications import NOTHING_SHOWN
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
 
@@ -91,10 +91,12 @@ def read_state(pipeline: Pipeline, sources: Sources, now: datetime) -> Reading:
 
 def reading_of(sources: Sources, now: datetime) -> Reading:
     """Return the state at this time. Raise RunError if it cannot be read."""
-    return _Reader(sources, now.astimezone(UTC)).reading()
+    return Reader(sources, now.astimezone(UTC)).reading()
 
 
-class _Reader:
+class Reader:
+    """Reads the state of a pipeline at a time."""
+
     def __init__(self, sources: Sources, now: datetime) -> None:
         self.sources, self.now, self.instant = sources, now, ticks.from_datetime(now)
         self.length = sources.length
@@ -106,13 +108,13 @@ class _Reader:
             start: text for start, text in starts if start is not None and start % self.length == 0 and start < self.end
         }
         """Starts of the slices that were ever published or stopped, in ticks, each with its ISO 8601 form."""
-        self.lagging, self.in_line = self._lagging()
         self.released: dict[str, str] = {}
         """Slices of stopped runs whose blobs have changed since, as `Changes.released`."""
         self.manifest_of = lru_cache(maxsize=8)(self._manifest_of)  # neighbours often have one run
         self.stopped_of = cache(self._stopped_of)
 
     def reading(self) -> Reading:
+        """Return the state, and the record of what was compared. Raise RunError if the state cannot be read."""
         schedule = self.sources.schedule
         written = schedule.since or schedule.start
         since = min(self.known, default=None) if written is None else ticks.from_datetime(written)
@@ -120,7 +122,7 @@ class _Reader:
         slices, unknown, complete = dict(self._unlisted()), [], self.end
         for archived in self._archived(compared):
             start, text = archived.slice.start, ticks.to_text(archived.slice.start)
-            difference, is_known = self._difference(text, archived)
+            difference, is_known = (None, True) if self._is_never_final() else self._difference(text, archived)
             facts = self._facts(text, difference, archived)
             slices[start] = replace(facts, waits_for=archived.waits_for, size=archived.size)
             unknown += [] if is_known else [text]
@@ -129,6 +131,27 @@ class _Reader:
         state = State(now=self.instant, since=since, end=self.end, length=self.length, schedule=schedule, slices=slices)
         return Reading(self._with_sizes(state), self._record(slices, max(first, since), unknown))
 
+    def compare(self, starts: Iterable[int]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+        """Compare published slices with the archive; `starts` are in ticks and in order.
+
+        Return those that are published and those whose blobs have changed, each with its run, and those for which that
+        is not known, by slice_start.
+        """
+        texts = {start: ticks.to_text(start) for start in starts}
+        runs = {text: run for text in texts.values() if (run := self._entry(text).run) is not None}
+        changed: dict[str, str] = {}
+        unknown = []
+        for archived in self._archived(start for start, text in texts.items() if text in runs):
+            text = texts[archived.slice.start]
+            difference, is_known = self._difference(text, archived)
+            changed |= {} if difference is None else {text: runs[text]}
+            unknown += [] if is_known else [text]
+        return runs, changed, unknown
+
+    def _entry(self, text: str) -> ShownEntry:
+        return self.standing.entries.get(text, NOTHING_SHOWN)
+
+    @cached_property
     def _lagging(self) -> tuple[set[str], dict[str, int]]:
         """Return the slices that a table does not hold as they are published, and the versions of tables in line.
 
@@ -174,15 +197,19 @@ class _Reader:
 
     def _arrivals_read(self, slice_: Slice) -> Mapping[str, Arrivals]:
         """Return the arrivals that a published slice read, by the alias of the input; none if that is not known."""
-        entry = self.standing.entries.get(ticks.to_text(slice_.start), NOTHING_SHOWN)
-        return {} if entry.run is None or entry.read is None else arrivals_read(entry.read)
+        entry = self._entry(ticks.to_text(slice_.start))
+        if entry.read is not None:
+            return arrivals_read(entry.read)
+        manifest = None if entry.run is None else self.manifest_of(entry.run)
+        planned = () if manifest is None else manifest.inputs
+        return {read.alias: other.arrivals for read in planned for other in read.slices if other.slice == slice_}
 
     def _unlisted(self) -> Iterator[tuple[int, SliceFacts]]:
         """Yield what is known of every slice that was ever published or stopped, without a listing of its blobs."""
-        standing, entries = self.standing, self.standing.entries
-        remarkable = {*self.changes.slices, *standing.blocked, *standing.outdated, *self.lagging}
+        standing = self.standing
+        remarkable = {*self.changes.slices, *standing.blocked, *standing.outdated, *self._lagging[0]}
         for start, text in self.known.items():
-            entry = entries.get(text, NOTHING_SHOWN)
+            entry = self._entry(text)
             if entry.run is None or entry.taken_back is not None or text in remarkable:
                 yield start, self._facts(text, self._recorded_difference(text))
             else:
@@ -190,10 +217,10 @@ class _Reader:
 
     def _facts(self, text: str, difference: Difference | None, archived: ArchivedSlice | None = None) -> SliceFacts:
         """Return what is known of a slice; `archived` is what the archive has, if that was listed."""
-        entry = self.standing.entries.get(text, NOTHING_SHOWN)
+        entry = self._entry(text)
         return SliceFacts(
             run=entry.run,
-            is_unfinished=text in self.lagging,
+            is_unfinished=text in self._lagging[0],
             difference=difference,
             outdated=self.standing.outdated.get(text, ()),
             rolled_back=entry.taken_back,
@@ -202,7 +229,7 @@ class _Reader:
 
     def _recorded_difference(self, text: str) -> Difference | None:
         """Return the difference of a slice whose blobs are not listed, by the record."""
-        entry = self.standing.entries.get(text, NOTHING_SHOWN)
+        entry = self._entry(text)
         is_stale = entry.run is not None and self.changes.slices.get(text) == entry.run
         noticed = self.changes.noticed.get(text)
         is_published_since = noticed is not None and entry.published is not None and entry.published > noticed
@@ -210,12 +237,12 @@ class _Reader:
 
     def _difference(self, text: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
         """Return how the archive differs from what the published slice read, and whether that is known."""
-        entry = self.standing.entries.get(text, NOTHING_SHOWN)
-        if entry.run is None or entry.read == archived.read_before or self._is_never_final():
+        entry = self._entry(text)
+        if entry.run is None or entry.read == archived.read_before:
             return None, True
         manifest = self.manifest_of(entry.run)
         same_definition = not set(self.standing.outdated.get(text, ())) - {"engine", "suite"}
-        if entry.read is None and (manifest is None or not same_definition):
+        if entry.read is None and manifest is None:
             return None, False
         is_recorded = self.changes.slices.get(text) == entry.run and text in self.changes.noticed
         noticed = _ticks(self.changes.noticed[text]) if is_recorded else self.instant
@@ -257,7 +284,7 @@ class _Reader:
             start=ticks.to_text(min(first, self.end)),
             end=ticks.to_text(self.end),
             unknown=tuple(unknown),
-            in_line=self.in_line,
+            in_line=self._lagging[1],
             released=self.released,
             noticed={text: noticed.get(text, now) if before.get(text) == run else now for text, run in stale.items()},
             updated=now,
