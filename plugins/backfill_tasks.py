@@ -183,7 +183,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
 @task
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
-    from recapture.run.changed import check
+    from recapture.keep.check import check
 
     pipeline, hours = load(Path(file)), timedelta(hours=1)
     end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)

@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, check, rollback, advise and infer of a pipeline, and import.
+"""The `recapture` command: plan, backfill, report, status, check, update, rollback, advise, infer and import.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
@@ -24,7 +24,7 @@ from recapture.process.startup import exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
-_PUBLISHING = ("backfill", "rollback")
+_PUBLISHING = ("backfill", "rollback", "update")
 """Modules of the commands that change tables."""
 
 
@@ -91,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
         publishes = name in _PUBLISHING
         if arguments.pop("verbose", False):
             log.enable()
-        if arguments.get("master", "").startswith("local"):
+        if name == "backfill" and arguments["master"].startswith("local"):
             from recapture.execute.processes.workers import prepare
 
             prepare()  # until the pipeline is loaded, a core is idle
@@ -108,7 +108,8 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         printing.print_error(stderr, "interrupted")
         return 130
-    return 0 if result.get("ready", True) else 1  # an imported job may not be ready
+    exit_code: int = result.get("exit_code", 0 if result.get("ready", True) else 1)  # an imported job may not be ready
+    return exit_code
 
 
 def _require_utf8() -> None:
@@ -163,6 +164,16 @@ def _parser() -> _Parser:
     shown.add_argument("--state", dest="states", action="append", default=[], metavar="STATE", help=text)
     text = "Compare the archive with what the published slices of a range read: those whose blobs changed are stale."
     add("check", text)
+    text = (
+        "Bring the tables up to date: compute the slices that are missing, stale or outdated, newest first, as the "
+        "schedule section of the pipeline file says."
+    )
+    update = add("update", text, ranged=False)
+    text = "the time to take for the present; ISO 8601, UTC (default: the clock)"
+    update.add_argument("--now", type=_instant, metavar="T", help=text)
+    update.add_argument("--dry-run", action="store_true", help="only show what is due and why; write nothing")
+    text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
+    update.add_argument("--master", default=DEFAULT_MASTER, help=text)
     back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)

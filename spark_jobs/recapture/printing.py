@@ -182,6 +182,14 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     out.print(f"report: {_line(result['report'])}")
 
 
+def print_published(out: Console, result: Mapping[str, Any]) -> None:
+    """Print in a few lines that a run is published; `result` is its summary."""
+    slices = [slice_["slice_start"] for slice_ in result["slices"]]
+    out.print(f"run {result['run']}: {named_slices(slices)} published, audit {result['quality']['verdict']}")
+    print_warnings(out, result["warnings"])
+    out.print(f"report: {_line(result['report'])}")
+
+
 def print_report(out: Console, result: Mapping[str, Any]) -> None:
     """Print the verdict of a report of published slices, and where it is."""
     verdict = result["verdict"]
@@ -265,6 +273,25 @@ def print_check(out: Console, result: Mapping[str, Any]) -> None:
     stale = f"{len(result['changed']):,} stale" if result["changed"] else "none is stale"
     unknown = f", {len(result['unknown']):,} unknown" if result["unknown"] else ""
     out.print(f"{slices} from {result['from']} to {result['to']} checked: {stale}{unknown}")
+
+
+def print_update(out: Console, result: Mapping[str, Any]) -> None:
+    """Print what an update computes and why, what it leaves, and what waits for what."""
+    for slice_ in result["due"]:
+        out.print(f"due: {slice_['slice_start']}: {_line('; '.join(slice_['reasons']))}")
+    for start in result["unfinished"]:
+        out.print(f"unfinished: {start}: a table does not hold what is published, because a change was interrupted")
+    for range_ in result["left"]:
+        out.print(f"left for the next update: {_reasons(range_)}")
+    for range_ in result["waiting"]:
+        out.print(f"waiting: {_reasons(range_)}, waits for {_line('; '.join(range_['waits_for']))}")
+    runs = f" in {counted(len(result['ranges']), 'run')}" if result["ranges"] else ""
+    due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
+    out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}")
+
+
+def _reasons(range_: Mapping[str, Any]) -> str:
+    return f"{range_['from']} to {range_['to']}: {_line('; '.join(range_['reasons']))}"
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from recapture import cli
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
-from recapture.run.changed import check
+from recapture.keep.check import check
 from recapture.run.plan import plan_run
 from recapture.run.status import status
 from tests.commands import FIRST_HOUR, Command

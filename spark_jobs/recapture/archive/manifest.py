@@ -17,7 +17,10 @@ from recapture.errors import RunError
 from recapture.process.versions import MANIFEST_FORMAT, require_format
 from recapture.storage import Container
 from recapture.time_model import ticks
-from recapture.time_model.slices import Slice
+from recapture.time_model.slices import Arrivals, Slice
+
+_DIGITS = 16
+"""Length of the digests in `slice_read`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,19 @@ class Manifest:
     def size(self) -> int:
         """Size of the blobs of all inputs, in bytes; that of reference data does not count."""
         return sum(planned.size for planned in self.inputs)
+
+    @property
+    def reads(self) -> list[str]:
+        """What each slice reads: `slice_read`."""
+        return [
+            slice_read(
+                {planned.alias: planned.slices[number].arrivals for planned in self.inputs},
+                {planned.alias: planned.slices[number].digest for planned in self.inputs},
+                self.references,
+                run_slice.slice,
+            )
+            for number, run_slice in enumerate(self.slices)
+        ]
 
     def input(self, alias: str) -> PlannedInput:
         """Return what the run reads of one of its inputs."""
@@ -172,6 +188,24 @@ def pin_blobs(
         references=references,
         definition=definition.digest_content,
     )
+
+
+def slice_read(
+    arrivals: Mapping[str, Arrivals], digests: Mapping[str, str], references: Iterable[PlannedReference], slice_: Slice
+) -> str:
+    """Return what a slice reads, as short JSON: two slices with the same one read the same blobs.
+
+    It has the arrivals of each input with the digest of their blobs, and a digest of each reference data's versions.
+    `arrivals` and `digests` are by the alias of the input.
+    """
+    inputs = {alias: [range_.first, range_.last, digests[alias][:_DIGITS]] for alias, range_ in arrivals.items()}
+    versions = {reference.alias: digest_of(reference.digest_content(slice_))[:_DIGITS] for reference in references}
+    return json.dumps({"inputs": inputs, "references": versions}, sort_keys=True, separators=(",", ":"))
+
+
+def arrivals_read(read: str) -> dict[str, Arrivals]:
+    """Return the arrivals that a slice read, by the alias of the input; `read` is what `slice_read` returned."""
+    return {alias: Arrivals(first, last) for alias, (first, last, _) in json.loads(read)["inputs"].items()}
 
 
 def _run_slices(

@@ -66,6 +66,11 @@ def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
     arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_range_or_manifest(arguments)
+    return carry_out(pipeline, arguments, stderr)
+
+
+def carry_out(pipeline: Pipeline, arguments: Arguments, stderr: Console) -> dict[str, Any]:
+    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does."""
     require_packages()
     stages = stages_of(pipeline)
     stage = stages[0]

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
-from recapture.run.changed import check
+from recapture.keep.check import check
 
 
 def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bool) -> dict[str, Any]:

@@ -72,8 +72,8 @@ class Pipeline(Section):
         Literal["processes", "spark"] | None, reject_none("write processes or spark, or remove the key")
     ] = None
     """What computes the rows; None for Spark in Airflow and where the query needs it, else for processes."""
-    schedule: Annotated[Schedule | None, reject_none("write its start, or remove the key")] = None
-    """First slice that Airflow's schedule computes; None for the newest that has ended when the schedule begins."""
+    schedule: Annotated[Schedule | None, reject_none("write its keys, or remove the key")] = None
+    """Rules of `recapture update` and of the schedule in Airflow; None for the defaults."""
     file: Annotated[Path, Field(exclude=True)]
     """Absolute path of the pipeline file."""
 
@@ -237,7 +237,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_distinct_tables,
         require_distinct_functions,
         require_readable_scripts,
-        require_start_on_slice_border,
+        require_schedule_on_slice_border,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -312,13 +312,13 @@ def _would_read(section: Input, folder: str) -> bool:
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
 
 
-def require_start_on_slice_border(pipeline: Pipeline, document: Document) -> None:
+def require_schedule_on_slice_border(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the schedule starts within a slice."""
-    if pipeline.schedule is not None and from_datetime(pipeline.schedule.start) % from_seconds(
-        3600 * pipeline.slice_hours
-    ):
-        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
-        raise document.error(("schedule", "start"), reason)
+    schedule = pipeline.schedule or Schedule()
+    for key, instant in (("start", schedule.start), ("since", schedule.since)):
+        if instant is not None and from_datetime(instant) % from_seconds(3600 * pipeline.slice_hours):
+            reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+            raise document.error(("schedule", key), reason)
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:

@@ -107,11 +107,26 @@ def _instant(written: object) -> datetime:
     return instant.astimezone(UTC)
 
 
-class Schedule(Section):
-    """The schedule of the pipeline in Airflow."""
+Instant = Annotated[datetime, BeforeValidator(_instant)]
 
-    start: Annotated[datetime, BeforeValidator(_instant)]
-    """Start of the first slice that the schedule computes."""
+
+class Schedule(Section):
+    """What keeps the table up to date: the schedule in Airflow, and the rules of `recapture update`."""
+
+    start: Instant | None = None
+    """Start of the first slice that Airflow's schedule computes; None for the newest when it begins."""
+    since: Instant | None = None
+    """Start of the first slice that an update keeps; None for `start`, or for the first published slice."""
+    at_most_slices: Annotated[Number, Field(ge=1, le=8784)] = 24
+    """Largest number of slices that one update computes."""
+    at_most_bytes: Annotated[Number, Field(ge=1)] | None = None
+    """Largest size of the blobs of these slices; None for no limit. An update computes one slice at least."""
+    quiet_minutes: Annotated[Number, Field(ge=0, le=10_080)] = 30
+    """Time without changes after which a stale slice is computed again, in minutes."""
+    late_data: Literal["republish", "mark"] = "republish"
+    """What happens to published slices whose blobs changed: compute them again, or only show them as stale."""
+    outdated: Literal["keep", "recompute"] = "keep"
+    """What happens to published slices of another definition: nothing, or compute them again."""
 
 
 Event = Literal["blocked", "approved", "recovered"]

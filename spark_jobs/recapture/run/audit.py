@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -14,13 +15,14 @@ from recapture.quality.suites import Check, Severity, require_installed
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
 from recapture.run.losses import losses_of
+from recapture.run.outdated import parts_of
 from recapture.run.published import earlier_metrics, with_history
 from recapture.run.slices import slice_length
 from recapture.run.staged import write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
 from recapture.run.vanished import vanished_keys
-from recapture.run_files.blocks import record_block
+from recapture.run_files.blocks import StoppedRun, record_block
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.planned import PlannedRun
@@ -123,7 +125,8 @@ def audit(
     audited = Audited(result.verdict, reason_of(result), text_of(result), result, tuple(holes))
     audited = run.files.write(AUDIT, audited)
     if result.verdict == "failed":
-        record_block(run.files)
+        read = dict(zip(run.slices, run.manifest.reads, strict=True))
+        record_block(run.files, StoppedRun(ticks.whole_seconds(datetime.now(UTC)), parts_of(pipeline), read))
     return audited
 
 

@@ -131,8 +131,9 @@ def _publications(
             holes=tuple(holes_of_slice[start][:MAX_HOLES]),
             missing_events=sum(hole.events or 0 for hole in holes_of_slice[start] if hole.severity != "info"),
             missing_blobs=missing_blobs[start],
+            read=slice_read,
         )
-        for start, run_slice in run.slices.items()
+        for (start, run_slice), slice_read in zip(run.slices.items(), run.manifest.reads, strict=True)
     }
 
 

@@ -25,6 +25,17 @@ class Changes:
     end: str | None = None
     unknown: tuple[str, ...] = ()
     """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
+    noticed: Mapping[str, str] = field(default_factory=dict)
+    """Time at which an update first found these slices changed, ISO 8601, by slice_start."""
+    released: Mapping[str, str] = field(default_factory=dict)
+    """Time at which an update found other blobs than a stopped run had read, ISO 8601, by slice_start."""
+    in_line: Mapping[str, int] = field(default_factory=dict)
+    """Versions of the tables when they last held what is published, by name; that of the publications is empty.
+
+    The version of a table that does not exist is -1. Nothing is here if a table did not hold what is published.
+    """
+    updated: str | None = None
+    """Time of the last update, ISO 8601, which compared all slices that could have changed; None if there was none."""
     problem: Annotated[str | None, Field(exclude=True)] = None
     """Why nothing is known of what the checks found; None if it is."""
 

@@ -22,7 +22,7 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from recapture.errors import DefinitionError, RunError
-from recapture.storage import delta_storage_options, delta_table_uri
+from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
@@ -140,7 +140,8 @@ class OpenTable:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
         names = {name: name.removeprefix("min.") for name in self._files.column_names if name.startswith("min.")}
         names |= {"path": "path", "num_records": "rows"}
-        return {row[SLICE_COLUMN]: {to: row.get(name) for name, to in names.items()} for row in self._files.to_pylist()}
+        columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
+        return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
 
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
@@ -285,6 +286,11 @@ class OpenTable:
             raise
         except (DeltaError, OSError) as error:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
+
+
+def has_version(table: Table, version: int) -> bool:
+    """Return whether a table has a version, with one request."""
+    return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
 
 
 def _files(delta: DeltaTable) -> pa.Table:

@@ -3,10 +3,12 @@
 The table's snapshot and a listing of its files show what an interrupted change, a vacuum or another program did.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from recapture.table.delta import HeldFile, OpenTable
-from recapture.table.files import is_for_input
+from recapture.table.files import is_for_input, is_written_by_recapture
+from recapture.table.publications import ShownEntry
 from recapture.table.stored import fault_of, find
 
 DELETED = "lacks rows that another program deleted"
@@ -26,6 +28,26 @@ def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_
     if sound:
         faults |= {start: fault_of(sound[start], blob) for start, blob in find(table.table.url, sound).items()}
     return {start: fault for start, fault in sorted(faults.items()) if fault is not None}
+
+
+def lagging_slices(table: OpenTable, name: str, entries: Mapping[str, ShownEntry]) -> Iterator[str]:
+    """Yield the slices that do not hold what is published, as a change that was interrupted leaves them.
+
+    `name` is that of the table in `Publication.files`, and `entries` are those of the publications' snapshot. Only the
+    table's snapshot is looked at. Slices with files or deletions of other programs are left out.
+    """
+    held = table.held()
+    for start, entry in entries.items():
+        files = held.get(start, ())
+        if any(file.has_deletions or not is_written_by_recapture(file.path) for file in files):
+            continue
+        may_be_empty = entry.empty is None
+        if entry.run is None or (entry.empty is not None and name in json.loads(entry.empty)):
+            is_lagging = bool(files)
+        else:
+            is_lagging = _fault(files, entry.digest, may_be_empty) is not None
+        if is_lagging:
+            yield start
 
 
 def _fault(held: Sequence[HeldFile], digest: str | None, may_be_empty: bool) -> str | None:

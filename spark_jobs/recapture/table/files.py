@@ -65,6 +65,11 @@ def is_for_input(path: str, digest: str) -> bool:
     return path.rsplit("/", 1)[-1].startswith(f"{digest[:16]}-")
 
 
+def is_written_by_recapture(path: str) -> bool:
+    """Return whether a file has a name as `write_slice_file` gives it."""
+    return _NAME.fullmatch(path.rsplit("/", 1)[-1]) is not None
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 

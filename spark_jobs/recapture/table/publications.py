@@ -85,6 +85,8 @@ class Publication:
     """Number of events that the archive lacks, judging by the sequence numbers."""
     missing_blobs: int = 0
     """Number of blobs that the archive lacks; those whose numbers continue do not count."""
+    read: str | None = None
+    """What the slice read, as `archive.manifest.slice_read`; None if an older version published it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Entry:
 
     def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication. Publishing the same input again replaces its publication."""
-        if self.current == publication:
+        if self.current == publication and self.taken_back is None:
             return self
         before = self.earlier
         if self.current is not None and self.current.digest != publication.digest:
@@ -138,6 +140,10 @@ class ShownEntry:
     """Parts of the definition and of the suite, as JSON."""
     missing_events: int | None = None
     missing_blobs: int | None = None
+    read: str | None = None
+    """What the slice read, as `archive.manifest.slice_read`."""
+    empty: str | None = None
+    """Names of the tables in which the slice has no rows, as JSON."""
 
     @property
     def late_share(self) -> float | None:
@@ -200,7 +206,7 @@ class Publications:
 
     def _write_entry(self, slice_entry: tuple[str, Entry]) -> File:
         start, entry = slice_entry
-        values = asdict(_shown(entry))
+        values = asdict(shown(entry))
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         stored = _Stored(PUBLICATIONS_FORMAT, _ENTRY.dump_python(entry, mode="json"))
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})
@@ -230,7 +236,8 @@ class Publications:
         return _ENTRY.validate_python(stored.entry)
 
 
-def _shown(entry: Entry) -> ShownEntry:
+def shown(entry: Entry) -> ShownEntry:
+    """Return what the table's snapshot shows of an entry."""
     current = entry.current
     if current is None:
         return ShownEntry(taken_back=entry.taken_back)
@@ -245,4 +252,6 @@ def _shown(entry: Entry) -> ShownEntry:
         parts=None if current.parts is None else json.dumps(current.parts),
         missing_events=current.missing_events,
         missing_blobs=current.missing_blobs,
+        read=current.read,
+        empty=json.dumps([name for name, file in current.files.items() if file is None]),
     )

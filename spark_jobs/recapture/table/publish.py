@@ -92,6 +92,14 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
     return _change(tables, slice_starts, change, "the rollback", "backfill the slice again instead")
 
 
+def bring_in_line(tables: Tables, slice_starts: Sequence[str]) -> Outcome:
+    """Make every table hold what is published for these slices, after a change that was interrupted.
+
+    Errors are as in `publish`.
+    """
+    return _change(tables, slice_starts, dict, "the repair", "backfill the slice again")
+
+
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
     """Return the entry after its rollback. Raise PermanentError if the slice holds another run, or none."""
     if entry.taken_back is not None and run in (None, entry.taken_back):

@@ -1,0 +1,251 @@
+"""Decide which slices are due and why, from the state of the archive and of what is published. This does no I/O.
+
+Nothing is remembered from one update to the next: an update that was missed, killed, repeated or delayed changes
+nothing in the end.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from recapture.definition.sections import Schedule
+from recapture.process.wording import counted
+from recapture.run.outdated import is_outdated
+from recapture.time_model import ticks
+
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How the blobs of a published slice differ from those that it read."""
+
+    added: int = 0
+    modified: int = 0
+    deleted: int = 0
+    references: tuple[str, ...] = ()
+    """Reference data that changed."""
+    last_change: int = 0
+    """Time of the last change that is known, in ticks."""
+
+    def __str__(self) -> str:
+        counts = [(self.added, "added"), (self.modified, "modified"), (self.deleted, "deleted")]
+        changes = [f"{counted(count, 'blob')} {what}" for count, what in counts if count]
+        changes += [f"reference data {name} changed" for name in self.references]
+        return ", ".join(changes) or "its blobs changed"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Run that its audit stopped, and of which nothing was published since."""
+
+    run: str
+    start: int
+    """Start of its first slice, in ticks."""
+    slices: int
+    """Number of its slices."""
+    repeats: bool
+    """Whether its input and its definition are those of now, so that the same audit would stop it again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceFacts:
+    """What is known of a slice."""
+
+    waits_for: tuple[str, ...] = ()
+    """Reasons why Capture may not have written the slice, a line each; empty if the slice is complete."""
+    size: int | None = None
+    """Size of the blobs that a run of the slice reads, in bytes; None if they were not listed."""
+    run: str | None = None
+    """Run that is published; None if nothing is."""
+    is_unfinished: bool = False
+    """Whether a table does not hold what is published, because a publication or a rollback was interrupted."""
+    difference: Difference | None = None
+    """Difference between what the archive has and what the slice read; None if there is none."""
+    outdated: tuple[str, ...] = ()
+    """Parts of the definition that differ from the present ones, as in `run.outdated.PARTS`."""
+    rolled_back: str | None = None
+    """Run that a person rolled back; None if the slice was published since."""
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """Slices that a person wants to have computed."""
+
+    id: str
+    by: str
+    """Name of the person."""
+    start: int
+    """Start of the first slice, in ticks."""
+    end: int
+    at: int
+    """Time from which the slices may be computed, in ticks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """State of the archive and of what is published; all times are in ticks."""
+
+    now: int
+    since: int
+    """Start of the first slice that is kept."""
+    end: int
+    """End of the last slice that has ended."""
+    length: int
+    """Length of a slice."""
+    schedule: Schedule
+    slices: Mapping[int, SliceFacts]
+    """Slices of which something is known, by their starts. All others are complete, and nothing is published."""
+    requests: Sequence[Request] = ()
+
+
+@dataclass(frozen=True)
+class DueSlice:
+    """A slice that has to be computed."""
+
+    start: int
+    reasons: tuple[str, ...]
+    size: int | None
+    half: tuple[str, bool] | None = field(default=None, repr=False)
+    """Stopped run to which the slice belongs, and whether it is in its second half: only slices of a half are computed
+    together, until the slice at fault is alone. None if no such run is known."""
+
+
+@dataclass(frozen=True)
+class WaitingSlice:
+    """A slice that is not computed now."""
+
+    start: int
+    reasons: tuple[str, ...]
+    """What would be done, such as `missing`."""
+    waits_for: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DueRange:
+    """Contiguous slices that are computed in one run."""
+
+    slices: tuple[DueSlice, ...]
+    """Slices in order of time."""
+    length: int = field(repr=False)
+
+    @property
+    def start(self) -> int:
+        return self.slices[0].start
+
+    @property
+    def end(self) -> int:
+        return self.slices[-1].start + self.length
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What one update does, what it leaves, and why."""
+
+    ranges: tuple[DueRange, ...]
+    """Ranges to compute, newest first."""
+    left: tuple[DueSlice, ...]
+    """Slices that are left for the next update, newest first."""
+    waiting: tuple[WaitingSlice, ...]
+    """Slices that wait, in order of time."""
+    unfinished: tuple[int, ...]
+    """Starts of the slices whose tables have to be brought in line with what is published."""
+
+
+def tick(state: State) -> Tick:
+    """Return what an update does in this state."""
+    due, waiting = [], []
+    for start in sorted({*range(state.since, state.end, state.length), *_requested(state)}):
+        verdict = _verdict(state, start, state.slices.get(start, _NOTHING))
+        if isinstance(verdict, DueSlice):
+            due.append(verdict)
+        elif verdict is not None:
+            waiting.append(verdict)
+    newest_first = due[::-1]
+    taken = _within_budget(newest_first, state.schedule)
+    unfinished = sorted(start for start, facts in state.slices.items() if facts.is_unfinished)
+    return Tick(
+        tuple(_ranges(newest_first[:taken], state.length)),
+        tuple(newest_first[taken:]),
+        tuple(waiting),
+        tuple(unfinished),
+    )
+
+
+_NOTHING = SliceFacts()
+
+
+def _requested(state: State) -> Iterator[int]:
+    for request in state.requests:
+        yield from range(request.start, min(request.end, state.end), state.length)
+
+
+def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingSlice | None:
+    """Return whether a slice is due or waits; None if it is up to date."""
+    requests = [request for request in state.requests if request.start <= start < request.end]
+    is_requested = any(request.at <= state.now for request in requests)
+    reasons = [*_requests(requests, state.now), *(_own_reasons(state, facts) if start >= state.since else ())]
+    due = tuple(reason for reason, hold in reasons if hold is None)
+    if not due:
+        holds = tuple(hold for _, hold in reasons if hold is not None)
+        return WaitingSlice(start, tuple(reason for reason, _ in reasons), holds) if reasons else None
+    waits_for = facts.waits_for or (() if is_requested else _decisions(facts))
+    if waits_for:
+        return WaitingSlice(start, due, waits_for)
+    stop, half = facts.stop, None
+    if stop is not None and stop.repeats:
+        half = stop.run, (start - stop.start) // state.length >= stop.slices // 2
+    return DueSlice(start, due, facts.size, half)
+
+
+def _requests(requests: Iterable[Request], now: int) -> Iterator[tuple[str, str | None]]:
+    """Yield the requests of a slice as reasons, each with the time that it waits for; None if it does not wait."""
+    for request in requests:
+        yield f"requested by {request.by}", None if request.at <= now else ticks.to_text(request.at)
+
+
+def _decisions(facts: SliceFacts) -> tuple[str, ...]:
+    """Return the decisions of a person that a slice waits for, unless a person requests it."""
+    stop = facts.stop
+    if facts.rolled_back is not None:
+        return (f"a person, who rolled run {facts.rolled_back} back",)
+    if stop is not None and stop.repeats and stop.slices == 1:
+        return (f"a person, because the audit stopped run {stop.run}",)
+    return ()
+
+
+def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | None]]:
+    """Yield the reasons to compute a slice, each with what it waits for; None if it does not wait."""
+    schedule = state.schedule
+    if facts.run is None:
+        yield MISSING, None
+        return
+    if facts.difference is not None:
+        quiet_until = facts.difference.last_change + ticks.from_seconds(60 * schedule.quiet_minutes)
+        hold = None
+        if schedule.late_data == "mark":
+            hold = "a person, because schedule.late_data is mark"
+        elif state.now < quiet_until:
+            hold = f"{ticks.to_text(quiet_until)}, if no blob changes before"
+        yield f"stale: {facts.difference}", hold
+    if is_outdated(facts.outdated):
+        hold = "a person, because schedule.outdated is keep" if schedule.outdated == "keep" else None
+        yield f"outdated: {', '.join(facts.outdated)} changed", hold
+
+
+def _within_budget(due: Sequence[DueSlice], schedule: Schedule) -> int:
+    """Return the number of slices, newest first, that one update may take; one at least, if any is due."""
+    size = 0
+    for number, slice_ in enumerate(due[: schedule.at_most_slices]):
+        size += slice_.size or 0
+        if number and schedule.at_most_bytes is not None and size > schedule.at_most_bytes:
+            return number
+    return min(len(due), schedule.at_most_slices)
+
+
+def _ranges(newest_first: Iterable[DueSlice], length: int) -> Iterator[DueRange]:
+    """Yield the contiguous ranges, newest first. Slices of a stopped run are only together with those of their half."""
+    numbered = enumerate(newest_first)
+    for _, group in groupby(numbered, lambda item: (item[1].start + item[0] * length, item[1].half)):
+        yield DueRange(tuple(slice_ for _, slice_ in reversed([*group])), length)

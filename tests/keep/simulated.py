@@ -1,0 +1,434 @@
+"""A storage and tables in memory, under a clock. Their n-th request may fail, be the last, or let others go first.
+
+Everything else is the engine's own: planning, the publication protocol, the run files and the update. Only the rows are
+made up: those of a slice are the contents of the blobs that it reads, with the query.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recapture.archive import listing
+from recapture.archive.definitions import RunDefinition
+from recapture.archive.manifest import Manifest, RunSlice, pin_blobs
+from recapture.definition.sections import Schedule
+from recapture.errors import AuditError, RunError
+from recapture.keep import state
+from recapture.keep.due import DueRange, Tick, tick
+from recapture.keep.state import Reading, Sources, reading_of
+from recapture.keep.update import carry_out
+from recapture.run_files.blocks import StoppedRun, record_block
+from recapture.run_files.files import RunFiles
+from recapture.storage.container import Blob, changed, deleted
+from recapture.table import publish
+from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.files import folder_of
+from recapture.table.publications import SCHEMA, Entry, Publication, Publications, shown
+from recapture.table.stored import Look
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice, slices_between
+
+ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
+LENGTH = ticks.from_seconds(3600)
+
+
+class KilledError(BaseException):
+    """The process was killed: nothing catches this."""
+
+
+class Requests:
+    """Counts the requests of everybody, and does something at the n-th."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._at: int | None = None
+        self._effect: Callable[[], None] = lambda: None
+
+    def at(self, number: int, effect: Callable[[], None]) -> None:
+        """Call `effect` just before the request that comes after `number` more."""
+        self._at, self._effect = self.count + number, effect
+
+    def never(self) -> None:
+        self._at = None
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self._at is not None and self.count > self._at:
+            self._at = None
+            self._effect()
+
+
+@dataclass
+class Clock:
+    """The storage's clock, in whole seconds."""
+
+    now: datetime
+
+    def advance(self, minutes: float) -> None:
+        self.now += timedelta(seconds=round(60 * minutes))
+
+    @property
+    def ticks(self) -> int:
+        return ticks.from_datetime(self.now)
+
+
+Versions = list[tuple[datetime, Blob | None, bytes]]
+"""Versions of a blob, oldest first, with their times; None if it was deleted."""
+
+
+@dataclass
+class MemoryContainer:
+    """A container in memory. Its listings may lag: they then show what it held some time ago."""
+
+    url: str
+    clock_: Clock
+    requests: Requests
+    lag: timedelta = timedelta()
+    _versions: "dict[str, Versions]" = field(default_factory=dict)
+    _etags: int = 0
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        self.requests()
+        then = self.clock_.now - self.lag
+        for name in sorted(self._versions):
+            if name.startswith(prefix) and (blob := self._blob(name, then)) is not None:
+                yield blob
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        end = len(prefix)
+        yield from sorted({name[: name.index("/", end) + 1] for blob in self.list(prefix) for name in [blob.name]})
+
+    def read(self, blob: Blob) -> bytes:
+        self.requests()
+        now = self._blob(blob.name, self.clock_.now)
+        if now is None:
+            raise deleted(blob)
+        if now.etag != blob.etag:
+            raise changed(blob, now.etag)
+        return self._versions[blob.name][-1][2]
+
+    def read_current(self, name: str) -> bytes | None:
+        self.requests()
+        return None if self._blob(name, self.clock_.now) is None else self._versions[name][-1][2]
+
+    def write(self, name: str, content: bytes) -> Blob:
+        self.requests()
+        self._etags += 1
+        blob = Blob(name, f"etag {self._etags}", len(content), self.clock_.now)
+        self._versions.setdefault(name, []).append((self.clock_.now, blob, content))
+        self.requests()  # a process may be killed, and an answer lost, when the blob is written
+        return blob
+
+    def create(self, name: str, content: bytes) -> bool:
+        exists = self.read_current(name) is not None
+        if not exists:
+            self.write(name, content)
+        return not exists
+
+    def clock(self) -> datetime:
+        self.requests()
+        return self.clock_.now
+
+    def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
+        return ()
+
+    def delete(self, name: str) -> None:
+        self._versions[name].append((self.clock_.now, None, b""))
+
+    def restore(self, name: str) -> None:
+        """Restore the last version of a deleted blob, as undelete does."""
+        blob, content = next((blob, content) for _, blob, content in reversed(self._versions[name]) if blob is not None)
+        self._versions[name].append((self.clock_.now, blob, content))
+
+    def names(self, *, present: bool = True) -> Sequence[str]:
+        """Return the names of the blobs that are there, or of those that were deleted."""
+        return [name for name in sorted(self._versions) if (self._versions[name][-1][1] is not None) is present]
+
+    def _blob(self, name: str, then: datetime) -> Blob | None:
+        return next((blob for time, blob, _ in reversed(self._versions.get(name, ())) if time <= then), None)
+
+
+class SimulatedTable(OpenTable):
+    """A table in memory, by the rules of `OpenTable`. Reading and writing it are requests."""
+
+    def __init__(self, table: Table, logs: dict[str, list[dict[str, File]]], requests: Requests) -> None:
+        self.table, self._logs, self._requests = table, logs, requests
+        self.refresh()
+
+    @property
+    def version(self) -> int | None:
+        return self._version
+
+    def refresh(self) -> None:
+        self._requests()
+        log = self._logs.get(self.table.url)
+        self._version = None if log is None else len(log) - 1
+
+    def create(self) -> None:
+        self._requests()
+        self._logs.setdefault(self.table.url, [{}])
+        self.refresh()
+
+    def claim(self, take_over: bool = False) -> None:
+        if self.version is None:
+            self.create()
+
+    def require_writable(self, take_over: bool = False) -> None:
+        pass
+
+    @property
+    def _held(self) -> dict[str, File]:
+        return {} if self.version is None else self._logs[self.table.url][self.version]
+
+    def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
+        held = {start: file for start, file in self._held.items() if slice_starts is None or start in slice_starts}
+        return {start: (HeldFile(file.path, file.size, file.rows),) for start, file in held.items()}
+
+    def slices(self) -> dict[str, dict[str, object]]:
+        return {
+            start: {"path": file.path, "rows": file.rows} | dict(file.values)
+            for start, file in sorted(self._held.items())
+        }
+
+    def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
+        return dict(files)
+
+    def commit(self, files: Mapping[str, File | None], metadata: object) -> bool:
+        self._requests()
+        log = self._logs[self.table.url]
+        if self.version != len(log) - 1:
+            return False
+        log.append({start: file for start, file in log[-1].items() if start not in files})
+        log[-1].update({start: file for start, file in files.items() if file is not None})
+        self._requests()  # a process may be killed, and an answer lost, when the commit has taken place
+        return True
+
+
+class SimulatedPublications(Publications):
+    """Publications whose entries are in memory, by the paths of their files."""
+
+    def __init__(self, table: SimulatedTable, entries: dict[str, Entry]) -> None:
+        self.table, self._entries = table, entries
+
+    def entries(self, slice_starts: Collection[str]) -> dict[str, Entry]:
+        held = self.table.held(slice_starts)
+        return {start: self._entries[held[start][0].path] if start in held else Entry(None) for start in slice_starts}
+
+    def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
+        files = {start: File(f"{start} {entry}", 1, 1, asdict(shown(entry))) for start, entry in entries.items()}
+        self._entries |= {files[start].path: entry for start, entry in entries.items()}
+        return files
+
+
+class NoLook(Look):
+    """Looks at no file: nothing vacuums these tables."""
+
+    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        pass
+
+
+@dataclass
+class Computation:
+    """What one run computed."""
+
+    run: str
+    slices: tuple[int, ...]
+    by_update: bool
+
+
+@dataclass
+class Deployment:
+    """A pipeline with its archive and its tables."""
+
+    definition: RunDefinition
+    schedule: Schedule
+    clock: Clock
+    refuses_loss: bool
+    """Whether the audit stops a run that reads fewer blobs than are published."""
+    requests: Requests = field(default_factory=Requests)
+    logs: dict[str, list[dict[str, File]]] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    contents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Rows of every file that was written whole, by the path of the file."""
+    definitions: dict[str, RunDefinition] = field(default_factory=dict)
+    """Definitions with which something was computed, by their digests."""
+    computations: list[Computation] = field(default_factory=list)
+    """What was computed, published or not."""
+
+    def __post_init__(self) -> None:
+        self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
+        self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
+        others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
+        self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Let the protocol of publications use the tables in memory, and not wait."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(publish, "OpenTable", self.open)
+            patch.setattr(publish, "Publications", lambda table: SimulatedPublications(self.open(table), self.entries))
+            patch.setattr(publish, "Look", NoLook)
+            patch.setattr(time, "sleep", lambda seconds: None)
+            # The order of requests depends on the seed alone.
+            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
+            patch.setattr(state, "in_parallel", lambda call, items: [*map(call, items)])
+            yield
+
+    def open(self, table: Table) -> SimulatedTable:
+        return SimulatedTable(table, self.logs, self.requests)
+
+    def has_version(self, table: Table, version: int) -> bool:
+        self.requests()
+        return len(self.logs.get(table.url, ())) > version
+
+    @property
+    def parts(self) -> dict[str, str]:
+        return self.definition.parts | {"suite": "suite"}
+
+    def reading(self) -> Reading:
+        """Return the state, as the command reads it."""
+        sources = Sources(
+            definition=self.definition,
+            parts=self.parts,
+            schedule=self.schedule,
+            length=LENGTH,
+            containers={"telemetry": self.archive},
+            run_files=self.run_files,
+            publications=self.open(self.tables.publications),
+            others=self.tables.others,
+            open=self.open,
+            has_version=self.has_version,
+        )
+        return reading_of(sources, self.archive.clock())
+
+    def update(self) -> tuple[Tick, list[str | Exception]]:
+        """Carry out an update as the command does, and return what was due, and runs and errors."""
+        reading = self.reading()
+        due = tick(reading.state)
+        reading.record(self.run_files)
+        bring_in_line = lambda starts: publish.bring_in_line(self.tables, starts)  # noqa: E731
+        outcomes: list[str | Exception] = [*carry_out(due, bring_in_line, self._compute)]
+        return due, outcomes
+
+    def _compute(self, range_: DueRange) -> str:
+        return self.backfill(range_.start, range_.end, by_update=True)
+
+    def backfill(self, start: int, end: int, *, by_update: bool = False) -> str:
+        """Plan, compute, judge and publish a range, and return the run. Raise AuditError if its audit stops it."""
+        manifest = self.plan(start, end)
+        files = RunFiles(self.run_files, manifest.run)
+        files.write_manifest(manifest)
+        self.definitions[self.definition.digest] = self.definition
+        starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
+        self.computations.append(Computation(manifest.run, starts, by_update))
+        rows = [
+            self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
+            for blobs in manifest.input("telemetry").blobs_by_slice()
+        ]
+        if fault := self._fault(manifest, rows):
+            texts = [ticks.to_text(start) for start in starts]
+            reads = dict(zip(texts, manifest.reads, strict=True))
+            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads))
+            raise AuditError(f"run {manifest.run}: {fault}")
+        publications = {
+            ticks.to_text(run_slice.slice.start): self._publication(manifest, run_slice, slice_rows, read)
+            for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.reads, strict=True)
+        }
+        publish.publish(self.tables, publications)
+        return manifest.run
+
+    def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
+        """Return the manifest of a range, with the present definition unless another is given."""
+        slices = slices_between(start, end, LENGTH)
+        return pin_blobs(definition or self.definition, {"telemetry": self.archive}, slices, self.clock.now)
+
+    def rollback(self, start: int) -> None:
+        """Roll back the last publication of a slice, if there is one."""
+        with suppress(RunError):
+            publish.rollback(self.tables, [ticks.to_text(start)])
+
+    def entry(self, start: int) -> Entry:
+        """Return the entry of a slice, without a request."""
+        file = self._held(self.tables.publications).get(ticks.to_text(start))
+        return Entry(None) if file is None else self.entries[file.path]
+
+    def published(self) -> list[int]:
+        held = self._held(self.tables.publications)
+        return [start for text in held if self.entry(start := _ticks(text)).current is not None]
+
+    def shown(self, name: str = ROWS) -> dict[int, tuple[str, ...]]:
+        """Return what a reader of a table sees now: the rows of each slice."""
+        held = self._held(self.tables.others[name])
+        return {_ticks(text): self.contents[file.path] for text, file in held.items()}
+
+    def expected(self, start: int, end: int) -> dict[int, tuple[str, ...]]:
+        """Return the rows that one run over the archive gives now."""
+        manifest = self.plan(start, end)
+        by_slice = manifest.input("telemetry").blobs_by_slice()
+        return {
+            run_slice.slice.start: self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
+            for run_slice, blobs in zip(manifest.slices, by_slice, strict=True)
+        }
+
+    def _rows(self, blobs: Sequence[tuple[Blob, bytes]]) -> tuple[str, ...]:
+        return self.definition.canonical_query, *sorted(f"{blob.name}: {content.decode()}" for blob, content in blobs)
+
+    def _fault(self, manifest: Manifest, rows: Sequence[tuple[str, ...]]) -> str | None:
+        """Return why the audit stops a run; None if it does not."""
+        for run_slice, slice_rows in zip(manifest.slices, rows, strict=True):
+            if any(has_fault(row, run_slice.slice) for row in slice_rows):
+                return "an event is poison"
+            current = self.entry(run_slice.slice.start).current
+            if self.refuses_loss and current is not None and len(slice_rows) < current.input_events:
+                return "published events are lost"
+        return None
+
+    def _publication(self, manifest: Manifest, run_slice: RunSlice, rows: tuple[str, ...], read: str) -> Publication:
+        odd = tuple(row for row in rows if "odd" in row)
+        files = {
+            ROWS: self._stage(run_slice, ROWS, rows),
+            METRICS: self._stage(run_slice, METRICS, (str(len(rows)),)),
+            QUARANTINE: self._stage(run_slice, QUARANTINE, odd) if odd else None,
+        }
+        return Publication(
+            run=manifest.run,
+            quality="passed",
+            published=self.clock.now,
+            digest=run_slice.digest,
+            manifest=manifest.digest,
+            definition=manifest.definition_digest,
+            input_events=len(rows),
+            late_events=0,
+            files=files,
+            parts=self.parts,
+            read=read,
+        )
+
+    def _stage(self, run_slice: RunSlice, name: str, rows: tuple[str, ...]) -> File:
+        content = hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+        path = f"{folder_of(run_slice.slice.start)}{run_slice.digest[:16]}-{content}.parquet"
+        self.requests()
+        self.contents[path] = rows
+        return File(path, len(rows), len(rows))
+
+    def _held(self, table: Table) -> dict[str, File]:
+        log = self.logs.get(table.url)
+        return log[-1] if log else {}
+
+
+def has_fault(row: str, slice_: Slice) -> bool:
+    """Return whether a row stops the run of a slice: a poisoned blob stops that of its own hour."""
+    name, _, content = row.partition(": ")
+    if not content.startswith("poison"):
+        return False
+    opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
+    return slice_.start <= ticks.from_datetime(opened) < slice_.end
+
+
+def _ticks(text: str) -> int:
+    return ticks.from_datetime(datetime.fromisoformat(text))

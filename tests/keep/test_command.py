@@ -1,0 +1,201 @@
+"""`recapture update`, as a person or cron runs it."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from recapture.cli import main
+from recapture.run.status import status
+from recapture.table import publish
+from tests.worlds import TELEMETRY, World, at, body, contents
+
+ENQUEUED = TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime", "search_hours": 6}
+Update = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Three hours of blobs from ten on, with an event in each. The times in their names decide about arrival."""
+    world = World(tmp_path)
+    for hour in range(3):
+        for number in range(12):
+            put(world, 60 * hour + 5 * number)
+    world.define(inputs=[ENQUEUED])
+    return world
+
+
+def put(world: World, minutes: float, written: float | None = None, temperature: float = 20.0) -> Path:
+    """Write the blob of an interval that begins so many minutes after ten, when it ends or at `written`."""
+    opened = at(minutes)
+    number = round(minutes / 5)
+    arrival = at(minutes + 5.1 if written is None else written)
+    return world.put("0", arrival, [body("a", opened, temperature)], first=number, opened=opened)
+
+
+def schedule(world: World, **keys: Any) -> None:
+    """Write a schedule into the pipeline file."""
+    sections = yaml.safe_load(world.file.read_text())
+    world.file.write_text(json.dumps(sections | {"schedule": keys}))
+
+
+@pytest.fixture
+def update(world: World, capsys: pytest.CaptureFixture[str]) -> Update:
+    """Run an update so many minutes after ten, and return what it prints as JSON, with its exit code."""
+
+    def run(minutes: float, *options: str) -> dict[str, Any]:
+        now = at(minutes).isoformat()
+        code = main(["update", str(world.file), "--now", now, "--json", "--master", "local[1]", *options])
+        output = capsys.readouterr()
+        return json.loads(output.out) | {"code": code, "stderr": output.err}
+
+    return run
+
+
+def due(result: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the reasons of the slices that are due, by their hours."""
+    return {slice_["slice_start"][11:16]: slice_["reasons"] for slice_ in result["due"]}
+
+
+def test_the_first_update_computes_the_newest_complete_slice_and_the_next_ones_what_follows(
+    world: World, update: Update
+) -> None:
+    first = update(135)
+    assert due(first) == {"11:00": ["missing"]}
+    assert (first["code"], len(first["runs"])) == (0, 1)
+    again = update(135)
+    assert (again["due"], again["runs"], again["code"]) == ([], [], 0)
+    assert due(update(205)) == {"12:00": ["missing"]}
+
+
+def test_a_slice_that_capture_has_not_written_waits(world: World, update: Update) -> None:
+    schedule(world, since=at(0).isoformat())
+    result = update(195, "--dry-run")
+    assert due(result) == {"10:00": ["missing"], "11:00": ["missing"]}
+    (waiting,) = result["waiting"]
+    assert (waiting["from"][11:16], waiting["reasons"]) == ("12:00", ["missing"])
+    assert waiting["waits_for"][0].startswith("partition 0: written up to ")
+
+
+def test_a_dry_run_writes_nothing(world: World, update: Update) -> None:
+    before = contents(world.home)
+    assert due(update(135, "--dry-run")) == {"11:00": ["missing"]}
+    assert contents(world.home) == before
+
+
+def test_a_late_blob_makes_a_slice_stale_and_due_when_it_was_quiet(world: World, update: Update) -> None:
+    late = put(world, 80, 190)
+    content = late.read_bytes()
+    late.unlink()
+    schedule(world, since=at(60).isoformat())
+    assert due(update(135)) == {"11:00": ["missing"]}
+    late.write_bytes(content)
+    os.utime(late, (at(190).timestamp(),) * 2)
+    waiting = update(205)
+    assert due(waiting) == {"12:00": ["missing"]}
+    assert waiting["waiting"][0]["reasons"] == ["stale: 1 blob added"]
+    assert waiting["waiting"][0]["waits_for"] == ["2024-03-01T13:40:00Z, if no blob changes before"]
+    assert [slice_["state"] for slice_ in shown(world)] == ["stale", "published"]
+    assert due(update(221)) == {"11:00": ["stale: 1 blob added"]}
+    assert "stale" not in {slice_["state"] for slice_ in shown(world)}
+
+
+def shown(world: World) -> list[dict[str, Any]]:
+    from recapture.definition.pipeline import load
+
+    return list(status(load(world.file))["slices"])
+
+
+def test_each_range_is_a_run_and_the_newest_is_first(world: World, update: Update) -> None:
+    update(135)
+    schedule(world, since=at(0).isoformat())
+    result = update(205)
+    assert due(result) == {"10:00": ["missing"], "12:00": ["missing"]}
+    assert [run[:16] for run in result["runs"]] == ["20240301T120000Z", "20240301T100000Z"]
+    assert len(shown(world)) == 3
+
+
+def test_marked_slices_stay_as_they_are(world: World, update: Update) -> None:
+    schedule(world, since=at(60).isoformat(), late_data="mark", quiet_minutes=0)
+    update(135)
+    put(world, 80, 140, temperature=30)
+    result = update(150)
+    assert result["due"] == []
+    assert result["waiting"][0]["reasons"] == ["stale: 1 blob modified"]
+
+
+def test_a_changed_query_is_named_and_kept_unless_the_pipeline_says_otherwise(world: World, update: Update) -> None:
+    update(135)
+    query = yaml.safe_load(world.file.read_text())["job"]["query"].replace("minute, 5", "minute, 10")
+    world.define(inputs=[ENQUEUED], query=query)
+    schedule(world)
+    kept = update(136)
+    assert kept["waiting"][0]["reasons"] == ["outdated: query changed"]
+    schedule(world, outdated="recompute")
+    assert due(update(137)) == {"11:00": ["outdated: query changed"]}
+    assert update(138)["waiting"] == update(138)["due"] == []
+
+
+def test_a_run_that_its_audit_stops_fails_the_update_and_is_not_tried_again(world: World, update: Update) -> None:
+    schedule(world, since=at(60).isoformat())
+    update(135)
+    put(world, 80).unlink()
+    update(136)
+    stopped = update(170)
+    assert (due(stopped), stopped["code"]) == ({"11:00": ["stale: 1 blob deleted"]}, 1)
+    assert "was stopped by its audit" in stopped["failures"][0]
+    assert "was stopped by its audit" in stopped["stderr"]
+    again = update(171)
+    assert (again["due"], again["code"]) == ([], 0)
+    assert again["waiting"][0]["waits_for"][0].startswith("a person, because the audit stopped run ")
+    put(world, 80)
+    restored = update(210)
+    assert (restored["waiting"], restored["code"]) == ([], 0)
+
+
+def test_a_publication_that_was_interrupted_is_finished(
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def kill(*arguments: Any) -> Iterator[None]:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "_bring_in_line", kill)
+        with pytest.raises(KilledError):
+            update(135)
+    assert not shown(world)[0]["finished"]
+    result = update(135)
+    assert (result["unfinished"], result["due"], result["code"]) == (["2024-03-01T11:00:00Z"], [], 0)
+    assert shown(world)[0]["finished"]
+
+
+def test_what_is_due_is_printed_with_its_reasons(
+    world: World, update: Update, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schedule(world, since=at(-60).isoformat(), at_most_slices=1)
+    assert main(["update", str(world.file), "--now", at(135).isoformat(), "--dry-run"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "due: 2024-03-01T11:00:00Z: missing",
+        "left for the next update: 2024-03-01T09:00:00Z to 2024-03-01T11:00:00Z: missing",
+        "telemetry at 2024-03-01T12:15:00Z, kept since 2024-03-01T09:00:00Z: 1 slice due in 1 run",
+    ]
+
+
+def test_a_time_in_the_future_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["update", str(world.file), "--now", "9998-03-01T11:00:00Z"]) == 2
+    assert "--now lies in the future" in capsys.readouterr().err
+
+
+def test_sizes_are_listed_only_for_a_budget_in_bytes(world: World, update: Update) -> None:
+    schedule(world, since=datetime(2024, 2, 1).isoformat() + "Z", at_most_bytes=1, at_most_slices=5)
+    result = update(135, "--dry-run")
+    assert len(result["due"]) == 1
+    assert result["due"][0]["bytes"] > 1

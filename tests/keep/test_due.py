@@ -1,0 +1,261 @@
+"""What an update computes, leaves and waits for, and why."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.definition.sections import Schedule
+from recapture.keep.due import (
+    Difference,
+    DueRange,
+    DueSlice,
+    Request,
+    SliceFacts,
+    State,
+    Stop,
+    Tick,
+    WaitingSlice,
+    tick,
+)
+from recapture.run.outdated import PARTS
+from recapture.time_model import ticks
+from tests.keep import oracle_due
+
+HOUR, MINUTE = ticks.from_seconds(3600), ticks.from_seconds(60)
+MIDNIGHT = ticks.from_datetime(datetime(2024, 3, 1, tzinfo=UTC))
+NOON = MIDNIGHT + 12 * HOUR
+
+
+def hour(number: int) -> int:
+    """Return the start of an hour of the day."""
+    return MIDNIGHT + number * HOUR
+
+
+def state_of(
+    slices: dict[int, SliceFacts], *, since: int = 9, now: int = NOON, requests: Any = (), **schedule: Any
+) -> State:
+    """Return the state at noon; `slices` are given by the hour, and the table is kept since nine."""
+    return State(
+        now=now,
+        since=hour(since),
+        end=now // HOUR * HOUR,
+        length=HOUR,
+        schedule=Schedule(**schedule),
+        slices={hour(number): facts for number, facts in slices.items()},
+        requests=requests,
+    )
+
+
+def computed(due: Tick) -> list[list[int]]:
+    """Return the hours of each run."""
+    return [[(slice_.start - MIDNIGHT) // HOUR for slice_ in range_.slices] for range_ in due.ranges]
+
+
+def reasons(due: Tick) -> list[tuple[str, ...]]:
+    return [slice_.reasons for range_ in due.ranges for slice_ in range_.slices]
+
+
+def published(**facts: Any) -> SliceFacts:
+    return SliceFacts(run="run", **facts)
+
+
+LATE = Difference(added=2, modified=1, last_change=NOON - 60 * MINUTE)
+WAITING = SliceFacts(waits_for=("partition 0: written up to 11:40",))
+ALL_PUBLISHED = {9: published(), 10: published(), 11: published()}
+
+
+def test_nothing_is_due_if_everything_is_published() -> None:
+    assert tick(state_of(ALL_PUBLISHED)) == Tick((), (), (), ())
+
+
+def test_complete_slices_without_a_publication_are_missing_and_computed_in_one_run() -> None:
+    due = tick(state_of({}))
+    assert computed(due) == [[9, 10, 11]]
+    assert reasons(due) == [("missing",)] * 3
+
+
+def test_a_slice_that_capture_may_not_have_written_waits_for_it() -> None:
+    due = tick(state_of({11: WAITING}))
+    assert computed(due) == [[9, 10]]
+    assert due.waiting == (WaitingSlice(hour(11), ("missing",), WAITING.waits_for),)
+
+
+def test_published_slices_between_others_divide_the_runs_and_the_newest_is_first() -> None:
+    assert computed(tick(state_of({10: published()}))) == [[11], [9]]
+
+
+def test_a_stale_slice_is_due_with_what_changed() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {10: published(difference=LATE)}))
+    assert computed(due) == [[10]]
+    assert reasons(due) == [("stale: 2 blobs added, 1 blob modified",)]
+
+
+def test_a_stale_slice_waits_until_it_was_quiet() -> None:
+    facts = ALL_PUBLISHED | {10: published(difference=LATE)}
+    waiting = tick(state_of(facts, quiet_minutes=61)).waiting
+    until = "2024-03-01T12:01:00Z, if no blob changes before"
+    assert waiting == (WaitingSlice(hour(10), ("stale: 2 blobs added, 1 blob modified",), (until,)),)
+    assert computed(tick(state_of(facts, quiet_minutes=60))) == [[10]]
+
+
+def test_late_data_may_only_mark_a_slice() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {10: published(difference=LATE)}, late_data="mark"))
+    assert computed(due) == []
+    assert due.waiting[0].waits_for == ("a person, because schedule.late_data is mark",)
+
+
+def test_slices_of_an_older_definition_are_kept_unless_the_pipeline_says_otherwise() -> None:
+    facts = ALL_PUBLISHED | {10: published(outdated=("engine", "query", "policies"))}
+    due = tick(state_of(facts))
+    assert computed(due) == []
+    assert due.waiting[0].waits_for == ("a person, because schedule.outdated is keep",)
+    due = tick(state_of(facts, outdated="recompute"))
+    assert reasons(due) == [("outdated: engine, query, policies changed",)]
+
+
+def test_another_version_of_the_engine_alone_makes_nothing_due() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {10: published(outdated=("engine",))}, outdated="recompute"))
+    assert due == Tick((), (), (), ())
+
+
+def test_all_reasons_of_a_slice_are_named() -> None:
+    request = Request("1", "ann", hour(10), hour(11), NOON)
+    facts = published(difference=LATE, outdated=("query",))
+    due = tick(state_of(ALL_PUBLISHED | {10: facts}, outdated="recompute", requests=[request]))
+    expected = ("requested by ann", "stale: 2 blobs added, 1 blob modified", "outdated: query changed")
+    assert reasons(due) == [expected]
+
+
+def test_a_request_for_later_waits_for_its_time() -> None:
+    request = Request("1", "ann", hour(7), hour(9), NOON + HOUR)
+    due = tick(state_of(ALL_PUBLISHED, requests=[request]))
+    assert computed(due) == []
+    assert due.waiting == (
+        WaitingSlice(hour(7), ("requested by ann",), ("2024-03-01T13:00:00Z",)),
+        WaitingSlice(hour(8), ("requested by ann",), ("2024-03-01T13:00:00Z",)),
+    )
+    assert computed(tick(state_of(ALL_PUBLISHED, requests=[request], now=NOON + HOUR))) == [[12], [7, 8]]
+
+
+def test_the_budget_leaves_the_oldest_slices_for_the_next_update() -> None:
+    due = tick(state_of({}, since=2, at_most_slices=3))
+    assert computed(due) == [[9, 10, 11]]
+    assert [(slice_.start - MIDNIGHT) // HOUR for slice_ in due.left] == [8, 7, 6, 5, 4, 3, 2]
+
+
+@pytest.mark.parametrize(("limit", "hours"), [(1, [[11]]), (25, [[10, 11]]), (30, [[9, 10, 11]])])
+def test_the_budget_in_bytes_takes_one_slice_at_least(limit: int, hours: list[list[int]]) -> None:
+    facts = SliceFacts(size=10)
+    assert computed(tick(state_of({9: facts, 10: facts, 11: facts}, at_most_bytes=limit))) == hours
+
+
+def test_a_slice_that_was_rolled_back_waits_for_a_person() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}))
+    assert due.waiting == (WaitingSlice(hour(10), ("missing",), ("a person, who rolled run bad back",)),)
+    request = Request("1", "ann", hour(10), hour(11), NOON)
+    due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}, requests=[request]))
+    assert computed(due) == [[10]]
+
+
+def stopped(first: int, slices: int, repeats: bool = True) -> SliceFacts:
+    return SliceFacts(stop=Stop("bad", hour(first), slices, repeats))
+
+
+def test_the_slices_of_a_stopped_run_come_back_in_two_halves() -> None:
+    facts = {number: stopped(7, 5) for number in range(7, 12)}
+    assert computed(tick(state_of(facts, since=7))) == [[9, 10, 11], [7, 8]]
+
+
+def test_a_slice_that_was_stopped_alone_waits_for_a_person() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {10: stopped(10, 1)}))
+    assert due.waiting == (WaitingSlice(hour(10), ("missing",), ("a person, because the audit stopped run bad",)),)
+
+
+def test_a_stopped_slice_whose_input_or_definition_changed_is_computed_with_others() -> None:
+    assert computed(tick(state_of({10: stopped(10, 1, repeats=False)}))) == [[9, 10, 11]]
+
+
+def test_slices_before_the_first_kept_one_are_left_alone() -> None:
+    assert tick(state_of(ALL_PUBLISHED | {3: published(difference=LATE)})) == Tick((), (), (), ())
+
+
+def test_an_interrupted_change_is_finished_wherever_it_is() -> None:
+    due = tick(state_of(ALL_PUBLISHED | {3: published(is_unfinished=True), 10: published(is_unfinished=True)}))
+    assert due == Tick((), (), (), (hour(3), hour(10)))
+
+
+FACTS = st.builds(
+    SliceFacts,
+    waits_for=st.sampled_from([(), (), (), ("capture",)]),
+    size=st.sampled_from([None, 0, 5, 20]),
+    run=st.sampled_from([None, "run", "run"]),
+    is_unfinished=st.booleans(),
+    difference=st.none()
+    | st.builds(Difference, added=st.integers(0, 2), last_change=st.integers(NOON - 90 * MINUTE, NOON)),
+    outdated=st.lists(st.sampled_from([*PARTS, "unknown"]), max_size=2, unique=True).map(tuple),
+    rolled_back=st.sampled_from([None, None, None, "run"]),
+    stop=st.none()
+    | st.builds(
+        Stop, st.sampled_from(["stop a", "stop b"]), st.integers(0, 4).map(hour), st.integers(1, 6), st.booleans()
+    ),
+)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    starts, length = range(0, 12), st.integers(1, 4)
+    requests = [
+        Request(str(number), "ann", hour(first), hour(first + draw(length)), NOON + draw(st.integers(-1, 1)))
+        for number, first in enumerate(draw(st.lists(st.sampled_from(starts), max_size=2)))
+    ]
+    return state_of(
+        draw(st.dictionaries(st.sampled_from(starts), FACTS)),
+        since=draw(st.integers(0, 12)),
+        requests=requests,
+        at_most_slices=draw(st.integers(1, 13)),
+        at_most_bytes=draw(st.none() | st.integers(1, 60)),
+        quiet_minutes=draw(st.integers(0, 60)),
+        late_data=draw(st.sampled_from(["republish", "mark"])),
+        outdated=draw(st.sampled_from(["keep", "recompute"])),
+    )
+
+
+def slices_of(due: Tick) -> Iterator[DueSlice]:
+    for range_ in due.ranges:
+        yield from range_.slices
+
+
+@given(states())
+def test_the_oracle_finds_the_same_slices_due(state: State) -> None:
+    due = tick(state)
+    newest_first = oracle_due.due(state)
+    taken = oracle_due.within_budget(state, newest_first)
+    assert sorted((slice_.start for slice_ in slices_of(due)), reverse=True) == taken
+    assert [slice_.start for slice_ in due.left] == newest_first[len(taken) :]
+    assert not {slice_.start for slice_ in due.waiting} & set(newest_first)
+
+
+@given(states())
+def test_ranges_are_contiguous_and_as_long_as_they_may_be(state: State) -> None:
+    ranges = tick(state).ranges
+    for range_ in ranges:
+        assert [slice_.start for slice_ in range_.slices] == [*range(range_.start, range_.end, HOUR)]
+        assert len({slice_.half for slice_ in range_.slices}) == 1
+    for newer, older in pairwise(ranges):
+        assert older.end < newer.start or _of_other_halves(older, newer)
+
+
+def _of_other_halves(older: DueRange, newer: DueRange) -> bool:
+    return older.end == newer.start and older.slices[-1].half != newer.slices[0].half
+
+
+@given(states())
+def test_a_due_slice_and_a_waiting_one_have_a_reason_and_the_waiting_one_what_it_waits_for(state: State) -> None:
+    due = tick(state)
+    assert all(slice_.reasons for slice_ in (*slices_of(due), *due.left))
+    assert all(slice_.reasons and slice_.waits_for for slice_ in due.waiting)

@@ -1,0 +1,402 @@
+"""A seeded world under a clock of its own: whatever happens to updates and to the archive, the tables end up right.
+
+Blobs come late, are replaced, vanish and return; the query changes; people backfill and roll back; storage lists stale
+results; updates are missed, run twice, meet each other, fail, and are killed at any request. A failure names the seed
+of its world: it is the same every time.
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
+
+from recapture.archive.definitions import ArrivalTime, InputDefinition, RunDefinition, version_of
+from recapture.definition.sections import Schedule
+from recapture.errors import AuditError, RunError
+from recapture.formats.event_hubs import CaptureNames
+from recapture.keep.due import Tick
+from recapture.run_files.blocks import Block, blocks_in, read_block
+from recapture.run_files.files import RunFiles
+from recapture.storage.container import Blob
+from recapture.time_model import ticks
+from recapture.time_model.policies import Policies
+from recapture.time_model.slices import Slice
+from tests.draws import SLOW_EXAMPLES, examples
+from tests.keep.simulated import LENGTH, METRICS, ROWS, Clock, Deployment, KilledError
+
+BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
+SINCE = BEGIN + timedelta(hours=3)
+HOURS = 12
+SEARCH_HOURS = 3
+INTERVAL = timedelta(minutes=15)
+PARTITIONS = 2
+EARLY = ticks.from_seconds(300)
+TELEMETRY = InputDefinition(
+    alias="telemetry",
+    names=CaptureNames("contoso", "telemetry"),
+    policies=Policies(0, ticks.from_seconds(600), EARLY, adjust=True),
+    look_back=0,
+    interval_seconds=900,
+    reading={},
+    search_hours=SEARCH_HOURS,
+    empty_blobs=True,
+)
+MOST_REQUESTS = 40
+"""Largest number of requests of an update that has nothing to do, if nothing waits."""
+
+
+@dataclass
+class World:
+    """A deployment, what happens to it, and what must always be true of it."""
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.draw = draw = random.Random(self.seed)
+        arrival_time = draw.choice(list(ArrivalTime))
+        definition = RunDefinition(
+            name="telemetry",
+            engine="1",
+            canonical_query="query 0",
+            inputs=[replace(TELEMETRY, arrival_time=arrival_time)],
+        )
+        schedule = Schedule(
+            since=SINCE,
+            at_most_slices=draw.choice([1, 3, 24]),
+            at_most_bytes=draw.choice([None, None, 400]),
+            quiet_minutes=draw.choice([0, 30]),
+            late_data=draw.choice(["republish", "republish", "mark"]),
+            outdated=draw.choice(["recompute", "keep"]),
+        )
+        self.deployment = Deployment(definition, schedule, Clock(BEGIN), refuses_loss=draw.choice([True, False]))
+        self.queries = 0
+        self.to_write: list[tuple[datetime, str]] = []
+        """Blobs that Capture has not written yet, with the times at which it will."""
+        self.opened = BEGIN
+
+    @property
+    def now(self) -> datetime:
+        return self.deployment.clock.now
+
+    def live(self) -> None:
+        """Let the hours pass. Then everything that was broken is mended, and updates run until none has work."""
+        actions: list[tuple[int, Callable[[], None]]] = [
+            (12, self.update),
+            (4, self.update_twice),
+            (5, self.update_killed),
+            (3, self.update_met_by_another),
+            (3, self.update_refused),
+            (6, self.change_blob),
+            (2, self.person_backfills),
+            (1, self.person_rolls_back),
+            (1, self.change_definition),
+        ]
+        weights = [weight for weight, _ in actions]
+        while self.now < BEGIN + timedelta(hours=HOURS):
+            self.pass_time(self.draw.choice([1, 7, 20, 45]))
+            (_, action), *_ = self.draw.choices(actions, weights)
+            action()
+            self.check_tables()
+        self.mend()
+        self.settle()
+
+    # What happens to the archive
+
+    def pass_time(self, minutes: float) -> None:
+        """Advance the clock; Capture opens a blob for each interval and partition, and writes those that are due."""
+        self.deployment.clock.advance(minutes)
+        while self.opened + INTERVAL <= min(self.now, BEGIN + timedelta(hours=HOURS)):
+            for partition in range(PARTITIONS):
+                delay = timedelta(seconds=self.draw.randrange(60))
+                if self.draw.random() < 0.08:
+                    delay = timedelta(minutes=self.draw.randrange(1, 60 * SEARCH_HOURS - 75))
+                name = f"contoso/telemetry/{partition}/{self.opened:%Y/%m/%d/%H/%M/%S}.avro"
+                self.to_write.append((self.opened + INTERVAL + delay, name))
+            self.opened += INTERVAL
+        present, clock = self.now, self.deployment.clock
+        for time, name in sorted(self.to_write):
+            if time <= present:
+                clock.now = time
+                self.deployment.archive.write(name, self.content(name))
+                self.to_write.remove((time, name))
+        clock.now = present
+        self.tend_archive()
+
+    def tend_archive(self) -> None:
+        """Replace poisoned blobs and, if their loss is refused, restore deleted ones, before they are too old."""
+        archive = self.deployment.archive
+        for name in archive.names(present=False):
+            if self.deployment.refuses_loss and self.age(name) > self.reach:
+                archive.restore(name)
+        for name in archive.names():
+            if self.age(name) > self.reach and (archive.read_current(name) or b"").startswith(b"poison"):
+                archive.write(name, b"event")
+
+    def content(self, name: str) -> bytes:
+        kind = self.draw.choices(["event", "odd", "poison"], [16, 3, 1])[0]
+        return f"{kind} {self.draw.randrange(1000)}".encode()
+
+    def change_blob(self) -> None:
+        """Replace, delete or restore a blob that is as young as changed blobs may be."""
+        archive = self.deployment.archive
+        kind = self.draw.choice(["replace", "delete", "restore"])
+        names = [name for name in archive.names(present=kind != "restore") if self.age(name) < self.reach]
+        if names:
+            name = self.draw.choice(names)
+            if kind == "replace":
+                archive.write(name, self.content(name))
+            elif kind == "delete":
+                archive.delete(name)
+            else:
+                archive.restore(name)
+
+    @property
+    def reach(self) -> timedelta:
+        """Age up to which a blob may change."""
+        return timedelta(hours=SEARCH_HOURS) - 2 * INTERVAL - timedelta(minutes=45)
+
+    def age(self, name: str) -> timedelta:
+        return self.now - datetime.strptime(name[-24:], "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
+
+    def change_definition(self) -> None:
+        """Change the query or the late tolerance, which decides the arrivals that a slice reads."""
+        definition = self.deployment.definition
+        if self.draw.random() < 0.5:
+            self.queries += 1
+            self.deployment.definition = replace(definition, canonical_query=f"query {self.queries}")
+        else:
+            policies = Policies(0, ticks.from_seconds(self.draw.choice([300, 600, 1200])), EARLY, adjust=True)
+            inputs = [replace(definition.inputs[0], policies=policies)]
+            self.deployment.definition = replace(definition, inputs=inputs)
+
+    # What people do
+
+    def person_backfills(self) -> None:
+        """Compute up to three slices that have ended, complete or not; the audit may stop the run."""
+        ended = (ticks.from_datetime(self.now) - ticks.from_datetime(SINCE)) // LENGTH
+        if ended > 0:
+            first = self.draw.randrange(ended)
+            start = ticks.from_datetime(SINCE) + first * LENGTH
+            last = min(first + self.draw.randint(1, 3), ended)
+            with suppress(AuditError, RunError):
+                self.deployment.backfill(start, start + (last - first) * LENGTH)
+
+    def person_rolls_back(self) -> None:
+        if published := sorted(self.deployment.published()):
+            self.deployment.rollback(self.draw.choice(published))
+
+    # What happens to updates
+
+    def update(self) -> None:
+        """Run an update and compare what it does with the oracle."""
+        self.deployment.archive.lag = timedelta(minutes=self.draw.choice([0, 0, 0, 5]))
+        self.compared_update()
+        self.deployment.archive.lag = timedelta()
+
+    def update_twice(self) -> None:
+        """Run an update again at once: it does not compute again what the first one published."""
+        self.deployment.archive.lag = timedelta(minutes=self.draw.choice([0, 5]))
+        _, published = self.compared_update()
+        computed, _ = self.compared_update()
+        assert not published & computed, [*map(ticks.to_text, published & computed)]
+        self.deployment.archive.lag = timedelta()
+
+    def compared_update(self) -> tuple[set[int], set[int]]:
+        """Run an update, compare it with the oracle, and return the slices that it computed and published."""
+        certain, possible = self.due()
+        number = len(self.deployment.computations)
+        stopped = {block.run for start in self.kept() if (block := self.last_block(start)) is not None}
+        due, outcomes = self.deployment.update()
+        self.compare(due, certain, possible)
+        runs = self.deployment.computations[number:]
+        computed = [start for run in runs for start in run.slices]
+        assert len(computed) == len(set(computed)), "an update computes a slice once"
+        again = [run.run for run in runs if run.run in stopped]
+        assert not again, f"their audits stopped these runs: {again}"
+        return set(computed), {start for run in runs if run.run in outcomes for start in run.slices}
+
+    def update_killed(self) -> None:
+        """Kill an update at a request, if it has so many."""
+
+        def kill() -> None:
+            raise KilledError
+
+        self.disturbed(kill)
+
+    def update_refused(self) -> None:
+        """Let the storage refuse one request of an update."""
+
+        def refuse() -> None:
+            raise RunError("the storage refuses")
+
+        self.disturbed(refuse)
+
+    def update_met_by_another(self) -> None:
+        """Let another update, or a person, do everything between two requests of an update."""
+        self.disturbed(self.draw.choice([self.undisturbed_update, self.person_rolls_back, self.person_backfills]))
+
+    def undisturbed_update(self) -> None:
+        with suppress(RunError):
+            self.deployment.update()
+
+    def disturbed(self, effect: Callable[[], None]) -> None:
+        requests = self.deployment.requests
+        requests.at(int(self.draw.expovariate(1 / 60)), effect)
+        with suppress(KilledError, RunError):
+            self.deployment.update()
+        requests.never()
+
+    # What must be true
+
+    def check_tables(self) -> None:
+        """Readers never see half a slice: every file was written whole, and has the rows of one run."""
+        deployment = self.deployment
+        for name in (ROWS, METRICS):
+            shown = deployment.shown(name)
+            assert all(rows for rows in shown.values())
+        for start, rows in deployment.shown().items():
+            assert rows[0].startswith("query "), start
+
+    def due(self) -> tuple[set[int], set[int]]:
+        """Return the slices that are certainly due, and those that may be, looked at one by one."""
+        certain, possible = set(), set()
+        now = ticks.from_datetime(self.now)
+        for start in range(ticks.from_datetime(SINCE), now // LENGTH * LENGTH, LENGTH):
+            is_due = self.is_due(start, now)
+            if is_due is not False:
+                possible.add(start)
+            if is_due:
+                certain.add(start)
+        return certain, possible
+
+    def is_due(self, start: int, now: int) -> bool | None:
+        """Return whether a slice is due; None if that depends on when an update first missed deleted blobs."""
+        deployment = self.deployment
+        try:
+            manifest = deployment.plan(start, start + LENGTH)
+        except RunError:  # no blob at all is listed
+            return False
+        planned = manifest.input("telemetry")
+        entry = deployment.entry(start)
+        if planned.slices[0].incomplete_partitions or entry.taken_back is not None:
+            return False
+        (read,) = manifest.reads
+        if self.is_stopped_alone(start, read):
+            return False
+        current = entry.current
+        if current is None:
+            return True
+        if deployment.schedule.outdated == "recompute" and current.parts != deployment.parts:
+            return True
+        planned_then = deployment.plan(start, start + LENGTH, deployment.definitions[current.definition])
+        if [current.read] == planned_then.reads or deployment.schedule.late_data == "mark":
+            return False
+        then = {blob.name: version_of(blob) for blob in self.blobs_read(current.run, start)}
+        listed = [pinned.blob for pinned in planned_then.input("telemetry").blobs]
+        differing = [blob for blob in listed if then.get(blob.name) != version_of(blob)]
+        quiet = 60 * deployment.schedule.quiet_minutes * ticks.TICKS_PER_SECOND
+        if any(now - ticks.from_datetime(blob.last_modified) < quiet for blob in differing):
+            return False
+        if then.keys() - {blob.name for blob in listed} and quiet:
+            return None
+        return True
+
+    def blobs_read(self, run: str, start: int) -> list[Blob]:
+        """Return the blobs that a run read for a slice, from its manifest."""
+        planned = RunFiles(self.deployment.run_files, run).manifest().input("telemetry")
+        by_slice = zip(planned.slices, planned.blobs_by_slice(), strict=True)
+        slice_ = Slice(start, start + LENGTH)
+        return next([pinned.blob for pinned in blobs] for read, blobs in by_slice if read.slice == slice_)
+
+    def is_stopped_alone(self, start: int, read: str) -> bool:
+        """Return whether the last run of the slice was stopped, had no other slice, and would be stopped again."""
+        block = self.last_block(start)
+        if block is None or block.end - block.start > LENGTH:
+            return False
+        stopped = read_block(self.deployment.run_files, block.run)
+        same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
+        return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
+
+    def last_block(self, start: int) -> Block | None:
+        """Return the last stopped run of a slice; None if it was published or rolled back since."""
+        entry = self.deployment.entry(start)
+        blocks = [block for block in blocks_in(self.deployment.run_files) if block.start <= start < block.end]
+        if entry.current is not None:
+            blocks = [block for block in blocks if entry.current.published < block.at]
+        blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
+        return blocks[-1] if blocks else None
+
+    def compare(self, due: Tick, certain: set[int], possible: set[int]) -> None:
+        """Compare what an update does with the oracle."""
+        taken = [slice_.start for range_ in due.ranges for slice_ in range_.slices]
+        left = [slice_.start for slice_ in due.left]
+        assert certain <= {*taken, *left} <= possible, [*map(ticks.to_text, {*taken, *left} ^ certain)]
+        assert min(taken, default=0) > max(left, default=-1), "the newest slices go first"
+        assert len(taken) <= self.deployment.schedule.at_most_slices
+        assert taken or not certain
+
+    # The end
+
+    def mend(self) -> None:
+        """Let Capture write everything, and people mend the archive and what they rolled back."""
+        end = self.now + timedelta(hours=SEARCH_HOURS)
+        while self.now < end or self.to_write:
+            self.pass_time(45)
+            self.undisturbed_update()
+        for start in self.kept():
+            if self.deployment.entry(start).taken_back is not None:
+                with suppress(AuditError):
+                    self.deployment.backfill(start, start + LENGTH)
+
+    def kept(self) -> range:
+        """Return the starts of the slices that updates keep."""
+        return range(ticks.from_datetime(SINCE), ticks.from_datetime(self.now) // LENGTH * LENGTH, LENGTH)
+
+    def settle(self) -> None:
+        """Run updates until none has work, and look at the end."""
+        for _ in range(60):
+            due, outcomes = self.deployment.update()
+            self.check_tables()
+            assert not any(isinstance(outcome, RunError) for outcome in outcomes), outcomes
+            if any("if no blob changes" in slice_.waits_for[0] for slice_ in due.waiting):
+                self.deployment.clock.advance(31)
+            elif not due.ranges:
+                self.check_end(due)
+                return
+        raise AssertionError("updates always find work")
+
+    def check_end(self, due: Tick) -> None:
+        """The tables are those of one run over the archive; only a person's decision, or a rule, may prevent that."""
+        deployment, schedule = self.deployment, self.deployment.schedule
+        waiting = {slice_.start: slice_.waits_for for slice_ in due.waiting}
+        kept = self.kept()[:-2]
+        shown, expected = deployment.shown(), deployment.expected(kept[0], kept[-1] + LENGTH)
+        for start in kept:
+            if shown.get(start) != expected[start]:
+                assert all("a person" in hold for hold in waiting[start]), (ticks.to_text(start), waiting.get(start))
+                assert deployment.refuses_loss or (schedule.late_data, schedule.outdated) != ("republish", "recompute")
+        for name, table in deployment.tables.others.items():
+            held = {start: files[0].path for start, files in deployment.open(table).held().items()}
+            entries = {ticks.to_text(start): deployment.entry(start).current for start in deployment.published()}
+            files = {start: entry.files[name] for start, entry in entries.items() if entry is not None}
+            assert held == {start: file.path for start, file in files.items() if file is not None}
+        before = deployment.requests.count
+        deployment.update()
+        assert deployment.requests.count - before <= MOST_REQUESTS + len(due.waiting)  # a stopped run has a file
+
+
+@example(46)  # audits of overlapping runs in the same second
+@given(st.integers(0, 2**32))
+@settings(
+    max_examples=examples(100),
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=SLOW_EXAMPLES,
+)
+def test_whatever_happens_the_tables_end_as_those_of_one_run(seed: int) -> None:
+    world = World(seed)
+    with world.deployment.in_use():
+        world.live()
