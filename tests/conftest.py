@@ -12,6 +12,7 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
+from recapture.execute.processes.workers import Workers, workers
 from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
@@ -158,6 +159,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     pin_settings(running)
     assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Workers]:
+    """One worker process, which computes what needs no Spark. The tests of a module share it."""
+    with workers(1) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

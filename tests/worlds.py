@@ -2,6 +2,7 @@
 
 import io
 import json
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from recapture.definition.pipeline import Pipeline, load
+from recapture.execute.processes import compute as processes
+from recapture.execute.processes.workers import Workers
 from recapture.quality.suites import Check
 from recapture.run.plan import plan_run
 from recapture.run_files.planned import PlannedRun
@@ -203,20 +206,24 @@ def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
     return world
 
 
-def backfill(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
-    """Run every stage in this process, and return the report."""
-    run = staged(spark, pipeline, start, end)
+def backfill(engine: "SparkSession | Workers", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
+    """Run every stage, the computation with Spark or in worker processes, and return the report."""
+    run = staged(engine, pipeline, start, end)
     audit(run)
     publish(run)
     return summary(run)
 
 
-def staged(spark: "SparkSession", pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
+def staged(engine: "SparkSession | Workers", pipeline: Pipeline, start: datetime, end: datetime) -> PlannedRun:
     """Plan, order and aggregate: the stages before the audit."""
-    from recapture.execute.spark.compute import compute
-
     run = plan_run(pipeline, start, end)
-    compute(spark, run)
+    if isinstance(engine, Workers):
+        with tempfile.TemporaryDirectory() as scratch:
+            processes.compute(engine, run, Path(scratch))
+    else:
+        from recapture.execute.spark.compute import compute
+
+        compute(engine, run)
     return run
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from recapture.errors import AuditError
 from recapture.execute.processes.compute import compute
-from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.processes.workers import Workers
 from recapture.run.plan import plan_run
 from recapture.run.status import status
 from tests.blobs import touch
@@ -22,12 +22,6 @@ from tests.worlds import HOUR, TELEMETRY, TEN, World, at, blob_name, body, publi
 HOURS = 4
 Publish = Callable[..., dict[str, str]]
 """Function that runs and publishes hours of a world, and returns the sentences of the failed checks by their names."""
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Workers]:
-    with workers(1) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
