@@ -12,6 +12,7 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
+from recapture.execute.processes.workers import Workers, workers
 from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
@@ -21,8 +22,6 @@ from tests.settings import SHUFFLE_PARTITIONS
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from pyspark.sql import SparkSession
-
-    from recapture.execute.processes.workers import Workers
 
 Python = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -163,14 +162,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 
 @pytest.fixture(scope="module")
-def processes() -> "Iterator[Workers]":
-    """Two workers, which compute rows without Spark. The tests of a module share them; a run that fails kills them.
+def processes() -> Iterator[Workers]:
+    """One worker process, which computes what needs no Spark. The tests of a module share it; a run that fails kills it.
 
-    They end before the tests of another module, which may stop the fork server.
+    It ends before the tests of another module, which may stop the fork server.
     """
-    from recapture.execute.processes.workers import workers
-
-    with workers(2) as started:
+    with workers(1) as started:
         yield started
 
 

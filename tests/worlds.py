@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from recapture.definition.pipeline import Pipeline, load
-from recapture.execute.processes.compute import compute
+from recapture.execute.processes import compute as processes
 from recapture.execute.processes.workers import Workers
 from recapture.quality.suites import Check
 from recapture.run.plan import plan_run
@@ -207,7 +207,7 @@ def steady(home: Path, hours: int = 2, partitions: int = 2) -> World:
 
 
 def backfill(engine: "SparkSession | Workers", pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
-    """Run every stage, with the rows computed by Spark or by workers, and return the report."""
+    """Run every stage, the computation with Spark or in worker processes, and return the report."""
     run = staged(engine, pipeline, start, end)
     audit(run)
     publish(run)
@@ -219,11 +219,11 @@ def staged(engine: "SparkSession | Workers", pipeline: Pipeline, start: datetime
     run = plan_run(pipeline, start, end)
     if isinstance(engine, Workers):
         with tempfile.TemporaryDirectory() as scratch:
-            compute(engine, run, Path(scratch))
+            processes.compute(engine, run, Path(scratch))
     else:
-        from recapture.execute.spark.compute import compute as compute_with_spark
+        from recapture.execute.spark.compute import compute
 
-        compute_with_spark(engine, run)
+        compute(engine, run)
     return run
 
 

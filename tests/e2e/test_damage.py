@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
+from recapture.execute.processes.workers import Workers
 from recapture.execute.spark.compute import compute
 from recapture.run.plan import plan_run
 from tests.blobs import rewrite, touch
@@ -58,10 +59,10 @@ def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchang
 
 
 def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publishes(
-    spark: SparkSession, world: World
+    spark: SparkSession, processes: Workers, world: World
 ) -> None:
     pipeline = world.define()
-    backfill(spark, pipeline, TEN, at(60))
+    backfill(processes, pipeline, TEN, at(60))
     held = version(world.table), published(world.table), files(world.table)
     path = blob_of(world, 90)
     sound = path.read_bytes()
@@ -70,13 +71,13 @@ def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publ
         backfill(spark, pipeline, TEN, at(120))
     assert (version(world.table), published(world.table), files(world.table)) == held
     rewrite(path, sound)
-    report = backfill(spark, pipeline, TEN, at(120))
+    report = backfill(processes, pipeline, TEN, at(120))
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 2 * 24
 
 
 @pytest.mark.parametrize("change", ["changed", "touched", "deleted"])
 def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
-    spark: SparkSession, world: World, change: str
+    spark: SparkSession, processes: Workers, world: World, change: str
 ) -> None:
     pipeline = world.define()
     run = plan_run(pipeline, TEN, at(120))
@@ -93,17 +94,17 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
     assert "\n" not in str(error.value)
     assert version(world.table) is None
     if change != "changed":
-        report = backfill(spark, pipeline, TEN, at(120))
+        report = backfill(processes, pipeline, TEN, at(120))
         assert report["run"] != run.id
         assert report["metrics"]["InputEvents"] == 2 * 24 - (change == "deleted")
 
 
-def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: SparkSession, world: World) -> None:
+def test_a_flipped_byte_in_a_body_makes_the_body_malformed(processes: Workers, world: World) -> None:
     path = blob_of(world, 90)
     content = path.read_bytes()
     place = content.rindex(b'{"deviceId"')
     rewrite(path, content[:place] + bytes([content[place] ^ 0x80]) + content[place + 1 :])
-    report = backfill(spark, world.define(), TEN, at(120))
+    report = backfill(processes, world.define(), TEN, at(120))
     assert report["metrics"]["malformed"] == 1
     (row,) = quarantine(world.table, report["run"])
     assert (row["partition"], row["sequence_number"], row["verdict"]) == ("1", 20, "malformed")
@@ -111,9 +112,9 @@ def test_a_flipped_byte_in_a_body_makes_the_body_malformed(spark: SparkSession, 
 
 
 def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchanged(
-    spark: SparkSession, world: World
+    processes: Workers, world: World
 ) -> None:
-    clean = backfill(spark, world.define(table="clean"), TEN, at(120))
+    clean = backfill(processes, world.define(table="clean"), TEN, at(120))
     good = body("device-0", at(32), 6.0)
     bad = {
         0: b"device-0;32",
@@ -128,7 +129,7 @@ def test_bad_bodies_are_counted_and_quarantined_and_their_neighbours_are_unchang
         9: body(None, at(32)),
     }
     world.put_numbered("0", at(36), bad.items())
-    report = backfill(spark, world.define(), TEN, at(120))
+    report = backfill(processes, world.define(), TEN, at(120))
     assert report["metrics"]["InputEvents"] == clean["metrics"]["InputEvents"] + len(bad)
     assert (report["metrics"]["malformed"], report["metrics"]["invalid_timestamp"]) == (6, 4)
     assert report["metrics"]["InputEvents"] == sum(report["metrics"][verdict] for verdict in VERDICTS)

@@ -15,7 +15,7 @@ from recapture.tools.coverage.reading import CoverageReader
 from tests.plugins.conftest import LoadPlugin
 from tests.worlds import TELEMETRY, World
 
-LOOKS = 1000
+LOOKS = 100
 SLACK = 10
 """Number of descriptors by which a process may differ from one look to the next."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,7 +43,7 @@ def descriptors() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
-def test_a_thousand_looks_at_the_archive_open_no_more_descriptors(plugin: ModuleType, pipeline: Pipeline) -> None:
+def test_a_hundred_looks_at_the_archive_open_no_more_descriptors(plugin: ModuleType, pipeline: Pipeline) -> None:
     """The triggerer looks once a minute for every run that waits."""
 
     def look() -> None:
@@ -57,7 +57,7 @@ def test_a_thousand_looks_at_the_archive_open_no_more_descriptors(plugin: Module
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
-def test_a_hundred_views_of_the_calendar_open_no_more_descriptors(
+def test_fifty_views_of_the_calendar_open_no_more_descriptors(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The api-server reads the tables and the archive for every page."""
@@ -70,6 +70,6 @@ def test_a_hundred_views_of_the_calendar_open_no_more_descriptors(
 
     view()
     before = descriptors()
-    for _ in range(LOOKS // 10):
+    for _ in range(LOOKS // 2):
         view()
     assert descriptors() < before + SLACK

@@ -17,10 +17,10 @@ from typing import Any
 import fastavro
 import pytest
 import yaml
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError
+from recapture.execute.processes.workers import Workers
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import Computed, read_computed, write_computed
 from recapture.run_files.files import RunFiles
@@ -175,11 +175,11 @@ def caught(pipeline: Pipeline, table: Path, computed: str, start: datetime) -> l
 
 
 def test_the_page_says_which_expectation_catches_each_of_twelve_breakages(
-    spark: SparkSession, pipeline: Pipeline
+    processes: Workers, pipeline: Pipeline
 ) -> None:
-    backfill(spark, pipeline, FIRST_DAY, FIRST_DAY + HOUR * len(HOURS))
+    backfill(processes, pipeline, FIRST_DAY, FIRST_DAY + HOUR * len(HOURS))
     table = pipeline.file.parent / "table"
-    run = staged(spark, pipeline, FIRST_DAY + DAY, FIRST_DAY + DAY + HOUR * len(HOURS))
+    run = staged(processes, pipeline, FIRST_DAY + DAY, FIRST_DAY + DAY + HOUR * len(HOURS))
     found = {
         breakage: caught(pipeline, table, run.id, FIRST_DAY + DAY + HOUR * number)
         for number, breakage in enumerate(HOURS)
