@@ -163,7 +163,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Workers]:
-    """One worker process, which computes what needs no Spark. The tests of a module share it; a run that fails kills it.
+    """One worker process, which computes what needs no Spark. The tests of a module share it; a failing run kills it.
 
     It ends before the tests of another module, which may stop the fork server.
     """
