@@ -31,12 +31,10 @@ LONG = (
     "e2e/test_airflow.py",
     "test_command_runs.py",
     "benchmarks/",
-    "run/test_outputs.py",
     "run/test_spark.py",
     "docs/test_walkthrough.py",
     "run/test_breakages.py",
     "e2e/",
-    "run/test_audit_gate.py",
     "tools/advise/test_counts.py",
     "table/test_publish.py",
     "execute/test_spark_settings.py",
@@ -51,6 +49,7 @@ LONG = (
 """Files with long tests, the longest first."""
 FIXTURES = {
     "spark": "spark",
+    "processes": "workers",
     "azurite": "storage",
     "azure": "storage",
     "certificate": "storage",
@@ -67,6 +66,7 @@ FOLDERS = {
     "plugins/": "airflow",
     "test_package.py": "process",
     "process/test_streams.py": "process",
+    "run/test_audit_gate.py": "workers",
 }
 """The mark of the tests in a folder or file. These tests start services or processes or load Airflow themselves."""
 
@@ -163,7 +163,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Workers]:
-    """One worker process, which computes what needs no Spark. The tests of a module share it."""
+    """One worker process, which computes what needs no Spark. The tests of a module share it; a failing run kills it.
+
+    It ends before the tests of another module, which may stop the fork server.
+    """
     with workers(1) as started:
         yield started
 

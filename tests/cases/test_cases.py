@@ -3,7 +3,6 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.execute.processes import compute as local
-from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import stage_rows
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
@@ -57,12 +56,6 @@ def needs_spark(case: Case) -> bool:
 
 
 IN_SPARK = [name for name, case in CASES.items() if needs_spark(case)]
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Workers]:
-    with workers(1) as started:
-        yield started
 
 
 @pytest.mark.parametrize("name", IN_SPARK)

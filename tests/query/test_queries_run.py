@@ -14,7 +14,7 @@ import pytest
 from sqlglot.tokenizer_core import TokenType
 
 from recapture.execute.processes import compute as local
-from recapture.execute.processes.workers import Workers, workers
+from recapture.execute.processes.workers import Workers
 from recapture.execute.spark.functions import register
 from recapture.execute.stage import InputTasks, stage_rows
 from recapture.execute.tasks import run_task, write_slices
@@ -79,12 +79,6 @@ def needs_spark(case: Case) -> bool:
 
 IN_SPARK = [case for case in ALL if needs_spark(case)]
 IN_PROCESSES = [case for case in ALL if case not in IN_SPARK]
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Workers]:
-    with workers(1) as started:
-        yield started
 
 
 def planned(folder: Path, case: Case) -> PlannedRun:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from recapture.errors import AuditError
+from recapture.execute.processes.workers import Workers
 from recapture.keep.check import check
 from recapture.run.approval import approve
 from recapture.run.rollback import rollback
@@ -39,10 +39,10 @@ def suite(world: World, largest: float) -> None:
     world.write_suite(not_warmer_than(largest))
 
 
-def blocked(spark: SparkSession, world: World) -> PlannedRun:
+def blocked(processes: Workers, world: World) -> PlannedRun:
     """Return the run of both hours after its audit stopped it."""
     suite(world, 19)
-    run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)
+    run = staged(processes, world.define(quality="rooms.json"), TEN, NOON)
     with pytest.raises(AuditError):
         audit(run)
     return run
@@ -54,8 +54,8 @@ def coverage(run: PlannedRun) -> list[str]:
     return [str(state.state) for state in read.slices][:2]
 
 
-def test_a_blocked_run_is_published_if_a_person_approves_it(spark: SparkSession, world: World) -> None:
-    run = blocked(spark, world)
+def test_a_blocked_run_is_published_if_a_person_approves_it(processes: Workers, world: World) -> None:
+    run = blocked(processes, world)
     assert blocked_slices_of(run) == list(run.slices)
     assert coverage(run) == ["blocked", "blocked"]
     with pytest.raises(AuditError, match="nothing is published"):
@@ -87,8 +87,8 @@ def test_a_blocked_run_is_published_if_a_person_approves_it(spark: SparkSession,
     assert coverage(run) == ["missing", "missing"]
 
 
-def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: SparkSession, world: World) -> None:
-    run = blocked(spark, world)
+def test_an_approval_covers_audits_with_the_same_result_and_no_others(processes: Workers, world: World) -> None:
+    run = blocked(processes, world)
     assert approval_of(run) is None
     approve(run, APPROVAL)
     assert approval_of(run) == APPROVAL
@@ -110,10 +110,10 @@ def test_an_approval_covers_audits_with_the_same_result_and_no_others(spark: Spa
 
 
 def test_a_slice_is_stale_from_a_check_that_finds_another_blob_to_one_that_finds_the_first_again(
-    spark: SparkSession, world: World
+    processes: Workers, world: World
 ) -> None:
     suite(world, 21)
-    run = staged(spark, world.define(quality="rooms.json"), TEN, NOON)
+    run = staged(processes, world.define(quality="rooms.json"), TEN, NOON)
     audit(run)
     publish(run)
     assert check(run.pipeline, TEN, NOON)["changed"] == []

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.quality import suites
 from recapture.run.plan import plan_run, preview, require_auditable
 from recapture.run.status import status
@@ -34,27 +34,27 @@ def judged(world: World, severity: str, largest: float) -> Pipeline:
     return world.define(quality=world.write_suite(not_warmer_than(largest, severity=severity)))
 
 
-def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(spark: SparkSession, world: World) -> None:
+def test_a_critical_failure_blocks_with_its_reason_until_it_is_fixed(processes: Workers, world: World) -> None:
     with pytest.raises(AuditError, match="nothing was published: rooms: not met: no room is too warm") as raised:
-        backfill(spark, judged(world, "critical", 19), TEN, at(60))
+        backfill(processes, judged(world, "critical", 19), TEN, at(60))
     assert "\n" not in str(raised.value)
     assert raised.value.exit_code == 1
     assert version(world.table) is None
-    assert backfill(spark, judged(world, "critical", 21), TEN, at(60))["changed"]
+    assert backfill(processes, judged(world, "critical", 21), TEN, at(60))["changed"]
     assert [row["avgTemperature"] for row in published(world.table)] == [20]
 
 
-def test_what_is_published_stays_when_a_later_run_is_blocked(spark: SparkSession, world: World) -> None:
-    backfill(spark, judged(world, "critical", 21), TEN, at(60))
+def test_what_is_published_stays_when_a_later_run_is_blocked(processes: Workers, world: World) -> None:
+    backfill(processes, judged(world, "critical", 21), TEN, at(60))
     before = version(world.table), published(world.table)
     world.put("0", at(13), [body("a", at(11), 40)], 1)
     with pytest.raises(AuditError):
-        backfill(spark, judged(world, "critical", 21), TEN, at(60))
+        backfill(processes, judged(world, "critical", 21), TEN, at(60))
     assert (version(world.table), published(world.table)) == before
 
 
-def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: SparkSession, world: World) -> None:
-    run = staged(spark, judged(world, "critical", 19), TEN, at(60))
+def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(processes: Workers, world: World) -> None:
+    run = staged(processes, judged(world, "critical", 19), TEN, at(60))
     with pytest.raises(AuditError):
         audit(run)
     with pytest.raises(AuditError, match="nothing is published"):
@@ -62,31 +62,31 @@ def test_a_blocked_run_cannot_be_published_by_the_publish_stage_alone(spark: Spa
     assert version(world.table) is None
 
 
-def test_a_run_that_was_not_audited_cannot_be_published(spark: SparkSession, world: World) -> None:
-    run = staged(spark, world.define(), TEN, at(60))
+def test_a_run_that_was_not_audited_cannot_be_published(processes: Workers, world: World) -> None:
+    run = staged(processes, world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"audit\.json"):
         publish(run)
     assert version(world.table) is None
 
 
-def test_a_warning_publishes_and_marks(spark: SparkSession, world: World) -> None:
+def test_a_warning_publishes_and_marks(processes: Workers, world: World) -> None:
     pipeline = judged(world, "warning", 19)
-    report = backfill(spark, pipeline, TEN, at(60))
+    report = backfill(processes, pipeline, TEN, at(60))
     assert report["quality"]["verdict"] == "passed with warnings"
     assert "no room is too warm" in report["quality"]["text"]
     assert len(published(world.table)) == 1
     assert [slice_["quality"] for slice_ in status(pipeline)["slices"]] == ["passed with warnings"]
 
 
-def test_an_info_only_notes(spark: SparkSession, world: World) -> None:
-    report = backfill(spark, judged(world, "info", 19), TEN, at(60))
+def test_an_info_only_notes(processes: Workers, world: World) -> None:
+    report = backfill(processes, judged(world, "info", 19), TEN, at(60))
     assert report["quality"]["verdict"] == "passed"
     assert "INFO     rooms" in report["quality"]["text"]
 
 
-def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(spark: SparkSession, world: World) -> None:
-    backfill(spark, judged(world, "warning", 19), TEN, at(60))
-    again = backfill(spark, judged(world, "warning", 21), TEN, at(60))
+def test_an_unchanged_rerun_gives_the_slices_the_mark_of_its_own_audit(processes: Workers, world: World) -> None:
+    backfill(processes, judged(world, "warning", 19), TEN, at(60))
+    again = backfill(processes, judged(world, "warning", 21), TEN, at(60))
     assert (again["changed"], again["quality"]["verdict"]) == (False, "passed")
     assert [slice_["quality"] for slice_ in status(world.define())["slices"]] == ["passed"]
     assert again["warnings"] == []
@@ -122,19 +122,19 @@ def test_without_great_expectations_a_range_can_be_previewed_but_no_run_is_plann
     assert not world.table.exists()
 
 
-def test_slices_that_capture_has_not_finished_are_not_published(spark: SparkSession, tmp_path: Path) -> None:
+def test_slices_that_capture_has_not_finished_are_not_published(processes: Workers, tmp_path: Path) -> None:
     ended = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     start = ended - timedelta(hours=1)
     world = World(tmp_path)
     world.put("0", start + timedelta(minutes=2), [body("a", start + timedelta(minutes=1))])
     pipeline = world.define(eventsLateArrivalMaxDelayInSeconds=86_400)
     with pytest.raises(AuditError, match="Capture may not have written everything that arrived"):
-        backfill(spark, pipeline, start, ended)
+        backfill(processes, pipeline, start, ended)
     assert version(world.table) is None
 
 
-def test_the_audits_result_is_stored_with_the_run(spark: SparkSession, world: World) -> None:
-    report = backfill(spark, judged(world, "warning", 19), TEN, at(60))
+def test_the_audits_result_is_stored_with_the_run(processes: Workers, world: World) -> None:
+    report = backfill(processes, judged(world, "warning", 19), TEN, at(60))
     document = run_file(world.table, report["run"], "audit.json")
     assert document["verdict"] == "passed with warnings"
     assert {result["suite"] for result in document["json"]["results"]} == {"run_metrics", "rooms"}

@@ -50,10 +50,9 @@ def defined(world: World, query: str = UNION, reverse: bool = False, **settings:
     return world.define(query, inputs=inputs[::-1] if reverse else inputs, **settings)
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    """Two hours of two partitions of telemetry, and a few alarms, some of them late or not JSON."""
-    world = steady(tmp_path)
+def two_inputs(home: Path) -> World:
+    """Return two hours of two partitions of telemetry, and a few alarms, some of them late or not JSON."""
+    world = steady(home)
     for minutes in range(-60, 150, 10):
         put_alarms(world, "0", at(minutes), alarm(f"device-0-{minutes % 3}", at(minutes - 2)))
     put_alarms(world, "3", at(30.5), alarm("a", at(29)), b"not JSON", alarm("b", at(-30)))
@@ -61,15 +60,31 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def test_the_rows_of_all_inputs_are_published(spark: SparkSession, world: World) -> None:
-    backfill(spark, defined(world), TEN, at(120))
-    rows = published(world.table)
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return two_inputs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def united(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The same events, which no test changes."""
+    return two_inputs(tmp_path_factory.mktemp("united"))
+
+
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, united: World) -> dict[str, Any]:
+    """Publish the events of both inputs, and return the report."""
+    return backfill(spark, defined(united), TEN, at(120))
+
+
+@pytest.mark.usefixtures("report")
+def test_the_rows_of_all_inputs_are_published(united: World) -> None:
+    rows = published(united.table)
     assert sum(row["x"] == 1.5 for row in rows) == 12 + 2, "the late alarm is adjusted"
     assert sum(row["x"] != 1.5 for row in rows) == 2 * 24 * 6
 
 
-def test_every_event_is_counted_once_under_its_input(spark: SparkSession, world: World) -> None:
-    report = backfill(spark, defined(world), TEN, at(120))
+def test_every_event_is_counted_once_under_its_input(united: World, report: dict[str, Any]) -> None:
     telemetry, alarms = sorted(report["inputs"], key=lambda of_input: str(of_input["alias"]), reverse=True)
     assert (telemetry["alias"], list(telemetry["partitions"])) == ("telemetry", ["0", "1"])
     assert (alarms["alias"], list(alarms["partitions"])) == ("alarms", ["0", "3"])
@@ -80,7 +95,7 @@ def test_every_event_is_counted_once_under_its_input(spark: SparkSession, world:
             assert counts["InputEvents"] == counts["DuplicateEvents"] + sum(counts[name] for name in VERDICTS)
     assert combine([telemetry["metrics"], alarms["metrics"]]).items() <= report["metrics"].items()
     assert "partitions" not in report, "which partition 0 would it be?"
-    rows = published(world.home / "table_metrics")
+    rows = published(united.home / "table_metrics")
     arrived = {
         (alias, partition): sum(
             row["value"]
@@ -90,7 +105,8 @@ def test_every_event_is_counted_once_under_its_input(spark: SparkSession, world:
         for alias, partition in (("telemetry", "0"), ("telemetry", "1"), ("alarms", "0"), ("alarms", "3"))
     }
     assert list(arrived.values()) == [144, 144, 12, 3]
-    assert [(row["input"], row["partition"]) for row in published(world.home / "table_quarantine")] == [("alarms", "3")]
+    quarantined = published(united.home / "table_quarantine")
+    assert [(row["input"], row["partition"]) for row in quarantined] == [("alarms", "3")]
 
 
 def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: SparkSession, tmp_path: Path) -> None:
@@ -108,15 +124,16 @@ def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: Spark
     assert len({row["at"] for row in arrived}) == 24, "the events of a blob arrive at once"
 
 
-def test_the_order_of_the_inputs_in_the_file_changes_nothing(spark: SparkSession, world: World) -> None:
+def test_the_order_of_the_inputs_in_the_file_changes_nothing(
+    spark: SparkSession, united: World, report: dict[str, Any]
+) -> None:
     """Nor does it matter whether the hours are computed at once or one by one."""
-    report = backfill(spark, defined(world), TEN, at(120))
-    before = [files(world.home / name) for name in ("table", "table_metrics")]
-    assert backfill(spark, defined(world, reverse=True), TEN, at(120))["run"] == report["run"]
-    apart = defined(world, reverse=True, table="apart")
+    before = [files(united.home / name) for name in ("table", "table_metrics")]
+    assert backfill(spark, defined(united, reverse=True), TEN, at(120))["run"] == report["run"]
+    apart = defined(united, reverse=True, table="apart")
     for hour in (1, 0):
         backfill(spark, apart, TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
-    assert [files(world.home / name) for name in ("apart", "apart_metrics")] == before
+    assert [files(united.home / name) for name in ("apart", "apart_metrics")] == before
 
 
 def test_an_input_that_is_not_read_twice_is_not_cached(spark: SparkSession, world: World, plans: list[str]) -> None:

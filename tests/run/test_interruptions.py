@@ -1,13 +1,15 @@
 """Ctrl-C: the command says how far it got, and that is true."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.commands import backfill as stages
 from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
+from recapture.execute.processes.compute import compute
+from recapture.execute.processes.workers import Workers
 from recapture.run.status import status
 from recapture.run_files.contents import OUTCOME
 from recapture.run_files.json_file import JsonFile
@@ -21,15 +23,13 @@ def interrupt(*arguments: Any, **options: Any) -> None:
 
 
 @pytest.fixture
-def world(spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A published hour, and then a late blob. The command computes the rows with the Spark session of the tests."""
-    backfill(spark, world.define(), TEN, at(60))
+def world(processes: Workers, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A published hour, and then a late blob. The command computes the rows with the workers of the tests."""
+    backfill(processes, world.define(), TEN, at(60))
     world.put("0", at(20), [body("a", at(18))], 5)
 
     def order_and_aggregate(backfill: Backfill) -> None:
-        from recapture.execute.spark.compute import compute
-
-        backfill.computed = compute(spark, backfill.run)
+        backfill.computed = compute(processes, backfill.run, tmp_path)
 
     monkeypatch.setattr(Backfill, "order_and_aggregate", order_and_aggregate)
     return world

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.archive import changes
 from recapture.errors import DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.run.plan import changed_since, load_manifest, plan_run, preview
 from tests.blobs import rewrite, touch
 from tests.commands import FIRST_HOUR, Command
@@ -28,9 +28,9 @@ def blobs(world: World, partition: str) -> list[Path]:
     )
 
 
-def test_a_rerun_from_a_stored_manifest_is_the_same_run(spark: SparkSession, command: Command, world: World) -> None:
+def test_a_rerun_from_a_stored_manifest_is_the_same_run(processes: Workers, command: Command, world: World) -> None:
     """The manifest is given as a run's name, and as a file for an empty table. What arrived since is not read."""
-    first = backfill(spark, world.define(), TEN, at(60))
+    first = backfill(processes, world.define(), TEN, at(60))
     manifest = world.table / "_recapture" / first["run"] / "manifest.json"
     assert json.loads(manifest.read_bytes())["digest"].startswith(first["run"].split("-")[-1])
     world.put("0", at(20), [body("new", at(18))], 9000, opened=at(16))

@@ -11,6 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
+from recapture.execute.processes.workers import Workers
 from recapture.quality.metrics import OUTPUT_METRICS, PARTITION_METRICS, combine
 from recapture.run.rollback import rollback
 from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
@@ -49,13 +50,18 @@ def hours(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world
 
 
-@pytest.fixture
-def pipeline(hours: World) -> Pipeline:
-    return hours.define(eventsOutOfOrderMaxDelayInSeconds=7)
+def defined(hours: World, table: str = "table") -> Pipeline:
+    return hours.define(table=table, eventsOutOfOrderMaxDelayInSeconds=7)
 
 
-def test_the_table_says_what_json_says(spark: SparkSession, hours: World, pipeline: Pipeline) -> None:
-    report = json.loads(json.dumps(backfill(spark, pipeline, TEN, at(180))))
+@pytest.fixture(scope="module")
+def report(spark: SparkSession, hours: World) -> dict[str, Any]:
+    """Publish the three hours, computed by Spark, and return what `--json` says."""
+    report: dict[str, Any] = json.loads(json.dumps(backfill(spark, defined(hours), TEN, at(180))))
+    return report
+
+
+def test_the_table_says_what_json_says(hours: World, report: dict[str, Any]) -> None:
     values = in_the_table(hours.table)
     assert {metric for _, partition, metric in values if partition} == set(PARTITION_METRICS)
     assert {metric for _, partition, metric in values if partition is None} == {"OutputEvents", "UnanchoredSessions"}
@@ -65,8 +71,7 @@ def test_the_table_says_what_json_says(spark: SparkSession, hours: World, pipeli
     assert values["2024-03-01T10:00:00Z", "2", WATERMARK_DELAY] is None
 
 
-def test_slices_partitions_and_run_add_up(spark: SparkSession, pipeline: Pipeline) -> None:
-    report = backfill(spark, pipeline, TEN, at(180))
+def test_slices_partitions_and_run_add_up(report: dict[str, Any]) -> None:
     for slice_ in report["slices"]:
         (of_input,) = slice_["inputs"]
         assert combine(of_input["partitions"].values()).items() <= of_input.items()
@@ -77,31 +82,30 @@ def test_slices_partitions_and_run_add_up(spark: SparkSession, pipeline: Pipelin
     assert all(isinstance(report["metrics"][name], int) for name in COUNTS), "counts are whole numbers"
 
 
-def test_hours_run_apart_and_again_leave_the_bytes_of_one_range(
-    spark: SparkSession, hours: World, pipeline: Pipeline
-) -> None:
-    backfill(spark, pipeline, TEN, at(180))
-    apart = hours.define(table="apart", eventsOutOfOrderMaxDelayInSeconds=7)
+@pytest.mark.usefixtures("report")
+def test_hours_run_apart_and_again_leave_the_bytes_of_one_range(processes: Workers, hours: World) -> None:
+    """The hours are run without Spark."""
+    apart = defined(hours, "apart")
     for hour in (1, 0, 2):
-        backfill(spark, apart, TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
+        backfill(processes, apart, TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
     metrics = hours.home / "apart_metrics"
     assert files(metrics) == files(hours.home / "table_metrics")
     before = version(metrics)
-    backfill(spark, apart, TEN, at(180))
+    backfill(processes, apart, TEN, at(180))
     assert version(metrics) == before
 
 
 def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_back(
-    spark: SparkSession, tmp_path: Path
+    processes: Workers, tmp_path: Path
 ) -> None:
     world = World(tmp_path)
     for minutes in (12, 72, 150):
         world.put("0", at(minutes), [body("a", at(minutes - 2))], int(minutes))
     pipeline = world.define()
-    backfill(spark, pipeline, TEN, at(120))
+    backfill(processes, pipeline, TEN, at(120))
     before = in_the_table(world.table)
     world.put("0", at(20), [body("a", at(18))], 13)
-    report = backfill(spark, pipeline, TEN, at(120))
+    report = backfill(processes, pipeline, TEN, at(120))
     after = in_the_table(world.table)
     assert {start for (start, *_), value in after.items() ^ before.items()} == {"2024-03-01T10:00:00Z"}
     assert after["2024-03-01T10:00:00Z", "0", "InputEvents"] == 2
@@ -110,7 +114,7 @@ def test_a_late_blob_replaces_the_metrics_of_its_slice_and_rollback_gives_them_b
     assert in_the_table(world.table) == before
 
 
-def test_one_query_gives_the_history_of_a_metric(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_query_gives_the_history_of_a_metric(processes: Workers, tmp_path: Path) -> None:
     """The share of late events, day by day."""
     world = World(tmp_path)
     for day, late in ((0, 1), (1, 3)):
@@ -121,7 +125,7 @@ def test_one_query_gives_the_history_of_a_metric(spark: SparkSession, tmp_path: 
     world.put("0", TEN + 2 * DAY)
     pipeline = world.define()
     for day in (0, 1):
-        backfill(spark, pipeline, TEN + day * DAY, TEN + day * DAY + HOUR)
+        backfill(processes, pipeline, TEN + day * DAY, TEN + day * DAY + HOUR)
     reader = QueryBuilder().register("metrics", DeltaTable(f"{world.table}_metrics"))
     rows = reader.execute(
         "SELECT date_trunc('day', slice_start) AS day, SUM(CASE WHEN metric = 'LateInputEvents' THEN value END) "
@@ -132,7 +136,7 @@ def test_one_query_gives_the_history_of_a_metric(spark: SparkSession, tmp_path: 
 
 @pytest.mark.parametrize(("tolerance", "delay"), [(0, 90.0), (20, 110.0)])
 def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
-    spark: SparkSession, tmp_path: Path, tolerance: int, delay: float
+    processes: Workers, tmp_path: Path, tolerance: int, delay: float
 ) -> None:
     """The first event has the newest time. The last arrival is malformed, and is an arrival all the same."""
     world = World(tmp_path)
@@ -140,24 +144,24 @@ def test_the_watermark_delay_is_from_the_watermark_to_the_newest_arrival(
     world.put("0", at(31), [b"no JSON"], 2)
     world.put("0", at(90))
     pipeline = world.define(table=f"table{tolerance}", eventsOutOfOrderMaxDelayInSeconds=tolerance)
-    report = backfill(spark, pipeline, TEN, at(60))
+    report = backfill(processes, pipeline, TEN, at(60))
     assert report["metrics"][WATERMARK_DELAY] == delay
     assert report["partitions"]["0"][WATERMARK_DELAY] == delay
 
 
 def test_an_older_table_without_metrics_gets_them_from_a_run_that_changes_no_row(
-    spark: SparkSession, world: World
+    processes: Workers, world: World
 ) -> None:
     pipeline = world.define()
-    backfill(spark, pipeline, TEN, at(60))
+    backfill(processes, pipeline, TEN, at(60))
     world.table.with_name("table_metrics").rename(world.home / "gone")
-    again = backfill(spark, pipeline, TEN, at(60))
+    again = backfill(processes, pipeline, TEN, at(60))
     assert (again["changed"], again["version"]) == (False, 1)
     assert in_the_table(world.table)["2024-03-01T10:00:00Z", "0", "InputEvents"] == 1
 
 
-def test_the_slice_is_the_delta_partition(spark: SparkSession, hours: World, pipeline: Pipeline) -> None:
-    backfill(spark, pipeline, TEN, at(180))
+@pytest.mark.usefixtures("report")
+def test_the_slice_is_the_delta_partition(hours: World) -> None:
     table = DeltaTable(f"{hours.table}_metrics")
     assert table.metadata().partition_columns == ["slice_start"]
     assert len(files(hours.home / "table_metrics")) == 3

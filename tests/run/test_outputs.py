@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from embedded.azurite import Azurite
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, InterruptedRunError
+from recapture.execute.processes.workers import Workers, workers
 from recapture.run.plan import plan_run
 from recapture.run.rollback import rollback
 from recapture.storage import delta_storage_options, delta_table_uri
@@ -65,25 +66,34 @@ def world(tmp_path: Path) -> World:
     return one_event(tmp_path, hours=2)
 
 
-def test_each_output_publishes_what_its_select_alone_would(spark: SparkSession, hours: World) -> None:
+@pytest.fixture(scope="module")
+def together(spark: SparkSession, hours: World) -> dict[str, Any]:
+    """Publish both outputs of the two hours, computed by Spark, and return the report."""
+    return backfill(spark, both(hours, "together/{}"), TEN, at(120))
+
+
+def test_each_output_publishes_what_its_select_alone_would(
+    processes: Workers, hours: World, together: dict[str, Any]
+) -> None:
     for alias, query in (("counts", COUNTS), ("peaks", PEAKS)):
         pipeline = hours.define(query, outputs=[{"alias": alias, "table": f"alone/{alias}"}])
-        backfill(spark, pipeline, TEN, at(120))
-    report = backfill(spark, both(hours, "together/{}"), TEN, at(120))
-    for output in report["outputs"]:
+        backfill(processes, pipeline, TEN, at(120))
+    for output in together["outputs"]:
         rows = published(hours.home / "together" / output["alias"])
         assert rows == published(hours.home / "alone" / output["alias"])
         assert output["metrics"]["OutputEvents"] == len(rows) > 0
-    assert report["metrics"]["OutputEvents"] == sum(output["metrics"]["OutputEvents"] for output in report["outputs"])
-    assert report["metrics"]["InputEvents"] == 2 * 24 * 6
+    numbers = [output["metrics"]["OutputEvents"] for output in together["outputs"]]
+    assert together["metrics"]["OutputEvents"] == sum(numbers)
+    assert together["metrics"]["InputEvents"] == 2 * 24 * 6
 
 
-def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(spark: SparkSession, hours: World) -> None:
-    backfill(spark, both(hours, "whole/{}"), TEN, at(120))
+@pytest.mark.usefixtures("together")
+def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(processes: Workers, hours: World) -> None:
+    """The hours are run without Spark."""
     for hour in (1, 0):
-        backfill(spark, both(hours, "parts/{}"), TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
+        backfill(processes, both(hours, "apart/{}"), TEN + hour * HOUR, TEN + (hour + 1) * HOUR)
     for name in NAMES:
-        assert files(hours.home / "parts" / name) == files(hours.home / "whole" / name)
+        assert files(hours.home / "apart" / name) == files(hours.home / "together" / name)
 
 
 def test_the_events_of_several_outputs_are_read_once_and_not_cached(
@@ -97,21 +107,21 @@ def test_the_events_of_several_outputs_are_read_once_and_not_cached(
     assert ["InMemoryTableScan" in plan for plan in plans] == [False], "what is read once is not kept"
 
 
-def test_an_unchanged_rerun_changes_no_table(spark: SparkSession, world: World) -> None:
-    first = backfill(spark, both(world), TEN, at(120))
+def test_an_unchanged_rerun_changes_no_table(processes: Workers, world: World) -> None:
+    first = backfill(processes, both(world), TEN, at(120))
     before = versions(world), {name: files(world.home / name) for name in NAMES}
-    again = backfill(spark, both(world), TEN, at(120))
+    again = backfill(processes, both(world), TEN, at(120))
     assert again["run"] == first["run"]
     assert (first["changed"], again["changed"]) == (True, False)
     assert [(output["version"], output["metrics_version"]) for output in again["outputs"]] == [(1, 1), (1, 1)]
     assert (versions(world), {name: files(world.home / name) for name in NAMES}) == before
 
 
-def test_nothing_of_any_output_is_published_unless_all_pass(spark: SparkSession, world: World) -> None:
+def test_nothing_of_any_output_is_published_unless_all_pass(processes: Workers, world: World) -> None:
     low = not_warmer_than(19, description="the peaks are low", kwargs={"column": "hottest", "max_value": 19})
     pipeline = both(world, peaks={"quality": {"suite": world.write_suite(low)}})
     with pytest.raises(AuditError, match="nothing was published: rooms: not met: the peaks are low"):
-        backfill(spark, pipeline, TEN, at(120))
+        backfill(processes, pipeline, TEN, at(120))
     assert set(versions(world).values()) == {None}
     run = plan_run(pipeline, TEN, at(120))
     with pytest.raises(AuditError):
@@ -122,10 +132,10 @@ def test_nothing_of_any_output_is_published_unless_all_pass(spark: SparkSession,
 
 @pytest.mark.parametrize("committed", [1, 2, 3])
 def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_next(
-    spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch, committed: int
+    processes: Workers, world: World, monkeypatch: pytest.MonkeyPatch, committed: int
 ) -> None:
     pipeline = both(world)
-    run = staged(spark, pipeline, TEN, at(120))
+    run = staged(processes, pipeline, TEN, at(120))
     audit(run)
     commit, left = OpenTable.commit, [None] * (1 + committed)
 
@@ -150,12 +160,12 @@ def test_a_publication_that_was_killed_between_two_commits_is_finished_by_the_ne
     )
 
 
-def test_rollback_and_status_cover_all_outputs(spark: SparkSession, world: World, command: Command) -> None:
-    backfill(spark, both(world), TEN, at(120))
+def test_rollback_and_status_cover_all_outputs(processes: Workers, world: World, command: Command) -> None:
+    backfill(processes, both(world), TEN, at(120))
     before = {name: published(world.home / name) for name in NAMES}
     world.put("0", at(20), [body("b", at(18), 30)], 1)
     world.put("0", at(72), [body("a", at(70))], 2)
-    backfill(spark, both(world), TEN, at(120))
+    backfill(processes, both(world), TEN, at(120))
     assert all(published(world.home / name) != rows for name, rows in before.items())
     printed = command.json("rollback", world.file, *FIRST_HOUR)
     slices = ["2024-03-01T10:00:00Z"]
@@ -196,17 +206,17 @@ def test_sessions_cut_at_even_multiples_are_counted_reported_and_published(spark
 
 
 def test_two_tables_and_their_metrics_are_published_to_azure_and_rolled_back(
-    spark: SparkSession, azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
+    azurite: Azurite, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from azure.storage.blob import ContainerClient
 
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
-    monkeypatch.setitem(spark.sparkContext.environment, "AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
     world.put("0", at(80), [b"no JSON"], 2)
     container = f"test-{uuid.uuid4().hex}"
     ContainerClient.from_connection_string(azurite.connection_string, container).create_container()
     pipeline = both(world, f"{azurite.url}/{container}/curated/{{}}")
-    report = backfill(spark, pipeline, TEN, at(120))
+    with workers(1) as processes:  # which have the connection string
+        report = backfill(processes, pipeline, TEN, at(120))
     assert [(output["version"], output["metrics_version"]) for output in report["outputs"]] == [(1, 1), (1, 1)]
     tables = [url for output in report["outputs"] for url in (output["table"], output["metrics_table"])]
     assert [slices(url) for url in tables] == [["2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"]] * 4

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA
 from recapture.run.rollback import rollback
@@ -20,9 +21,11 @@ from tests.oracle import VERDICTS
 from tests.paths import CAPTURE_FILES
 from tests.worlds import TEN, World, at, backfill, blob_name, body, files, published, version
 
-RIGHT = """\
-SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, MAX(TRY_CAST(temperature AS float)) AS warmest
+COUNTED = """\
+SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events
 INTO aggregates FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, TumblingWindow(minute, 5)"""
+RIGHT = COUNTED.replace("AS events", "AS events, MAX(TRY_CAST(temperature AS float)) AS warmest")
+"""Query that needs Spark."""
 WRONG = f"CREATE TABLE telemetry (deviceId nvarchar(max), temperature float, eventTime datetime);\n{RIGHT}"
 
 
@@ -49,9 +52,9 @@ def lawful(report: dict[str, Any]) -> bool:
 
 
 def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
-    spark: SparkSession, world: World
+    processes: Workers, world: World
 ) -> None:
-    report = backfill(spark, world.define(WRONG), TEN, at(120))
+    report = backfill(processes, world.define(WRONG), TEN, at(120))
     quarantine = world.home / "table_quarantine"
     assert report["quarantine"] == {
         "table": quarantine.as_uri(),
@@ -78,9 +81,9 @@ def test_the_quarantine_holds_unusable_events_with_their_bytes_and_their_origin(
 
 
 def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_clean_run(
-    spark: SparkSession, world: World
+    spark: SparkSession, processes: Workers, world: World
 ) -> None:
-    backfill(spark, world.define(WRONG), TEN, at(120))
+    backfill(processes, world.define(WRONG), TEN, at(120))
     assert [row["sequence_number"] for row in quarantined(world)] == [6, 16]
     report = backfill(spark, world.define(RIGHT), TEN, at(60))
     assert (report["metrics"]["malformed"], report["metrics"]["on_time"]) == (0, 12)
@@ -94,14 +97,14 @@ def test_fixing_the_definition_brings_the_events_back_and_gives_the_rows_of_a_cl
 
 
 def test_an_unchanged_rerun_adds_no_version_and_a_rollback_restores_the_quarantine(
-    spark: SparkSession, world: World
+    spark: SparkSession, processes: Workers, world: World
 ) -> None:
-    wrong, right = WRONG, RIGHT
-    first = backfill(spark, world.define(wrong), TEN, at(120))
+    """The rerun is one in Spark, which quarantines the same bytes."""
+    first = backfill(processes, world.define(WRONG), TEN, at(120))
     before = quarantined(world)
-    backfill(spark, world.define(wrong), TEN, at(120))
+    backfill(spark, world.define(WRONG), TEN, at(120))
     assert version(world.home / "table_quarantine") == 1
-    pipeline = world.define(right)
+    pipeline = world.define(RIGHT)
     backfill(spark, pipeline, TEN, at(120))
     assert quarantined(world) == []
     assert [output["slices"] for output in rollback(pipeline, TEN, at(60))["outputs"]] == [["2024-03-01T10:00:00Z"]]
@@ -192,12 +195,12 @@ def test_each_kind_of_damage_stops_the_run_by_default_and_is_quarantined_if_the_
         assert rows[name]["sequence_number"] is None
 
 
-def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: SparkSession, world: World) -> None:
+def test_a_damaged_blob_that_is_restored_brings_its_events_back(processes: Workers, world: World) -> None:
     path = world.capture / blob_name("0", at(15))
     sound = path.read_bytes()
     rewrite(path, sound[:-1])
-    pipeline = world.define(RIGHT, on_damaged_blob="quarantine")
-    report = backfill(spark, pipeline, TEN, at(60))
+    pipeline = world.define(COUNTED, on_damaged_blob="quarantine")
+    report = backfill(processes, pipeline, TEN, at(60))
     assert [row["verdict"] for row in quarantined(world)] == ["damaged"]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (11, 1)
     assert "1 sequence number never arrived: 6 to 6 of partition 0" in report["warnings"]
@@ -206,7 +209,7 @@ def test_a_damaged_blob_that_is_restored_brings_its_events_back(spark: SparkSess
         "ranges": [{"input": "telemetry", "partition": "0", "first": 6, "last": 6}],
     }
     rewrite(path, sound)
-    report = backfill(spark, pipeline, TEN, at(60))
+    report = backfill(processes, pipeline, TEN, at(60))
     assert (quarantined(world), report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == ([], 12, 0)
 
 
@@ -219,11 +222,11 @@ def test_on_damaged_blob_is_stop_or_quarantine(world: World) -> None:
 # Files with a header and no blocks
 
 
-def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark: SparkSession, world: World) -> None:
+def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(processes: Workers, world: World) -> None:
     paths = [world.put("0", at(41 + place), opened=at(36 + place)) for place in range(2)]
     for path in paths:
         rewrite(path, path.read_bytes()[:-18])
-    report = backfill(spark, world.define(), TEN, at(60))
+    report = backfill(processes, world.define(), TEN, at(60))
     assert (report["metrics"]["InputEvents"], report["metrics"]["InputEventsSourcesTotal"]) == (12, 14)
     (warning,) = [warning for warning in report["warnings"] if "no blocks" in warning]
     example = blob_name("0", at(36))
@@ -233,15 +236,15 @@ def test_avro_files_without_a_block_are_empty_and_one_warning_counts_them(spark:
 # Copies
 
 
-def test_copied_blobs_change_no_row_and_are_counted(spark: SparkSession, world: World) -> None:
-    pipeline = world.define(RIGHT)
-    backfill(spark, pipeline, TEN, at(120))
+def test_copied_blobs_change_no_row_and_are_counted(processes: Workers, world: World) -> None:
+    pipeline = world.define(COUNTED)
+    backfill(processes, pipeline, TEN, at(120))
     before = published(world.table)
     for number in (6, 7, 14):
         opened = at(-15 + 5 * number)
         content = (world.capture / blob_name("0", opened)).read_bytes()
         write_blob(world.capture / blob_name("0", opened + timedelta(seconds=7)), content, at(10 + 5 * number))
-    report = backfill(spark, pipeline, TEN, at(120))
+    report = backfill(processes, pipeline, TEN, at(120))
     assert published(world.table) == before
     assert [slice_["DuplicateEvents"] for slice_ in report["slices"]] == [2, 1]
     assert (report["metrics"]["InputEvents"], report["metrics"]["SequenceGaps"]) == (21 - 3 + 3, 0)

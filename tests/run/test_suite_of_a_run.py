@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.commands.data_docs import write_data_docs
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.quality.audit import Audit
 from recapture.run.plan import plan_run
 from recapture.run.suites import load_suites, parse_parameters
@@ -32,10 +32,10 @@ def define(world: World, *expectations: dict[str, Any], **parameters: float | st
 
 
 def test_a_run_takes_the_value_of_a_parameter_from_the_pipeline_file_or_gives_its_own(
-    spark: SparkSession, world: World
+    processes: Workers, world: World
 ) -> None:
     pipeline = define(world, WARMEST, warmest=19)
-    run = staged(spark, pipeline, TEN, at(60))
+    run = staged(processes, pipeline, TEN, at(60))
     with pytest.raises(AuditError, match="no room is too warm"):
         audit(run)
     text = audit(run, parse_parameters(["warmest=21.5"])).text
@@ -100,7 +100,7 @@ FALL = {"type": "expect_watermark_to_never_fall", "severity": "warning", "kwargs
 
 
 def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_says_that_it_is_not(
-    spark: SparkSession, tmp_path: Path, command: Command
+    processes: Workers, tmp_path: Path, command: Command
 ) -> None:
     """From ten to eleven, six devices send on the first days, and one on the last."""
     world, hours = World(tmp_path), 24 * (DAYS - 1)
@@ -112,11 +112,11 @@ def test_a_run_is_compared_with_what_was_published_before_it_and_a_first_run_say
     for hour in range(hours + 2):
         world.put("0", at(60 * hour + 30))
     pipeline = define(world, ROWS, FALL)
-    report = backfill(spark, pipeline, TEN, at(60 * hours))
+    report = backfill(processes, pipeline, TEN, at(60 * hours))
     first = report["quality"]["text"]
     assert "as many rows as usual (not judged: fewer than 1 earlier day published)" in first
     assert "SKIPPED  rooms aggregates" in first
-    run = staged(spark, pipeline, at(60 * hours), at(60 * (hours + 1)))
+    run = staged(processes, pipeline, at(60 * hours), at(60 * (hours + 1)))
     with pytest.raises(
         AuditError, match=r"the number of rows differs from that of earlier days: 1 of 1 .* rows 1, median 6"
     ):
