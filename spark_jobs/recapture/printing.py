@@ -280,7 +280,7 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
     for slice_ in result["due"]:
         out.print(f"due: {slice_['slice_start']}: {_line('; '.join(slice_['reasons']))}")
     for start in result["unfinished"]:
-        out.print(f"unfinished: {start}: a table does not hold what is published, because a change was interrupted")
+        out.print(f"unfinished: {start}: a table does not hold what is published; the update restores it")
     for range_ in result["left"]:
         out.print(f"left for the next update: {_reasons(range_)}")
     for range_ in result["waiting"]:

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from recapture.archive.manifest import Manifest
 from recapture.cli import main
 from recapture.run.status import status
+from recapture.run_files.changes import read_changes
+from recapture.storage import open_container
 from recapture.table import publish
-from tests.worlds import TELEMETRY, World, at, body, contents
+from tests.worlds import TELEMETRY, World, at, body, contents, not_warmer_than
 
 ENQUEUED = TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime", "search_hours": 6}
 Update = Callable[..., dict[str, Any]]
@@ -199,3 +202,27 @@ def test_sizes_are_listed_only_for_a_budget_in_bytes(world: World, update: Updat
     result = update(135, "--dry-run")
     assert len(result["due"]) == 1
     assert result["due"][0]["bytes"] > 1
+
+
+def test_a_stopped_backfill_of_an_earlier_hour_does_not_extend_the_table(world: World, update: Update) -> None:
+    world.define(inputs=[ENQUEUED], quality=world.write_suite(not_warmer_than(30)))
+    put(world, 20, temperature=40)
+    update(135)
+    hour = ["--from", at(0).isoformat(), "--to", at(60).isoformat()]
+    assert main(["backfill", str(world.file), *hour, "--master", "local[1]"]) == 1
+    later = update(205)
+    assert (due(later), later["waiting"]) == ({"12:00": ["missing"]}, [])
+
+
+def test_a_slice_that_could_not_be_compared_stays_unknown(
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "reads", property(lambda manifest: [None] * len(manifest.slices)))
+        update(135)
+    for manifest in world.table.glob("_recapture/*/manifest.json"):
+        manifest.unlink()
+    for minutes in (136, 60 * 24, 60 * 48):
+        update(minutes)
+        changes = read_changes(open_container(world.table.as_uri()))
+        assert changes.unknown == ("2024-03-01T11:00:00Z",)

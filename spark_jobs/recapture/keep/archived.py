@@ -71,8 +71,9 @@ class ArchivedSlice:
         if not (added or modified or deleted or changed):
             return None
         changes = [_written(pinned) for pinned in (*added, *modified)]
-        changes += [ticks.from_datetime(r.needed(self.slice, self.slice)[-1].blob.last_modified) for r in changed]
-        changes += [noticed] if deleted else []
+        in_force = [reference.needed(self.slice, self.slice) for reference in changed]
+        changes += [ticks.from_datetime(versions[-1].blob.last_modified) for versions in in_force if versions]
+        changes += [noticed] if deleted or not all(in_force) else []
         aliases = tuple(reference.alias for reference in changed)
         return Difference(len(added), len(modified), deleted, aliases, max(changes))
 

@@ -1,7 +1,6 @@
 """Decide which slices are due and why, from the state of the archive and of what is published. This does no I/O.
 
-Nothing is remembered from one update to the next: an update that was missed, killed, repeated or delayed changes
-nothing in the end.
+An update that was missed, killed, repeated or delayed changes nothing in the end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -117,7 +117,7 @@ class Reader:
         """Return the state, and the record of what was compared. Raise RunError if the state cannot be read."""
         schedule = self.sources.schedule
         written = schedule.since or schedule.start
-        since = min(self.known, default=None) if written is None else ticks.from_datetime(written)
+        since = self._first_published() if written is None else ticks.from_datetime(written)
         first, compared = self._compared(0 if since is None else since)
         slices, unknown, complete = dict(self._unlisted()), [], self.end
         for archived in self._archived(compared):
@@ -129,7 +129,14 @@ class Reader:
             complete = complete if archived.waits_for else start
         since = complete if since is None else since
         state = State(now=self.instant, since=since, end=self.end, length=self.length, schedule=schedule, slices=slices)
-        return Reading(self._with_sizes(state), self._record(slices, max(first, since), unknown))
+        return Reading(
+            self._with_sizes(state), self._record(slices, max(first, since), self._unknown(compared, unknown))
+        )
+
+    def _first_published(self) -> int | None:
+        """Return the first slice that was ever published, else the first that was stopped; None if there is neither."""
+        published = (start for start, text in self.known.items() if text in self.standing.entries)
+        return min(published, default=min(self.known, default=None))
 
     def compare(self, starts: Iterable[int]) -> tuple[dict[str, str], dict[str, str], list[str]]:
         """Compare published slices with the archive; `starts` are in ticks and in order.
@@ -270,6 +277,12 @@ class Reader:
         same_definition = stopped is None or stopped.parts == self.sources.parts
         return Stop(run, start, (end - start) // self.length, repeats=same_definition and not has_changed)
 
+    def _unknown(self, compared: Iterable[int], unknown: Iterable[str]) -> list[str]:
+        """Return the slices that cannot be compared: those of this time, and those that are not compared any more."""
+        now = set(map(ticks.to_text, compared))
+        before = (text for text in self.changes.unknown if text not in now and self._entry(text).run is not None)
+        return sorted({*unknown, *(text for text in before if self._entry(text).read is None)})
+
     def _record(self, slices: Mapping[int, SliceFacts], first: int, unknown: Sequence[str]) -> Changes:
         """Return the record of this update, which compared all slices from `first` on."""
         stale = {
@@ -278,6 +291,8 @@ class Reader:
             if facts.difference is not None and facts.run is not None
         }
         now, before, noticed = ticks.whole_seconds(self.now), self.changes.slices, self.changes.noticed
+        if self._is_never_final():  # no slice was compared
+            return replace(self.changes, in_line=self._lagging[1], released=self.released, updated=now)
         return Changes(
             slices=stale,
             checked=now,
