@@ -281,13 +281,16 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
         out.print(f"due: {slice_['slice_start']}: {_line('; '.join(slice_['reasons']))}")
     for start in result["unfinished"]:
         out.print(f"unfinished: {start}: a table does not hold what is published; the update restores it")
+    for start in result["unknown"]:
+        out.print(f"unknown: {start}: the manifest of its run cannot be read, so its blobs were not compared")
     for range_ in result["left"]:
         out.print(f"left for the next update: {_reasons(range_)}")
     for range_ in result["waiting"]:
         out.print(f"waiting: {_reasons(range_)}, waits for {_line('; '.join(range_['waits_for']))}")
     runs = f" in {counted(len(result['ranges']), 'run')}" if result["ranges"] else ""
     due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
-    out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}")
+    others = "".join(f", {len(result[key]):,} {key}" for key in ("unfinished", "unknown") if result[key])
+    out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}{others}")
 
 
 def _reasons(range_: Mapping[str, Any]) -> str:

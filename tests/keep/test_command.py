@@ -215,7 +215,7 @@ def test_a_stopped_backfill_of_an_earlier_hour_does_not_extend_the_table(world: 
 
 
 def test_a_slice_that_could_not_be_compared_stays_unknown(
-    world: World, update: Update, monkeypatch: pytest.MonkeyPatch
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Manifest, "reads", property(lambda manifest: [None] * len(manifest.slices)))
@@ -223,6 +223,8 @@ def test_a_slice_that_could_not_be_compared_stays_unknown(
     for manifest in world.table.glob("_recapture/*/manifest.json"):
         manifest.unlink()
     for minutes in (136, 60 * 24, 60 * 48):
-        update(minutes)
+        assert update(minutes)["unknown"] == ["2024-03-01T11:00:00Z"]
         changes = read_changes(open_container(world.table.as_uri()))
         assert changes.unknown == ("2024-03-01T11:00:00Z",)
+    main(["update", str(world.file), "--now", at(60 * 48).isoformat(), "--dry-run"])
+    assert capsys.readouterr().out.rstrip().endswith(": nothing is due, 1 unknown")

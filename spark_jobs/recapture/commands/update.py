@@ -33,7 +33,7 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
     sources = sources_of(pipeline)
     reading = read_state(pipeline, sources, now or clock)
     due = tick(reading.state)
-    result = tick_summary(pipeline.name, reading.state, due)
+    result = tick_summary(pipeline.name, reading.state, due) | {"unknown": list(reading.changes.unknown)}
     if not json:
         printing.print_update(printing.console(), result)
     if dry_run:

@@ -121,13 +121,15 @@ def archived_slices(
             for input_definition in definition.inputs
         ]
         for slice_, *inputs in zip(chunk, *listed, strict=True):
+            read_now = _read(inputs, references, slice_, lambda read: read.now)
+            is_same = all(read.before is read.now for read in inputs)
             yield ArchivedSlice(
                 slice_,
-                _read(inputs, references, slice_, lambda read: read.now),
+                read_now,
                 sum(pinned.blob.size for read in inputs for pinned in read.now.blobs),
                 tuple(itertools.chain.from_iterable(read.waits_for for read in inputs)),
                 {read.alias: read.before.blobs for read in inputs},
-                _read(inputs, references, slice_, lambda read: read.before),
+                read_now if is_same else _read(inputs, references, slice_, lambda read: read.before),
                 references,
             )
 
@@ -163,8 +165,8 @@ def _read(
     blobs_of: Callable[[_InputOfSlice], _Blobs],
 ) -> str:
     blobs = {read.alias: blobs_of(read) for read in inputs}
-    arrivals = {alias: of_input.arrivals for alias, of_input in blobs.items()}
-    return slice_read(arrivals, {alias: of_input.digest for alias, of_input in blobs.items()}, references, slice_)
+    arrivals = {alias: read.arrivals for alias, read in blobs.items()}
+    return slice_read(arrivals, {alias: read.digest for alias, read in blobs.items()}, references, slice_)
 
 
 def _chunks(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
@@ -226,9 +228,9 @@ def _same(one: Arrivals, other: Arrivals) -> bool:
 def _blobs_read(manifest: Manifest, slice_: Slice) -> Iterator[tuple[str, list[PinnedBlob]]]:
     """Yield the blobs that a run read for one of its slices, by the alias of the input."""
     for planned in manifest.inputs:
-        for planned_slice, blobs in zip(planned.slices, planned.blobs_by_slice(), strict=True):
-            if planned_slice.slice == slice_:
-                yield planned.alias, blobs
+        arrivals = [planned_slice.arrivals for planned_slice in planned.slices if planned_slice.slice == slice_]
+        for blobs in pinning.blobs_for(planned.blobs, arrivals):
+            yield planned.alias, blobs
 
 
 def _written(pinned: PinnedBlob) -> int:

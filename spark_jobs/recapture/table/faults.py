@@ -37,12 +37,14 @@ def lagging_slices(table: OpenTable, name: str, entries: Mapping[str, ShownEntry
     table's snapshot is looked at. Slices with files or deletions of other programs are left out.
     """
     held = table.held()
+    texts = {entry.empty for entry in entries.values() if entry.empty is not None}
+    without_rows = {text for text in texts if name in json.loads(text)}
     for start, entry in entries.items():
         files = held.get(start, ())
         if any(file.has_deletions or not is_written_by_recapture(file.path) for file in files):
             continue
         may_be_empty = entry.empty is None
-        if entry.run is None or (entry.empty is not None and name in json.loads(entry.empty)):
+        if entry.run is None or entry.empty in without_rows:
             is_lagging = bool(files)
         else:
             is_lagging = _fault(files, entry.digest, may_be_empty) is not None
