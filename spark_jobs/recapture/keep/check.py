@@ -29,3 +29,9 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     record = replace(record, slices=before | changed, checked=ticks.whole_seconds(now), start=first, end=last)
     write_changes(sources.run_files, replace(record, unknown=tuple(unknown)))
     return {"from": first, "to": last, "checked": len(runs), "changed": list(changed), "unknown": unknown}
+
+
+def is_up_to_date(pipeline: Pipeline, start: datetime, end: datetime) -> bool:
+    """Return whether a run of whole slices would publish nothing new: see `Reader.are_up_to_date`."""
+    reader = Reader(sources_of(pipeline), datetime.now(UTC))
+    return reader.are_up_to_date([slice_.start for slice_ in slices_of(pipeline, start, end)])

@@ -13,7 +13,7 @@ from recapture.definition.sections import Schedule
 from recapture.errors import RunError
 from recapture.keep.archived import ArchivedSlice, archived_slices
 from recapture.keep.due import Difference, SliceFacts, State, Stop, tick
-from recapture.run.outdated import parts_of
+from recapture.run.outdated import is_outdated, parts_of
 from recapture.run.progress import storage_time
 from recapture.run.slice_state import read_standing
 from recapture.run.slices import slice_length
@@ -116,8 +116,7 @@ class Reader:
     def reading(self) -> Reading:
         """Return the state, and the record of what was compared. Raise RunError if the state cannot be read."""
         schedule = self.sources.schedule
-        written = schedule.since or schedule.start
-        since = self._first_published() if written is None else ticks.from_datetime(written)
+        since = self._first_published() if schedule.since is None else ticks.from_datetime(schedule.since)
         first, compared = self._compared(0 if since is None else since)
         slices, unknown, complete = dict(self._unlisted()), [], self.end
         for archived in self._archived(compared):
@@ -154,6 +153,22 @@ class Reader:
             changed |= {} if difference is None else {text: runs[text]}
             unknown += [] if is_known else [text]
         return runs, changed, unknown
+
+    def are_up_to_date(self, starts: Sequence[int]) -> bool:
+        """Return whether slices are published, unchanged and of the present definition; starts are in ticks.
+
+        A slice that a person rolled back, or that its audit stopped, is not.
+        """
+        texts = list(map(ticks.to_text, starts))
+        runs, changed, unknown = self.compare(starts)
+        differing = {*changed, *unknown, *self.standing.blocked, *self._lagging[0]}
+        return all(
+            text in runs
+            and text not in differing
+            and self._entry(text).taken_back is None
+            and not is_outdated(self.standing.outdated.get(text, ()))
+            for text in texts
+        )
 
     def _entry(self, text: str) -> ShownEntry:
         return self.standing.entries.get(text, NOTHING_SHOWN)
