@@ -18,6 +18,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.pool import Pool
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -25,7 +26,7 @@ from sqlalchemy import select
 
 import storage_connection
 from dag_activity import activity_of
-from dag_forms import RUN, dag_ids_of
+from dag_forms import HISTORY, RUN, dag_ids_of
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, PermanentError, RecaptureError
@@ -249,6 +250,8 @@ def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> 
             reasons[action] = f"Airflow has not loaded the DAG {dag_id}."
         elif dag.is_paused:
             reasons[action] = f"the DAG {dag_id} is paused: unpause it first, or its runs do not start."
+        elif action == "backfill" and Pool.get_pool(HISTORY, session=session) is None:
+            reasons[action] = f"the pool {HISTORY} is missing: create it, or Airflow does not compute the slices."
         else:
             reasons[action] = None
     return reasons

@@ -12,6 +12,8 @@ PARAMETERS = "parameters"
 """Name of the field with the parameters of the suites."""
 ACCEPT_LOSS = "accept_loss"
 """Name of the field that lets slices lose events that are published."""
+HISTORY = "history"
+"""Pool of the runs by hand and of Airflow's backfills, so that updates do not wait for them."""
 RUN = "run"
 """Name of the field with a run."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import TriggerRule, chain
 
 import backfill_tasks as tasks
-from dag_forms import RUN, assets_of, dag_ids_of
+from dag_forms import HISTORY, RUN, assets_of, dag_ids_of
 from processes_run import ProcessesRun
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine, unattended_engine
@@ -19,8 +19,6 @@ from update_tasks import AskPerson, NextUpdate, due
 
 POOLS = {Engine.SPARK: "spark", Engine.PROCESSES: "processes"}
 """Pools of the updates."""
-HISTORY = "history"
-"""Pool of the runs by hand and of Airflow's backfills, so that updates do not wait for them."""
 
 
 def backfill_tasks(pipeline: Pipeline, application: Path) -> None:

@@ -1,6 +1,6 @@
 """The first task of a run by hand, and of a run of Airflow's backfill."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -9,7 +9,7 @@ import pytest
 from recapture import cli
 from recapture.errors import RunError
 from tests.plugins.conftest import LoadPlugin
-from tests.worlds import HOUR, TELEMETRY, TEN, World, steady
+from tests.worlds import HOUR, TEN, World, steady
 
 ELEVEN = TEN + HOUR
 
@@ -58,7 +58,7 @@ def test_a_slice_that_was_rolled_back_is_not_up_to_date(plugin: ModuleType, worl
 
 
 def test_a_range_that_capture_has_not_written_is_refused(plugin: ModuleType, world: World) -> None:
-    now = datetime.now(TEN.tzinfo).replace(minute=0, second=0, microsecond=0)
-    world.amend(input=TELEMETRY | {"container": world.capture.as_uri(), "empty_blobs": True})
+    world.define(eventsLateArrivalMaxDelayInSeconds=20 * 86_400)
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     with pytest.raises(RunError, match=r"not written the range yet: .*telemetry\.update"):
         plan(plugin, world, now - HOUR, now, "manual")
