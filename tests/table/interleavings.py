@@ -6,6 +6,7 @@ A state is explored once, so every reachable state and every step between two of
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 from greenlet import getcurrent, greenlet
 
 from recapture.table.delta import File, HeldFile, OpenTable, Table
@@ -140,8 +141,11 @@ class InMemory(OpenTable):
         self._logs.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def claim(self, take_over: bool = False) -> None:
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
         self.create()
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        pass
 
     def require_writable(self, take_over: bool = False) -> None:
         pass

@@ -7,7 +7,7 @@ two of them over one table are enumerated on Delta tables; `make chaos` enumerat
 import copy
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,6 +30,9 @@ class NoLook(Look):
     """Look at no file: those of tables in memory are not in the storage."""
 
     def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        pass
+
+    def columns(self, url: str, files: Collection[File]) -> None:
         pass
 
 

@@ -4,9 +4,13 @@ A vacuum deletes every file that no version of the table names and that is older
 delete a file between the moment it is staged and the commit that names it.
 """
 
+import io
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from recapture.errors import PermanentError
 from recapture.storage import Blob, in_parallel, open_container
@@ -77,6 +81,22 @@ class Look:
         self._renewed.setdefault(url, {}).update(old)
         self._seen.update((url, file.path) for file in files.values())
 
+    def columns(self, url: str, files: Collection[File]) -> pa.Schema | None:
+        """Return the columns of files, which may be those of several queries; `url` is the address of their table.
+
+        None stands for the columns of `Table`. Raise RunError if a file is gone or damaged, or if a column has several
+        types.
+        """
+
+        def read(file: File) -> pa.Schema:
+            return pq.read_schema(io.BytesIO(self._content(url, file))).remove_metadata()
+
+        try:
+            return pa.unify_schemas([pa.schema([]), *in_parallel(read, files)])
+        except pa.ArrowTypeError as error:
+            problem = f"a column of {url} has another type in another slice ({error})"
+            raise PermanentError(f"{problem}: {self._remedy}") from error
+
     def again(self) -> None:
         """Look again at the files that were written again. Raise RunError if a vacuum deleted one all the same."""
         for url, files in self._renewed.items():
@@ -91,5 +111,8 @@ class Look:
         return blobs
 
     def _write_again(self, url: str, file: File) -> None:
+        open_container(url).write(file.path, self._content(url, file))
+
+    def _content(self, url: str, file: File) -> bytes:
         problem = f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"
-        open_container(url).write(file.path, require_slice_file(open_container(url), file.path, problem))
+        return require_slice_file(open_container(url), file.path, problem)
