@@ -130,6 +130,7 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     """
     from recapture.run.approval import APPROVED, approval_of
     from recapture.run.publish import publish
+    from recapture.run.slice_changes import entries_of, slice_changes
     from recapture.run.slice_state import blocked_slices_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.contents import AUDIT, OUTCOME
@@ -139,11 +140,15 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     planned_run = load_run(pipeline, run)
     files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
-    own_audit = files.read(AUDIT)
+    own_audit, before = files.read(AUDIT), entries_of(pipeline, planned_run.slices)
     outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
     published: dict[str, Any] = OUTCOME.json_types(outcome)
-    outputs, slices = published["outputs"], published["slices"]
-    _add_to_events(outlet_events, pipeline, outputs, slices, run=run, audit=audited["verdict"])
+    after = entries_of(pipeline, planned_run.slices)
+    for output in outcome.outputs:
+        changes = slice_changes(before, after, run, output.alias)
+        event, slices = outlet_events[assets_of(pipeline)[output.alias]], [*changes.new, *changes.revised]
+        told = {"new": changes.new, "revised": changes.revised}
+        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)
@@ -175,7 +180,9 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
     pipeline = load(Path(file))
     result = rollback(pipeline, *range_of_dag_run(params or {}, None, None))
     slices = [slice_["slice_start"] for slice_ in result["rolled_back"]]
-    _add_to_events(outlet_events, pipeline, result["outputs"], slices, rolled_back=True)
+    for output in result["outputs"]:
+        event = outlet_events[assets_of(pipeline)[output["alias"]]]
+        _add_to_event(event, slices, version=output["version"], rolled_back=slices)
     return result
 
 
@@ -190,15 +197,10 @@ def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     return check(pipeline, *range_of_dag_run(params or {}, end - CHECK_RANGE, end))
 
 
-def _add_to_events(
-    outlet_events: Any, pipeline: Pipeline, outputs: list[dict[str, Any]], slices: list[str], **extra: Any
-) -> None:
-    """Add slices, and more, to the asset event of each output."""
-    assets = assets_of(pipeline)
-    for output in outputs:
-        event = outlet_events[assets[output["alias"]]]
-        event.add_partitions(slices)
-        event.extra = {**extra, "slices": slices, "version": output["version"]}
+def _add_to_event(event: Any, slices: list[str], **extra: Any) -> None:
+    """Give an asset event a partition for each slice whose rows readers have to read again, and more."""
+    event.add_partitions(slices)
+    event.extra = {"new": [], "revised": [], "rolled_back": [], **extra}
 
 
 def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
         "JAVA_TOOL_OPTIONS": QUICK_START,
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
     }
     with (
         Watch(spellings(KEY), tmp_path, databases) as watch,
