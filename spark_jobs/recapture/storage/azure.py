@@ -131,6 +131,20 @@ class AzureContainer:
                 raise
             return True
 
+    def remove(self, blob: Blob) -> bool:
+        with self._failures_reported(f"remove {blob.name} from"):
+            try:
+                self._client.delete_blob(
+                    self._base + blob.name, etag=f'"{blob.etag}"', match_condition=MatchConditions.IfNotModified
+                )
+            except ResourceModifiedError:
+                return False
+            except ResourceNotFoundError as error:
+                if _is_container_missing(error):
+                    raise
+                return False
+        return True
+
     def clock(self) -> datetime:
         with self._failures_reported("list"):
             return _instant(date_of(self._client.list_blob_names)).astimezone(UTC)

@@ -51,6 +51,9 @@ class Container(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
 
+    def remove(self, blob: Blob) -> bool:
+        """Remove the listed version, and return whether it was there; another version of the blob stays."""
+
     def clock(self) -> datetime:
         """Return the storage's own time in UTC, in whole seconds: the clock that stamps LastModified."""
 
