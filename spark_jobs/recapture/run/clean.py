@@ -79,7 +79,8 @@ def clean_tables(
     written again stays. A call that was interrupted leaves nothing that another cannot remove. Raise DefinitionError if
     the tables belong to another pipeline, and RunError if the storage refuses.
     """
-    tables.require_writable()
+    for table in (tables.publications, *tables.others.values()):
+        OpenTable(table).require_writable()
     publications = Publications(tables.publications)
     if publications.table.version is None and not _exists(run_files):
         return []

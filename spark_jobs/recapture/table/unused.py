@@ -16,8 +16,9 @@ from recapture.errors import SetupError
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.container import Blob
 from recapture.storage.delta import refusal_of_delta
-from recapture.table.delta import SLICE_COLUMN, Table
+from recapture.table.delta import Table
 from recapture.table.files import is_written_by_recapture
+from recapture.table.schema import SLICE_COLUMN
 from recapture.table.writable import RETENTION, retention_of
 
 CHANGE_DATA = "_change_data/"
