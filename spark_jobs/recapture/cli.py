@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, rollback, advise, infer and import.
+"""The `recapture` command: plan, backfill, report, status, check, update, handover, rollback, advise, infer and import.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
@@ -174,6 +174,11 @@ def _parser() -> _Parser:
     update.add_argument("--dry-run", action="store_true", help="only show what is due and why; write nothing")
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
     update.add_argument("--master", default=DEFAULT_MASTER, help=text)
+    text = (
+        "Show where a live job continues after what is published: its custom start time, the last event of each "
+        "partition, and slices that do not hold what the archive gives."
+    )
+    add("handover", text, ranged=False)
     back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)

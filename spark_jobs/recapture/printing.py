@@ -178,7 +178,9 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     print_warnings(out, result["warnings"])
     for output in result["outputs"]:
         did = "published as" if output["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}")
+        unchanged, slices = output["unchanged_slices"], len(result["slices"])
+        some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
+        out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}{some}")
     out.print(f"report: {_line(result['report'])}")
 
 
@@ -317,16 +319,19 @@ def print_proposal(stderr: Console, text: str, result: Mapping[str, Any]) -> Non
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:
     """Print what a rollback restored."""
+    has_changed = any(slice_["changed"] for slice_ in result["rolled_back"])
     for output in result["outputs"]:
         if output["slices"]:
             slices = ", ".join(output["slices"])
             out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+        elif has_changed:
+            out.print(f"{output['alias']}: rolled back, rows unchanged in version {output['version']}")
         else:
             out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
     for slice_ in result["rolled_back"]:
         out.print(f"{slice_['slice_start']}: run {slice_['taken_back']} taken back, holds {slice_['run'] or 'nothing'}")
     print_warnings(out, result["warnings"])
-    if not any(output["slices"] for output in result["outputs"]):
+    if not has_changed and not any(output["slices"] for output in result["outputs"]):
         out.print("to go back further, name the run that the slices hold now with --run")
 
 

@@ -32,10 +32,10 @@ from recapture.table import publish
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.files import folder_of
 from recapture.table.publications import SCHEMA, Entry, Publication, Publications, shown
-from recapture.table.stored import Look
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
+from tests.table.interleavings import NoLook
 
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
 LENGTH = ticks.from_seconds(3600)
@@ -274,13 +274,6 @@ class SimulatedPublications(Publications):
         files = {start: File(f"{start} {entry}", 1, 1, asdict(shown(entry))) for start, entry in entries.items()}
         self._entries |= {files[start].path: entry for start, entry in entries.items()}
         return files
-
-
-class NoLook(Look):
-    """Looks at no file: nothing vacuums these tables."""
-
-    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
-        pass
 
 
 @dataclass

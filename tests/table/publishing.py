@@ -4,10 +4,11 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -56,14 +57,33 @@ class Place:
         """Return the folder of a table in a local folder."""
         return Path(self.table_url(name).removeprefix("file://"))
 
-    def publication(self, run: str, start: str = NINE, quality: str = "passed", but: str | None = None) -> Publication:
-        """Stage a file in every table `but` one, in which the slice has no rows."""
-        files = {name: None if name == but else self._stage(name, run, start) for name in self.names}
+    def publication(
+        self,
+        run: str,
+        start: str = NINE,
+        quality: str = "passed",
+        but: str | None = None,
+        rows: Mapping[str, str] = MappingProxyType({}),
+    ) -> Publication:
+        """Stage a file in every table `but` one, in which the slice has no rows.
+
+        `rows` has the run that a row names, by table, if that is another run.
+        """
+        files = {
+            name: None if name == but else self._stage(name, run, start, rows.get(name, run)) for name in self.names
+        }
         return Publication(run, quality, NOON, digest(run), "manifest digest", "query digest", 7, 2, files)
 
-    def publish(self, run: str, *starts: str, quality: str = "passed", but: str | None = None) -> Outcome:
+    def publish(
+        self,
+        run: str,
+        *starts: str,
+        quality: str = "passed",
+        but: str | None = None,
+        rows: Mapping[str, str] = MappingProxyType({}),
+    ) -> Outcome:
         """Publish a run, of nine o'clock unless other slices are given."""
-        slices = {start: self.publication(run, start, quality, but) for start in starts or (NINE,)}
+        slices = {start: self.publication(run, start, quality, but, rows) for start in starts or (NINE,)}
         return publish.publish(self.tables, slices)
 
     def rollback(self, *starts: str, run: str | None = None) -> Outcome:
@@ -83,11 +103,14 @@ class Place:
 
     def held(self, start: str = NINE) -> dict[str, str | None]:
         """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
-        runs = {"publications": self.entry(start).run}
-        for name, table in self.tables.others.items():
-            files = OpenTable(table).held([start]).get(start)
-            runs[name] = None if files is None else run_of(*(file.path for file in files))
-        return runs
+        runs = {name: None if path is None else run_of(path) for name, path in self.paths(start).items()}
+        return {"publications": self.entry(start).run, **runs}
+
+    def paths(self, start: str = NINE) -> dict[str, str | None]:
+        """Return the path of the file that a slice holds in each table but the publications."""
+        held = {name: OpenTable(table).held([start]).get(start, ()) for name, table in self.tables.others.items()}
+        assert all(len(files) <= 1 for files in held.values()), held
+        return {name: files[0].path if files else None for name, files in held.items()}
 
     def entry(self, start: str = NINE) -> Entry:
         return Publications(self.tables.publications).entries([start])[start]
@@ -99,9 +122,9 @@ class Place:
         names = {**self.tables.others, "publications": self.tables.publications}
         return {name: OpenTable(table).version for name, table in names.items()}
 
-    def _stage(self, name: str, run: str, start: str) -> File:
+    def _stage(self, name: str, run: str, start: str, row: str) -> File:
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*write_slice_file(self.container(name), instant, digest(run), pa.table({"run": [run]})), 1)
+        return File(*write_slice_file(self.container(name), instant, digest(run), pa.table({"run": [row]})), 1)
 
 
 def remove(url: str, path: str) -> None:

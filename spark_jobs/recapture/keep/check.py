@@ -8,7 +8,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.keep.compare import Comparison
 from recapture.keep.record import merged, noticed
 from recapture.keep.sources import sources_of
-from recapture.keep.state import standing_of
+from recapture.keep.state import read_standing_of
 from recapture.keep.stops import Stops
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run_files.changes import Changes, change_record
@@ -26,7 +26,7 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     require_whole_slices(pipeline, start, end)
     sources, now = sources_of(pipeline), datetime.now(UTC)
     sources.publications.require_writable()
-    standing = standing_of(sources)
+    standing = read_standing_of(sources)
     comparison, stops = Comparison(sources, standing, now), Stops(sources, standing, Work())
     texts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
     runs = {text: run for text in texts.values() if (run := comparison.entry(text).run) is not None}

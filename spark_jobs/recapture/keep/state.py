@@ -51,11 +51,11 @@ def read_state(pipeline: Pipeline, sources: Sources, now: datetime) -> Reading:
 
 def reading_of(sources: Sources, now: datetime) -> Reading:
     """Return the state at this time. Raise RunError if it cannot be read."""
-    standing = standing_of(sources)
+    standing = read_standing_of(sources)
     return _Reader(sources, standing, WORK.read(sources.run_files), now.astimezone(UTC)).reading()
 
 
-def standing_of(sources: Sources) -> Standing:
+def read_standing_of(sources: Sources) -> Standing:
     """Return what is published and blocked, and the record. Raise PermanentError if the record is damaged."""
     standing = read_standing(sources.publications, sources.run_files, sources.parts, sources.length)
     if standing.changes.problem is not None:

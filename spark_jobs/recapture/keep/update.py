@@ -11,7 +11,7 @@ from recapture.errors import AuditError, RecaptureError, RunError, UnfinishedErr
 from recapture.keep.claims import Known, Result, claim, is_claimed, record, release
 from recapture.keep.due import DueRange, Tick
 from recapture.keep.sources import Sources
-from recapture.keep.state import Reading, standing_of
+from recapture.keep.state import Reading, read_standing_of
 from recapture.run.slice_state import Standing
 from recapture.run_files.work import WORK, Work
 from recapture.time_model import ticks
@@ -74,7 +74,7 @@ class Update(Generic[Run]):
             yield Passed(range_, "another update computes it, or its request was cancelled")
             return
         self.sources.publications.refresh()
-        standing = standing_of(self.sources)
+        standing = read_standing_of(self.sources)
         with self.renewing(self.id):
             for is_same, part in self._parts(range_, standing, work):
                 if is_same:

@@ -44,9 +44,11 @@ class TableState:
     @cached_property
     def faults(self) -> dict[str, dict[str, str]]:
         """Faults of the slices of the other tables, by the name of the table and slice_start."""
-        digests = {start: entry.digest for start, entry in self.standing.published.items()}
+        published = self.standing.published.items()
+        digests = {name: {start: entry.input_of(name) for start, entry in published} for name in self.others}
         return {
-            name: faults_of(table, digests, has_empty_slices=name == QUARANTINE) for name, table in self.others.items()
+            name: faults_of(table, digests[name], has_empty_slices=name == QUARANTINE)
+            for name, table in self.others.items()
         }
 
     def problems(self) -> Iterator[Problem]:

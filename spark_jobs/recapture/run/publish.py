@@ -145,6 +145,7 @@ def _published_output(output: Output, changes: table_publish.Outcome) -> Publish
         bool(changes.changed[output.alias]),
         output.metrics_table,
         changes.versions[metrics_key(output)],
+        len(changes.entries) - len(changes.changed[output.alias]),
     )
 
 

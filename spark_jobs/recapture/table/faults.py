@@ -18,8 +18,8 @@ UNPUBLISHED = "holds rows, but nothing is published"
 def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_slices: bool = False) -> dict[str, str]:
     """Return what is wrong with slices of a table, by slice_start and in order.
 
-    `digests` are those of the input of the slices that are published; None if the files may have any name. With
-    `has_empty_slices`, a published slice may hold nothing.
+    `digests` are those of the inputs after which the files of the published slices are named; None if the files may
+    have any name. With `has_empty_slices`, a published slice may hold nothing.
     """
     held = table.held()
     faults = {start: _fault(held.get(start, ()), digest, has_empty_slices) for start, digest in digests.items()}
@@ -47,7 +47,7 @@ def lagging_slices(table: OpenTable, name: str, entries: Mapping[str, ShownEntry
         if entry.run is None or entry.empty in without_rows:
             is_lagging = bool(files)
         else:
-            is_lagging = _fault(files, entry.digest, may_be_empty) is not None
+            is_lagging = _fault(files, entry.input_of(name), may_be_empty) is not None
         if is_lagging:
             yield start
 

@@ -13,6 +13,7 @@ from recapture.storage import open_container
 from recapture.table.delta import File
 from recapture.table.files import read_slice_table
 from recapture.table.publications import Entry, Publication
+from recapture.table.unchanged import is_equal
 from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
 
@@ -52,7 +53,7 @@ def changes(source: Source) -> dict[str, Any]:
         for start, before, after in _files(source, output):
             if before is None:
                 result.held_nothing += 1
-            elif before.path == after.path:
+            elif before.path == after.path or is_equal(before, after):
                 result.unchanged += 1
             else:
                 result.changed += 1
