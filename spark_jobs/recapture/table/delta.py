@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -16,20 +16,18 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import RunError
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
+from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-SLICE_COLUMN = "slice_start"
-"""Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
 CLAIMS = 10
@@ -48,11 +46,9 @@ class Table:
 
     url: str
     schema: pa.Schema
-    """Schema of the rows, without slice_start."""
+    """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
-    grows: bool = False
-    """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +87,10 @@ class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
     def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
-        """Read the table with the credentials of the environment.
-
-        Raise RunError if the storage refuses, DefinitionError if the table has other columns.
-        """
+        """Read the table with the credentials of the environment. Raise RunError if the storage refuses."""
         self.table = table
+        self._columns = table.schema
+        """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
         self._files = _NO_FILES
@@ -173,8 +168,8 @@ class OpenTable:
         rows is wrong in the log, or one next to a file with a deletion vector, which cannot be removed by itself.
 
         Return False if the table must be read again first, because another writer committed or columns were added;
-        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. The table must
-        exist.
+        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. Raise
+        DefinitionError if the table cannot hold the columns of the files. The table must exist.
         """
         assert self._delta is not None
         if self.replaceable(files):
@@ -184,10 +179,9 @@ class OpenTable:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
         try:
+            if not self._has_columns():
+                return False
             with self._refusals():
-                if new := _new_columns(self._delta, self.table):
-                    self._delta.alter.add_columns(new)
-                    return False  # the table may hold other files by now
                 self._delta.create_write_transaction(
                     actions,
                     mode,
@@ -209,19 +203,22 @@ class OpenTable:
                 if not other.has_deletions and (add_again or file is None or not other.is_file(file)):
                     yield start, other
 
-    def claim(self, take_over: bool = False) -> None:
-        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`.
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
+        """Create the table unless it exists, record that it belongs to the pipeline of `Table`, and add new columns.
 
-        If the storage refuses once, it is attempted again. Raise DefinitionError as `require_writable` does, and
-        RunError if the storage refuses twice or other writers do not stop.
+        `columns` are those of the files that commits will add, None for those of `Table`. If the storage refuses once,
+        it is attempted again. Raise DefinitionError as `require_publishable` does, and RunError if the storage refuses
+        twice or other writers do not stop.
         """
+        self._columns = self.table.schema if columns is None else columns
         has_failed = False
         for _ in range(CLAIMS):
             try:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                if self.pipeline == self.table.pipeline or self._set_pipeline():
+                is_ours = self.pipeline == self.table.pipeline or self._set_pipeline()
+                if is_ours and self._has_columns():
                     return
             except RunError:
                 if has_failed:
@@ -245,6 +242,27 @@ class OpenTable:
         self.refresh()
         return True
 
+    def _has_columns(self) -> bool:
+        """Return whether the table had the columns of the files; else add them, and the table must be read again.
+
+        Raise DefinitionError if the table cannot hold them.
+        """
+        assert self._delta is not None
+        new = new_columns(self._delta, self._columns, self.table.url) if self._columns else []
+        if new:
+            with suppress(CommitFailedError), self._refusals():
+                self._delta.alter.add_columns(new, commit_properties=CommitProperties(max_commit_retries=0))
+        return not new
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if the table exists and takes no rows of the pipeline.
+
+        See `table.writable` for who may write to it, and `table.schema` for the columns.
+        """
+        self.require_writable(take_over)
+        if self._delta is not None:
+            new_columns(self._delta, self.table.schema, self.table.url)
+
     def require_writable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
         if self._delta is not None:
@@ -254,7 +272,7 @@ class OpenTable:
         return {} if self._delta is None else self._delta.metadata().configuration
 
     def _open(self) -> None:
-        """Read the table if it exists. Raise DefinitionError if it has other columns."""
+        """Read the table if it exists."""
         try:
             with self._refusals():
                 self._delta = DeltaTable(
@@ -263,7 +281,6 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        _require_columns(self._delta, self.table)
         self._files = _files(self._delta)
 
     def create(self) -> None:
@@ -273,7 +290,7 @@ class OpenTable:
             with self._refusals():
                 DeltaTable.create(
                     delta_table_uri(url),
-                    _schema(self.table),
+                    schema_of(self._columns),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
                     configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
@@ -326,39 +343,6 @@ def _with_deletions(delta: DeltaTable) -> list[str]:
         return []
     uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
     return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
-
-
-def _require_columns(delta: DeltaTable, table: Table) -> None:
-    """Raise DefinitionError if the table has other columns than its schema."""
-    actual = {field.name: _type_name(field) for field in delta.schema().fields}
-    expected = {field.name: _type_name(field) for field in _schema(table).fields}
-    if table.grows:
-        expected = {name: type_ for name, type_ in expected.items() if name in actual}
-    if actual == expected:
-        return
-    differing = [
-        f"{name} is {actual.get(name, 'absent')} in the table and {expected.get(name, 'absent')} in the rows"
-        for name in [*expected, *(name for name in actual if name not in expected)]
-        if actual.get(name) != expected.get(name)
-    ]
-    raise DefinitionError(
-        f"the columns of table {table.url} differ from those of the rows to publish: {'; '.join(differing)}; "
-        "publish to a new table"
-    )
-
-
-def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
-    """Return the columns of the schema that the table lacks, if it may."""
-    actual = {field.name for field in delta.schema().fields}
-    return [field for field in _schema(table).fields if field.name not in actual] if table.grows else []
-
-
-def _schema(table: Table) -> Schema:
-    return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
-
-
-def _type_name(field: Field) -> str:
-    return field.type.type if isinstance(field.type, PrimitiveType) else str(field.type)
 
 
 def _add(slice_start: str, file: File) -> AddAction:
