@@ -156,7 +156,7 @@ def slice_of(path: str) -> int | None:
 def _instant(text: str) -> int | None:
     """Return the start of a slice in ticks; None if another program wrote the row."""
     try:
-        return ticks.from_datetime(datetime.fromisoformat(text))
+        return ticks.from_text(text)
     except ValueError:
         return None
 
