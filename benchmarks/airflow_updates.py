@@ -31,7 +31,8 @@ from embedded import session
 from embedded.airflow import Airflow
 from recapture.definition.pipeline import load
 from recapture.keep.due import tick
-from recapture.keep.state import read_state, sources_of
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_state
 from recapture.run.status import status
 from tests.paths import ROOT
 from tests.worlds import HOUR, World, body

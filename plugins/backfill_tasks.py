@@ -33,8 +33,8 @@ RETRY_POLICY = ExceptionRetryPolicy(
 )
 """Retry policy of the tasks: these errors fail a task at once."""
 
-ASKS = "asks"
-"""Key under which the audit of an update says that a person is to be asked about its run."""
+STOPPED = "stopped"
+"""Key under which the audit of an update says that it stopped its run, and whether a person is to be asked about it."""
 
 
 @task
@@ -44,7 +44,7 @@ def plan(file: str, *, params: dict[str, Any] | None = None, dag_run: Any = None
     Raise AirflowSkipException if the slice of Airflow's backfill is up to date, RunError if Capture has not written the
     range yet, and DefinitionError as `plan_range` does.
     """
-    from recapture.keep.check import is_up_to_date
+    from recapture.keep.up_to_date import is_up_to_date
     from recapture.run.progress import completeness
     from recapture.run.slices import require_whole_slices
 
@@ -113,12 +113,13 @@ def audit(
     if error is None:
         return {"verdict": audited.verdict, "text": audited.text}
     error = with_report(error, planned_run, computed, audited)
-    if not in_update or len(planned_run.slices) == 1:
+    is_asked, is_final = planned_run.pipeline.approval is not None, not in_update or len(planned_run.slices) == 1
+    if is_final:
         notify(planned_run.pipeline, "blocked", run, str(error))
-        if planned_run.pipeline.approval is not None:
-            if not in_update:
-                return {"verdict": "failed", "reason": str(error)}
-            ti.xcom_push(key=ASKS, value=True)
+    if in_update:
+        ti.xcom_push(key=STOPPED, value={"asks": is_asked and is_final})
+    elif is_asked:
+        return {"verdict": "failed", "reason": str(error)}
     raise error
 
 

@@ -15,7 +15,7 @@ from recapture.execute.engine import Engine, unattended_engine
 from recapture.run.stages import Stage
 from run_approval import RunApproval
 from spark_run import SparkRun
-from update_tasks import AskPerson, NextUpdate, due
+from update_tasks import AskPerson, NextUpdate, due, record_job
 
 POOLS = {Engine.SPARK: "spark", Engine.PROCESSES: "processes"}
 """Pools of the updates."""
@@ -42,7 +42,9 @@ def update_tasks(pipeline: Pipeline, application: Path) -> None:
     run = tasks.plan_range(file, newest)
     computation = _order_and_aggregate(pipeline, application, run, POOLS[unattended_engine(pipeline.engine)])
     audit = tasks.audit(file, run, in_update=True)
-    chain(run, computation, audit, *_publish_and_report(pipeline, run, audit))
+    publish, report = _publish_and_report(pipeline, run, audit)
+    chain(run, computation, audit, publish, report)
+    chain(publish, record_job.override(trigger_rule=TriggerRule.NONE_SKIPPED)(file, newest))
     if pipeline.approval is not None:
         trigger = dag_ids_of(pipeline)["approval"]
         ask = AskPerson(task_id="ask", trigger_dag_id=trigger, run=run, trigger_rule=TriggerRule.ALL_FAILED)

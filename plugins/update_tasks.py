@@ -1,4 +1,4 @@
-"""The tasks that only updates have: they find what is due, go on with what is left, and ask a person."""
+"""The tasks that only updates have: they take what is due, and write down what became of it."""
 
 import logging
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import Context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from backfill_tasks import ASKS
+from backfill_tasks import STOPPED
 from dag_forms import RUN
 from recapture.definition.pipeline import load
 from recapture.errors import RunError
@@ -18,23 +18,25 @@ from recapture.run.stages import Stage
 from run_range import DUE
 from slice_schedule import CONTINUED
 
-TRIED = "tried"
-"""Key of the slices that the updates before one tried, in the configuration of its DAG run."""
+JOB = "job"
 NEXT = "next"
+WORKING = (Stage.PLAN, Stage.ORDER_AND_AGGREGATE, Stage.AUDIT, Stage.PUBLISH)
+"""Stages after which the slices of an update are published."""
 _LOG = logging.getLogger(__name__)
 
 
 @task(task_id=DUE)
-def due(file: str, *, dag_run: Any = None) -> dict[str, Any]:
-    """Finish what was interrupted, and return the newest range that is due, as `from` and `to`.
+def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
+    """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
 
-    `next` is the start of the newest slice that the next update may compute at once; None if there is none. `tried` has
-    the slices that it leaves out if they are still due: see `keep.newest`. Raise AirflowSkipException if nothing is
-    due. Raise RunError if the state cannot be read, or if nothing is due and something that was interrupted could not
-    be finished.
+    `next` is the start of the newest slice that the next update may compute at once; None if there is none. `job` is
+    for `record_job`. Raise AirflowSkipException if nothing is due, or another update computes it. Raise RunError if the
+    state cannot be read, or if nothing is due and something that was interrupted could not be finished.
     """
-    from recapture.keep.newest import newest_range
-    from recapture.keep.state import read_state, sources_of
+    from recapture.keep.due import tick
+    from recapture.keep.job import give_back, newest_job, take
+    from recapture.keep.sources import sources_of
+    from recapture.keep.state import read_state
     from recapture.keep.summary import tick_summary
     from recapture.run.tables import tables_of
     from recapture.table.publish import bring_in_line
@@ -42,29 +44,31 @@ def due(file: str, *, dag_run: Any = None) -> dict[str, Any]:
 
     pipeline = load(Path(file))
     sources = sources_of(pipeline)
+    if ti.try_number > 1:
+        give_back(sources, dag_run.run_id)
     reading = read_state(pipeline, sources, datetime.now(UTC))
-    tried: dict[str, str | None] = (dag_run.conf or {}).get(TRIED, {})
-    newest = newest_range(
-        reading.state, {ticks.from_datetime(ticks.parse_utc(start)): stopped for start, stopped in tried.items()}
-    )
-    _log(tick_summary(pipeline.name, reading.state, newest.tick))
-    reading.record(sources.run_files)
+    present = tick(reading.state)
+    _log(tick_summary(pipeline.name, reading, present))
+    reading.record(sources)
     unfinished = None
-    if newest.tick.unfinished:
+    if present.unfinished:
         try:
-            bring_in_line(tables_of(pipeline), list(map(ticks.to_text, newest.tick.unfinished)))
+            bring_in_line(tables_of(pipeline), list(map(ticks.to_text, present.unfinished)))
         except RunError as error:  # the next update tries again, and one that has nothing else to do fails by it
             _LOG.error("a change that was interrupted could not be finished: %s", one_line(str(error)))
             unfinished = error
-    if newest.range is None:
+    job = newest_job(reading, present, sources, dag_run.run_id)
+    if job is None:
         if unfinished is not None:
             raise unfinished
         raise AirflowSkipException("nothing is due")
+    if not take(sources, job, reading.state.now):
+        raise AirflowSkipException("another update computes the newest slices that are due")
     return {
-        "from": ticks.to_text(newest.range.start),
-        "to": ticks.to_text(newest.range.end),
-        NEXT: None if newest.next is None else ticks.to_text(newest.next),
-        TRIED: {ticks.to_text(start): stopped for start, stopped in sorted(newest.tried.items())},
+        "from": ticks.to_text(job.range.start),
+        "to": ticks.to_text(job.range.end),
+        NEXT: None if job.next is None else ticks.to_text(job.next),
+        JOB: job.to_json(),
     }
 
 
@@ -76,6 +80,24 @@ def _log(summary: dict[str, Any]) -> None:
         for range_ in summary[what]:
             said = [*range_["reasons"], *(f"waits for {reason}" for reason in range_["waits_for"])]
             _LOG.info("%s: %s to %s: %s", what, range_["from"], range_["to"], one_line("; ".join(said)))
+
+
+@task(task_id="record")
+def record_job(file: str, taken: dict[str, Any], *, dag_run: Any = None, ti: Any = None) -> None:
+    """Write down what became of the range of an update, so that the next ones go on: see `keep.job.finish`."""
+    from recapture.keep.job import finish, from_json
+    from recapture.keep.sources import sources_of
+    from recapture.time_model import ticks
+
+    states = ti.get_task_states(dag_run.dag_id, run_ids=[dag_run.run_id], task_ids=list(WORKING))[dag_run.run_id]
+    failed = [stage for stage in WORKING if states.get(stage) == "failed"]
+    run, error = ti.xcom_pull(task_ids=Stage.PLAN), None
+    if states.get(Stage.PUBLISH) != "success":
+        where = f"the task {failed[0]}" if failed else "a task"
+        run, error = None, f"{where} of the DAG run {dag_run.run_id} failed: see its log"
+    is_stopped = ti.xcom_pull(task_ids=Stage.AUDIT, key=STOPPED) is not None
+    now = ticks.from_datetime(datetime.now(UTC))
+    finish(sources_of(load(Path(file))), from_json(taken[JOB]), now, run, error, is_stopped=is_stopped)
 
 
 class NextUpdate(TriggerDagRunOperator):
@@ -98,7 +120,6 @@ class NextUpdate(TriggerDagRunOperator):
         if task_instance.get_dr_count(self.trigger_dag_id, states=["queued"]):
             raise AirflowSkipException("an update is queued already")
         self.trigger_run_id = f"{CONTINUED}__{self.due[NEXT]}__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
-        self.conf = {TRIED: self.due[TRIED]}
         super().execute(context)
 
 
@@ -118,7 +139,8 @@ class AskPerson(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         """Create the DAG run. Raise AirflowSkipException if there is nothing to ask."""
-        if not context["ti"].xcom_pull(task_ids=Stage.AUDIT, key=ASKS):
+        stopped = context["ti"].xcom_pull(task_ids=Stage.AUDIT, key=STOPPED)
+        if not (stopped and stopped["asks"]):
             raise AirflowSkipException("the audit did not stop a run of a single slice")
         self.trigger_run_id = f"asked__{context['run_id']}"
         self.conf = {RUN: self.run}

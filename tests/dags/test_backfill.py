@@ -168,7 +168,9 @@ def test_an_update_finds_what_is_due_and_then_goes_through_the_stages(update: di
     assert follows["due"] == {"next_update", "plan"}
     stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
     assert all(later in follows[earlier] for earlier, later in pairwise(stages))
-    assert sorted(follows) == sorted([*stages, "due", "next_update", "ask"])
+    assert sorted(follows) == sorted([*stages, "due", "next_update", "record", "ask"])
+    assert follows["publish"] == {"report", "record"}
+    assert tasks(update)["record"]["trigger_rule"] == "none_skipped", "it also writes down what failed"
 
 
 def test_history_does_not_take_the_slot_of_the_updates(telemetry: dict[str, Any], update: dict[str, Any]) -> None:
