@@ -7,7 +7,7 @@ it, so its cost does not grow with the number of commits.
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +24,9 @@ from deltalake.transaction import AddAction, RemoveAction
 from recapture.errors import DefinitionError, RunError
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
+from recapture.table.change_feed import PROPERTY as FEED
+from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
+from recapture.table.log import Action, Added, ChangeFile, Removed, write_commit
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
@@ -35,11 +38,15 @@ PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
-_SHOWN = ("path", "size_bytes", "num_records", "has_deletions")
-"""Columns of a snapshot that a HeldFile is made of."""
-_NO_FILES = pa.schema(
-    zip((*_SHOWN, SLICE_COLUMN), (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True)
-).empty_table()
+_SHOWN = {
+    "path": pa.string(),
+    "size_bytes": pa.int64(),
+    "num_records": pa.int64(),
+    "has_deletions": pa.bool_(),
+    "logged_path": pa.string(),
+}
+"""Columns of a snapshot that a HeldFile is made of, and their types."""
+_NO_FILES = pa.schema([*_SHOWN.items(), (SLICE_COLUMN, pa.string())]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class Table:
     """Name of the pipeline that writes to the table; None if the table is only read."""
     grows: bool = False
     """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
+    change_feed: bool = False
+    """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,8 @@ class HeldFile:
     """Number of rows, including deleted ones; None if the writer did not count them."""
     has_deletions: bool = False
     """Whether a deletion vector hides some of the rows."""
+    logged_path: str = field(default="", compare=False)
+    """Path as the log has it, with escaped characters."""
 
     def is_file(self, file: File) -> bool:
         """Return whether this is the file, with all its rows."""
@@ -89,6 +100,9 @@ class HeldFile:
 
 class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
+
+    whole_in_feed: frozenset[str] = frozenset()
+    """Slices whose rows a commit could not compare: the change data feed deletes and inserts all of them."""
 
     def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
         """Read the table with the credentials of the environment.
@@ -164,9 +178,9 @@ class OpenTable:
         exist.
         """
         assert self._delta is not None
-        if self.replaceable(files):
+        if replaceable := self.replaceable(files):
             actions: list[AddAction | RemoveAction] = [_add(start, file) for start, file in files.items() if file]
-            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition_value(start) for start in files])]
+            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition(start)[SLICE_COLUMN] for start in files])]
         else:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
@@ -175,6 +189,8 @@ class OpenTable:
                 if new := _new_columns(self._delta, self.table):
                     self._delta.alter.add_columns(new)
                     return False  # the table may hold other files by now
+                if replaceable and (changes := self._write_change_files(files)) is not None:
+                    return self._commit_with_changes(files, changes, metadata)
                 self._delta.create_write_transaction(
                     actions,
                     mode,
@@ -187,6 +203,55 @@ class OpenTable:
             return False
         return True
 
+    def _write_change_files(self, files: Mapping[str, File | None]) -> dict[str, ChangeFile] | None:
+        """Write the change files of the next version, and return them by slice_start.
+
+        None if the table has no change data feed, or if the commit needs no change files or cannot have any.
+        """
+        assert self._delta is not None
+        assert self.version is not None
+        held = self.held(files)
+        slices = {start: _slice_files(held.get(start, ()), file) for start, file in files.items()}
+        if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
+            return None
+        columns = pa.schema(self._delta.schema().to_arrow())
+        rows = columns.remove(columns.get_field_index(SLICE_COLUMN))
+        try:
+            if any(file.has_deletions for shown in held.values() for file in shown):
+                raise UnreadableFileError
+            written = write_change_files(open_container(self.table.url), self.version + 1, slices, rows)
+        except UnreadableFileError:
+            self.whole_in_feed |= slices.keys()
+            return None
+        self.whole_in_feed -= slices.keys()
+        return {start: ChangeFile(*change, _partition(start)) for start, change in written.items()}
+
+    def _commit_with_changes(
+        self, files: Mapping[str, File | None], changes: Mapping[str, ChangeFile], metadata: Mapping[str, Any]
+    ) -> bool:
+        """Replace what slices hold in a commit that names change files; the result is as that of `commit`."""
+        assert self._delta is not None
+        assert self.version is not None
+        removed = [
+            Removed(other.logged_path, other.size, _partition(start), start in changes)
+            for start, held in self.held(files).items()
+            for other in held
+        ]
+        added = [
+            Added(file.path, file.size, _partition(start), _stats(file), start in changes)
+            for start, file in files.items()
+            if file is not None
+        ]
+        version, table = self.version + 1, open_container(self.table.url)
+        actions: list[Action] = [*removed, *added, *changes.values()]
+        if not write_commit(table, version, actions, {METADATA: json.dumps(metadata)}):
+            return False
+        if (version + 1) % int(self._properties().get("delta.checkpointInterval", 100)) == 0:
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
+            self._delta.cleanup_metadata()
+        return True
+
     def _others(self, files: Mapping[str, File | None]) -> Iterator[tuple[str, HeldFile]]:
         """Yield the files that slices hold and should not, with slice_start."""
         for start, held in self.held(files).items():
@@ -197,7 +262,7 @@ class OpenTable:
                     yield start, other
 
     def claim(self, take_over: bool = False) -> None:
-        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`.
+        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`, and has its feed.
 
         If the storage refuses once, it is attempted again. Raise DefinitionError as `require_writable` does, and
         RunError if the storage refuses twice or other writers do not stop.
@@ -208,7 +273,7 @@ class OpenTable:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                if self.pipeline == self.table.pipeline or self._set_pipeline():
+                if self._own_properties().items() <= self._properties().items() or self._set_properties():
                     return
             except RunError:
                 if has_failed:
@@ -217,13 +282,19 @@ class OpenTable:
             self.refresh()
         raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
 
-    def _set_pipeline(self) -> bool:
-        """Set the table's pipeline in a commit; return False if another writer committed since the table was read."""
+    def _own_properties(self) -> dict[str, str | None]:
+        """Return the properties that `Table` asks for."""
+        feed = FEED if self.table.change_feed else None
+        owner = PIPELINE if self.table.pipeline else None
+        return {name: value for name, value in ((owner, self.table.pipeline), (feed, "true")) if name is not None}
+
+    def _set_properties(self) -> bool:
+        """Set these properties in a commit; return False if another writer committed since the table was read."""
         assert self._delta is not None
         try:
             with self._refusals():
                 self._delta.alter.set_table_properties(
-                    {PIPELINE: str(self.table.pipeline)},
+                    {name: str(value) for name, value in self._own_properties().items()},
                     raise_if_not_exists=False,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -263,7 +334,7 @@ class OpenTable:
                     _schema(self.table),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
-                    configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
+                    configuration=PROPERTIES | self._own_properties(),
                     raise_if_key_not_exists=False,
                     storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
@@ -296,7 +367,7 @@ def has_version(table: Table, version: int) -> bool:
 def _files(delta: DeltaTable) -> pa.Table:
     """Return a row for each file, in the order of the slices.
 
-    The columns are path, size_bytes, num_records, min.COLUMN, slice_start (text) and has_deletions. Another program may
+    The columns are those of _SHOWN, min.COLUMN and slice_start (text). Another program may
     have written a slice_start that is not the start of a slice, or null, which is the text "null".
     """
     files = pa.table(delta.get_add_actions(flatten=True))
@@ -307,6 +378,7 @@ def _files(delta: DeltaTable) -> pa.Table:
     paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
     starts = pc.fill_null(starts, "null")
     has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
+    files = files.append_column("logged_path", files["path"].cast(pa.string()))
     files = files.set_column(files.schema.get_field_index("path"), "path", paths)
     files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
     return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
@@ -353,21 +425,25 @@ def _type_name(field: Field) -> str:
     return field.type.type if isinstance(field.type, PrimitiveType) else str(field.type)
 
 
+def _slice_files(held: Sequence[HeldFile], file: File | None) -> SliceFiles:
+    size = sum(other.size for other in held) + (0 if file is None else file.size)
+    return SliceFiles([other.path for other in held], None if file is None else file.path, size)
+
+
 def _add(slice_start: str, file: File) -> AddAction:
-    """Return the action that adds a slice's file, with the file's values as its statistics."""
+    """Return the action that adds a slice's file."""
+    now = int(time.time() * 1000)
+    return AddAction(file.path, file.size, _partition(slice_start), now, data_change=True, stats=_stats(file))
+
+
+def _stats(file: File) -> str:
+    """Return the statistics of a file: the number of its rows, and its values."""
     values = {name: value for name, value in file.values.items() if value is not None}
     stats: dict[str, Any] = {"numRecords": file.rows}
     if file.values:
         nulls = {name: int(value is None) for name, value in file.values.items()}
         stats |= {"minValues": values, "maxValues": values, "nullCount": nulls}
-    return AddAction(
-        path=file.path,
-        size=file.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
-        modification_time=int(time.time() * 1000),
-        data_change=True,
-        stats=json.dumps(stats),
-    )
+    return json.dumps(stats)
 
 
 def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
@@ -376,10 +452,10 @@ def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
         data_change=True,
         deletion_timestamp=int(time.time() * 1000),
         size=held.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
+        partition_values={**_partition(slice_start)},
     )
 
 
-def _partition_value(slice_start: str) -> str:
-    """Return the value of a timestamp partition as Delta writes it: 2026-03-01 10:00:00."""
-    return slice_start.replace("T", " ").removesuffix("Z")
+def _partition(slice_start: str) -> dict[str, str]:
+    """Return the values of the partition columns, as Delta writes them: a timestamp is 2026-03-01 10:00:00."""
+    return {SLICE_COLUMN: slice_start.replace("T", " ").removesuffix("Z")}
