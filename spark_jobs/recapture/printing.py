@@ -313,7 +313,8 @@ def print_proposal(stderr: Console, text: str, result: Mapping[str, Any]) -> Non
     expectations = counted(len(result["suite"]["expectations"]), "expectation")
     origin = f"from {counted(result['rows'], 'row')} of {counted(result['slices'], 'slice')} of {result['output']}"
     written = "proposed" if result["written"] is None else f"written to {result['written']}"
-    stderr.print(_line(f"{expectations} {written}, {origin}: review every bound"))
+    left_out = f" ({counted(result['left_out'], 'slice')} left out: other columns)" if result["left_out"] else ""
+    stderr.print(_line(f"{expectations} {written}, {origin}{left_out}: review every bound"))
 
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from recapture.archive import listing
@@ -174,11 +175,14 @@ class SimulatedTable(OpenTable):
         self._logs.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def claim(self, take_over: bool = False) -> None:
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
         if self.version is None:
             self.create()
 
     def require_writable(self, take_over: bool = False) -> None:
+        pass
+
+    def require_publishable(self, take_over: bool = False) -> None:
         pass
 
     @property

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from greenlet import getcurrent, greenlet
 
@@ -147,8 +148,11 @@ class InMemory(OpenTable):
         self._logs.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def claim(self, take_over: bool = False) -> None:
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
         self.create()
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        pass
 
     def require_writable(self, take_over: bool = False) -> None:
         pass
@@ -195,6 +199,9 @@ class NoLook(Look):
     """Looks at no file: those of tables in memory are not in the storage, and nothing damages them."""
 
     def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        pass
+
+    def columns(self, url: str, files: Mapping[str, File]) -> None:
         pass
 
     def intact(self, url: str, files: Mapping[str, File]) -> dict[str, File]:

@@ -40,10 +40,22 @@ class Place:
     schema: pa.Schema = field(default=WRITTEN_BY)
     pipeline: str | None = "telemetry"
     """Name of the pipeline; None for tables of a version that did not record it."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Values of further columns of the query, the same in every row."""
+
+    @property
+    def _more(self) -> pa.Table:
+        return pa.table({name: [value] for name, value in self.more.items()})
+
+    @property
+    def _definition(self) -> str:
+        columns = ", ".join(f"{name} {type(value).__name__}" for name, value in self.more.items())
+        return f"digest of a query with {columns}" if columns else "query digest"
 
     @property
     def tables(self) -> publish.Tables:
-        tables = {name: Table(self.table_url(name), self.schema, self.pipeline) for name in self.names}
+        schema = pa.schema([*self.schema, *self._more.schema])
+        tables = {name: Table(self.table_url(name), schema, self.pipeline) for name in self.names}
         return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables)
 
     def table_url(self, name: str) -> str:
@@ -72,7 +84,7 @@ class Place:
         files = {
             name: None if name == but else self._stage(name, run, start, rows.get(name, run)) for name in self.names
         }
-        return Publication(run, quality, NOON, digest(run), "manifest digest", "query digest", 7, 2, files)
+        return Publication(run, quality, NOON, digest(run), "manifest digest", self._definition, 7, 2, files)
 
     def publish(
         self,
@@ -124,7 +136,8 @@ class Place:
 
     def _stage(self, name: str, run: str, start: str, row: str) -> File:
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*write_slice_file(self.container(name), instant, digest(run), pa.table({"run": [row]})), 1)
+        rows = pa.table({"run": [row]} | {column: [value] for column, value in self.more.items()})
+        return File(*write_slice_file(self.container(name), instant, digest(run), rows), 1)
 
 
 def remove(url: str, path: str) -> None:

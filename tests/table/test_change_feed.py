@@ -4,6 +4,7 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from recapture.storage.folder import FolderContainer
 from recapture.table import publish
 from tests.draws import SLOW_EXAMPLES, examples
 from tests.table import strangers
-from tests.table.feeds import Feed, Row, require_true_feed
+from tests.table.feeds import COLUMNS, Feed, Row, require_true_feed
 from tests.table.publishing import ELEVEN, NINE, TEN, on_azurite, together
 
 BEFORE = [(5, "a", 1.0), (5, "b", 2.0), (5, "c", 3.0)]
@@ -183,6 +184,29 @@ def test_publishers_of_different_slices_at_the_same_time_write_one_feed(feed: Fe
     outcomes = together(*(lambda start=start: feed.publish({start: AFTER}) for start in (NINE, TEN, ELEVEN)))
     assert all(isinstance(outcome, publish.Outcome) for outcome in outcomes), outcomes
     require_true_feed(feed)
+
+
+def test_the_feed_goes_on_over_a_query_that_gains_and_loses_a_column(feed: Feed) -> None:
+    feed.publish({NINE: BEFORE, TEN: BEFORE})
+    wide = replace(feed, columns=COLUMNS.append(pa.field("alarms", pa.int64())))
+    wide.publish({NINE: [(5, "a", 1.0, 7), (5, "b", 2.0, None), (5, "c", 3.0, None)]})
+    assert wide.changes() == [
+        ("update_preimage", NINE, 5, "a", 1.0, None),
+        ("update_postimage", NINE, 5, "a", 1.0, 7),
+    ], "a row whose new column is NULL did not change"
+    narrow = replace(feed, columns=COLUMNS.remove(2))
+    narrow.publish({TEN: [(5, "a"), (5, "c")]})
+    assert wide.changes() == [
+        ("update_preimage", TEN, 5, "a", 1.0, None),
+        ("update_postimage", TEN, 5, "a", None, None),
+        ("delete", TEN, 5, "b", 2.0, None),
+        ("update_preimage", TEN, 5, "c", 3.0, None),
+        ("update_postimage", TEN, 5, "c", None, None),
+    ]
+    narrow.rollback(NINE, TEN)
+    require_true_feed(wide, *range(3, wide.delta().version() + 1))
+    whole = pa.table(wide.delta().load_cdf().read_all())
+    assert whole.num_rows == sum(len(wide.changes(version)) for version in range(wide.delta().version() + 1))
 
 
 @pytest.mark.parametrize("stranger", ["append", "compact", "update"])

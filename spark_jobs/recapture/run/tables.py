@@ -22,7 +22,7 @@ def tables_of(pipeline: Pipeline) -> Tables:
         others[output.alias] = Table(output.table, columns, name, change_feed=output.change_feed)
         others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, name)
     others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, name)
-    return Tables(Table(first.publications_table, PUBLICATIONS, name, grows=True), others)
+    return Tables(Table(first.publications_table, PUBLICATIONS, name), others)
 
 
 def metrics_key(output: Output) -> str:

@@ -8,45 +8,34 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from recapture.errors import DefinitionError, RunError
-from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.errors import RunError
+from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.change_feed import PROPERTY as FEED
 from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
 from recapture.table.log import Action, Added, ChangeFile, Removed, write_commit
+from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
+from recapture.table.snapshot import NO_FILES, SHOWN, files_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-SLICE_COLUMN = "slice_start"
-"""Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
-_SHOWN = {
-    "path": pa.string(),
-    "size_bytes": pa.int64(),
-    "num_records": pa.int64(),
-    "has_deletions": pa.bool_(),
-    "logged_path": pa.string(),
-}
-"""Columns of a snapshot that a HeldFile is made of, and their types."""
-_NO_FILES = pa.schema([*_SHOWN.items(), (SLICE_COLUMN, pa.string())]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -55,11 +44,9 @@ class Table:
 
     url: str
     schema: pa.Schema
-    """Schema of the rows, without slice_start."""
+    """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
-    grows: bool = False
-    """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
     change_feed: bool = False
     """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
@@ -105,14 +92,13 @@ class OpenTable:
     """Slices whose rows a commit could not compare: the change data feed deletes and inserts all of them."""
 
     def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
-        """Read the table with the credentials of the environment.
-
-        Raise RunError if the storage refuses, DefinitionError if the table has other columns.
-        """
+        """Read the table with the credentials of the environment. Raise RunError if the storage refuses."""
         self.table = table
+        self._columns = table.schema
+        """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._files = _NO_FILES
+        self._files = NO_FILES
         self._open()
 
     @property
@@ -127,7 +113,11 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
+
+    @property
+    def _container(self) -> Container:
+        return open_container(self.table.url, self._environment)
 
     @property
     def pipeline(self) -> str | None:
@@ -146,7 +136,7 @@ class OpenTable:
             is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
             files = files.filter(is_requested)
         held: dict[str, tuple[HeldFile, ...]] = {}
-        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *SHOWN)), strict=True):
             held[start] = (*held.get(start, ()), HeldFile(*shown))
         return held
 
@@ -174,8 +164,8 @@ class OpenTable:
         rows is wrong in the log, or one next to a file with a deletion vector, which cannot be removed by itself.
 
         Return False if the table must be read again first, because another writer committed or columns were added;
-        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. The table must
-        exist.
+        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. Raise
+        DefinitionError if the table cannot hold the columns of the files. The table must exist.
         """
         assert self._delta is not None
         if replaceable := self.replaceable(files):
@@ -185,10 +175,9 @@ class OpenTable:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
         try:
+            if not self._has_columns():
+                return False
             with self._refusals():
-                if new := _new_columns(self._delta, self.table):
-                    self._delta.alter.add_columns(new)
-                    return False  # the table may hold other files by now
                 if replaceable and (changes := self._write_change_files(files)) is not None:
                     return self._commit_with_changes(files, changes, metadata)
                 self._delta.create_write_transaction(
@@ -219,7 +208,7 @@ class OpenTable:
         try:
             if any(file.has_deletions for shown in held.values() for file in shown):
                 raise UnreadableFileError
-            written = write_change_files(open_container(self.table.url), self.version + 1, slices, rows)
+            written = write_change_files(self._container, self.version + 1, slices, rows)
         except UnreadableFileError:
             self.whole_in_feed |= slices.keys()
             return None
@@ -242,9 +231,9 @@ class OpenTable:
             for start, file in files.items()
             if file is not None
         ]
-        version, table = self.version + 1, open_container(self.table.url)
+        version = self.version + 1
         actions: list[Action] = [*removed, *added, *changes.values()]
-        if not write_commit(table, version, actions, {METADATA: json.dumps(metadata)}):
+        if not write_commit(self._container, version, actions, {METADATA: json.dumps(metadata)}):
             return False
         if (version + 1) % int(self._properties().get("delta.checkpointInterval", 100)) == 0:
             self._delta.update_incremental()
@@ -261,19 +250,22 @@ class OpenTable:
                 if not other.has_deletions and (add_again or file is None or not other.is_file(file)):
                     yield start, other
 
-    def claim(self, take_over: bool = False) -> None:
-        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`, and has its feed.
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
+        """Create the table unless it exists, give it the properties of `Table`, and add new columns.
 
-        If the storage refuses once, it is attempted again. Raise DefinitionError as `require_writable` does, and
-        RunError if the storage refuses twice or other writers do not stop.
+        `columns` are those of the files that commits will add, None for those of `Table`. If the storage refuses once,
+        it is attempted again. Raise DefinitionError as `require_publishable` does, and RunError if the storage refuses
+        twice or other writers do not stop.
         """
+        self._columns = self.table.schema if columns is None else columns
         has_failed = False
         for _ in range(CLAIMS):
             try:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                if self._own_properties().items() <= self._properties().items() or self._set_properties():
+                has_properties = self._own_properties().items() <= self._properties().items()
+                if (has_properties or self._set_properties()) and self._has_columns():
                     return
             except RunError:
                 if has_failed:
@@ -284,9 +276,8 @@ class OpenTable:
 
     def _own_properties(self) -> dict[str, str | None]:
         """Return the properties that `Table` asks for."""
-        feed = FEED if self.table.change_feed else None
-        owner = PIPELINE if self.table.pipeline else None
-        return {name: value for name, value in ((owner, self.table.pipeline), (feed, "true")) if name is not None}
+        properties = {PIPELINE: self.table.pipeline, FEED: "true" if self.table.change_feed else None}
+        return {name: value for name, value in properties.items() if value is not None}
 
     def _set_properties(self) -> bool:
         """Set these properties in a commit; return False if another writer committed since the table was read."""
@@ -303,6 +294,27 @@ class OpenTable:
         self.refresh()
         return True
 
+    def _has_columns(self) -> bool:
+        """Return whether the table had the columns of the files; else add them, and the table must be read again.
+
+        Raise DefinitionError if the table cannot hold them.
+        """
+        assert self._delta is not None
+        new = new_columns(self._delta, self._columns, self.table.url) if self._columns else []
+        if new:
+            with suppress(CommitFailedError), self._refusals():
+                self._delta.alter.add_columns(new, commit_properties=CommitProperties(max_commit_retries=0))
+        return not new
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if the table exists and takes no rows of the pipeline.
+
+        See `table.writable` for who may write to it, and `table.schema` for the columns.
+        """
+        self.require_writable(take_over)
+        if self._delta is not None:
+            new_columns(self._delta, self.table.schema, self.table.url)
+
     def require_writable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
         if self._delta is not None:
@@ -312,7 +324,7 @@ class OpenTable:
         return {} if self._delta is None else self._delta.metadata().configuration
 
     def _open(self) -> None:
-        """Read the table if it exists. Raise DefinitionError if it has other columns."""
+        """Read the table if it exists."""
         try:
             with self._refusals():
                 self._delta = DeltaTable(
@@ -321,8 +333,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        _require_columns(self._delta, self.table)
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -331,7 +342,7 @@ class OpenTable:
             with self._refusals():
                 DeltaTable.create(
                     delta_table_uri(url),
-                    _schema(self.table),
+                    schema_of(self._columns),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
                     configuration=PROPERTIES | self._own_properties(),
@@ -362,67 +373,6 @@ class OpenTable:
 def has_version(table: Table, version: int) -> bool:
     """Return whether a table has a version, with one request."""
     return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
-
-
-def _files(delta: DeltaTable) -> pa.Table:
-    """Return a row for each file, in the order of the slices.
-
-    The columns are those of _SHOWN, min.COLUMN and slice_start (text). Another program may
-    have written a slice_start that is not the start of a slice, or null, which is the text "null".
-    """
-    files = pa.table(delta.get_add_actions(flatten=True))
-    if not files.num_rows:
-        return _NO_FILES
-    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("us", tz="UTC"))
-    starts = pc.replace_substring(pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ"), ".000000Z", "Z")
-    paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
-    starts = pc.fill_null(starts, "null")
-    has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
-    files = files.append_column("logged_path", files["path"].cast(pa.string()))
-    files = files.set_column(files.schema.get_field_index("path"), "path", paths)
-    files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
-    return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
-
-
-def _with_deletions(delta: DeltaTable) -> list[str]:
-    """Return the decoded paths of the files that have a deletion vector."""
-    if "deletionVectors" not in (delta.protocol().reader_features or ()):
-        return []
-    uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
-    return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
-
-
-def _require_columns(delta: DeltaTable, table: Table) -> None:
-    """Raise DefinitionError if the table has other columns than its schema."""
-    actual = {field.name: _type_name(field) for field in delta.schema().fields}
-    expected = {field.name: _type_name(field) for field in _schema(table).fields}
-    if table.grows:
-        expected = {name: type_ for name, type_ in expected.items() if name in actual}
-    if actual == expected:
-        return
-    differing = [
-        f"{name} is {actual.get(name, 'absent')} in the table and {expected.get(name, 'absent')} in the rows"
-        for name in [*expected, *(name for name in actual if name not in expected)]
-        if actual.get(name) != expected.get(name)
-    ]
-    raise DefinitionError(
-        f"the columns of table {table.url} differ from those of the rows to publish: {'; '.join(differing)}; "
-        "publish to a new table"
-    )
-
-
-def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
-    """Return the columns of the schema that the table lacks, if it may."""
-    actual = {field.name for field in delta.schema().fields}
-    return [field for field in _schema(table).fields if field.name not in actual] if table.grows else []
-
-
-def _schema(table: Table) -> Schema:
-    return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
-
-
-def _type_name(field: Field) -> str:
-    return field.type.type if isinstance(field.type, PrimitiveType) else str(field.type)
 
 
 def _slice_files(held: Sequence[HeldFile], file: File | None) -> SliceFiles:

@@ -35,10 +35,10 @@ class Tables:
     others: Mapping[str, Table]
     """Other tables by their name in `Publication.files`, in the order of the commits."""
 
-    def require_writable(self, take_over: bool = False) -> None:
-        """Raise DefinitionError if a table has other columns, or may not be written to (see `table.writable`)."""
+    def require_publishable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if a table takes no rows of the pipeline: see `OpenTable.require_publishable`."""
         for table in (self.publications, *self.others.values()):
-            OpenTable(table).require_writable(take_over)
+            OpenTable(table).require_publishable(take_over)
 
 
 @dataclass
@@ -69,9 +69,9 @@ def publish(tables: Tables, publications: Mapping[str, Publication], *, take_ove
     """Publish slices in every table; `publications` is keyed by slice_start.
 
     A slice that already holds its publication does not change, and a slice keeps its file in each table in which its
-    rows are unchanged (see `table.unchanged`). With `take_over`, the tables of another pipeline become
-    this pipeline's. Raise RunError if a file is gone or damaged, and DefinitionError as `Tables.require_writable` does.
-    Raise UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
+    rows are unchanged (see `table.unchanged`). With `take_over`, the tables of another pipeline become this pipeline's.
+    Raise RunError if a file is gone or damaged, and DefinitionError if a table takes no rows of the pipeline. Raise
+    UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
     nothing is published.
     """
 
@@ -83,7 +83,7 @@ def publish(tables: Tables, publications: Mapping[str, Publication], *, take_ove
     what = f"the publication of run {', '.join(runs)}"
     again = "repeat the backfill; in Airflow, clear the DAG run's task order_and_aggregate"
     look = Look(again)
-    return _change(tables, list(publications), change, what, look, take_over=take_over)
+    return _change(tables, list(publications), change, what, look, is_new=True, take_over=take_over)
 
 
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
@@ -122,15 +122,26 @@ def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> E
 
 
 def _change(
-    tables: Tables, starts: Sequence[str], change: Change, what: str, look: Look, *, take_over: bool = False
+    tables: Tables,
+    starts: Sequence[str],
+    change: Change,
+    what: str,
+    look: Look,
+    *,
+    is_new: bool = False,
+    take_over: bool = False,
 ) -> Outcome:
-    """Change the publications of slices, then bring every table in line with them."""
+    """Change the publications of slices, then bring every table in line with them.
+
+    `is_new` says whether the files have the columns of `Table`; else they are files of before, which another query may
+    have written.
+    """
     new_entries: dict[str, Entry] = {}
     with _progress_in_errors(tables, new_entries, what):
         others = {name: OpenTable(table) for name, table in tables.others.items()}
         publications = Publications(tables.publications)
         for table in (publications.table, *others.values()):
-            table.require_writable(take_over)
+            (table.require_publishable if is_new else table.require_writable)(take_over)
         change(publications.entries(starts))  # refuses before anything is written
 
         def write_new_entries() -> dict[str, File | None]:
@@ -140,7 +151,8 @@ def _change(
             for name, table in others.items():
                 files = _files(after, name)
                 if files or table.version is not None:
-                    table.claim(take_over)
+                    earlier = None if is_new else look.columns(table.table.url, _of_each_definition(after, name))
+                    table.claim(take_over, earlier)
                 look.secure(table, files)
             new_entries.update(after)
             hidden = publications.hidden(starts)
@@ -171,6 +183,16 @@ def _change(
 def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
     """Return the files of a table that the entries name, by slice_start."""
     return {start: file for start, entry in entries.items() if (file := entry.file(name)) is not None}
+
+
+def _of_each_definition(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
+    """Return a file of a table for each definition, by slice_start: the files of a definition have the same columns."""
+    files = {
+        entry.current.definition: (start, file)
+        for start, entry in entries.items()
+        if entry.current is not None and (file := entry.file(name)) is not None
+    }
+    return dict(files.values())
 
 
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:

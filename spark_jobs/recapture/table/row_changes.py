@@ -7,6 +7,7 @@ apart, or a table has no such columns, every changed row is a delete or an inser
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,20 @@ import pyarrow.types as types
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+
+class RowChange(StrEnum):
+    """How a row changed."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    PREIMAGE = "update_preimage"
+    """The row before an update."""
+    POSTIMAGE = "update_postimage"
+    """The row after an update."""
+
+
 CHANGE_TYPE = "_change_type"
 """Column that says how a row changed."""
-INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
 MEMORY = "256MB"
 """Memory in which rows are compared. What does not fit is spilled to files."""
 ROWS_AT_ONCE = 65_536
@@ -84,8 +96,8 @@ def _sql(rows: pa.Schema) -> str:
             FROM (SELECT *, unnest(range(abs({_COUNT}))) FROM counted)
         )
         SELECT {columns}, CASE
-            WHEN {is_update} THEN if({_COUNT} < 0, '{PREIMAGE}', '{POSTIMAGE}')
-            ELSE if({_COUNT} < 0, '{DELETE}', '{INSERT}')
+            WHEN {is_update} THEN if({_COUNT} < 0, '{RowChange.PREIMAGE}', '{RowChange.POSTIMAGE}')
+            ELSE if({_COUNT} < 0, '{RowChange.DELETE}', '{RowChange.INSERT}')
         END AS {CHANGE_TYPE}
         FROM changed
         ORDER BY {order}

@@ -4,10 +4,14 @@ A vacuum deletes every file that no version of the table names and that is older
 delete a file between the moment it is staged and the commit that names it.
 """
 
+import io
 import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from recapture.errors import PermanentError
 from recapture.storage import Blob, in_parallel, open_container
@@ -81,6 +85,25 @@ class Look:
         in_parallel(lambda file: self._write_again(url, file), old.values())
         self._renewed.setdefault(url, {}).update(old)
         self._seen.update((url, file.path) for file in files.values())
+
+    def columns(self, url: str, files: Mapping[str, File]) -> pa.Schema | None:
+        """Return the columns of files, which may be those of several queries; `url` is the address of their table.
+
+        None stands for the columns of `Table`. Raise RunError if a file is gone or damaged, or if a column has several
+        types.
+        """
+
+        def read(slice_file: tuple[str, File]) -> pa.Schema:
+            start, file = slice_file
+            lost = f"slice {start} of {url} {fault_of(file, None)} ({file.path}), or it is damaged: {self._remedy}"
+            content = require_slice_file(open_container(url), file.path, lost)
+            return pq.read_schema(io.BytesIO(content)).remove_metadata()
+
+        try:
+            return pa.unify_schemas([pa.schema([]), *in_parallel(read, files.items())])
+        except pa.ArrowTypeError as error:
+            problem = f"a column of {url} has another type in another slice ({error})"
+            raise PermanentError(f"{problem}: {self._remedy}") from error
 
     def intact(self, url: str, files: Mapping[str, File]) -> dict[str, File]:
         """Return the files of slices whose content in the storage is what their names say. Each is read once."""
