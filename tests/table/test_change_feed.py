@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from embedded.azurite import Azurite
 from recapture.errors import RunError
+from recapture.run.publish import warnings
 from recapture.storage.folder import FolderContainer
 from recapture.table import publish
 from tests.draws import SLOW_EXAMPLES, examples
@@ -228,6 +229,7 @@ def test_rows_that_cannot_be_compared_are_reported(feed: Feed, stranger: str) ->
     strangers.STRANGERS[stranger](folder_of(feed))
     outcome = feed.publish({TEN: AFTER})
     assert outcome.whole_in_feed == {"rows": [TEN]}
+    assert any("consumers must read these slices again" in warning for warning in warnings(outcome))
     assert change_files(feed)[-1] == []
     assert feed.publish({TEN: BEFORE}).whole_in_feed == {}
 
