@@ -11,7 +11,8 @@ from recapture.errors import RunError
 from recapture.keep.due import SliceFacts, State, tick
 from recapture.keep.job_start import first_read, not_guaranteed, start_time
 from recapture.keep.positions import PlacedEvent, Position, arrived_in, find_event, positions
-from recapture.keep.state import read_state, sources_of
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_state
 from recapture.model import Metadata
 from recapture.run.tables import tables_of
 from recapture.run_files.planned import readable_manifest
@@ -86,7 +87,7 @@ def handover(pipeline: Pipeline, now: datetime) -> Handover:
         raise RunError(f"nothing of {pipeline.name} is published: backfill a range, or run recapture update")
     published = [Slice(start, start + state.length) for start in starts]
     end, windows = published[-1].end, pipeline.query.windows
-    unknown = {ticks.from_datetime(datetime.fromisoformat(text)) for text in reading.changes.unknown}
+    unknown = {ticks.from_text(text) for text in reading.changes.unknown}
     publications = Publications(tables_of(pipeline).publications)
     return Handover(
         since=state.since,

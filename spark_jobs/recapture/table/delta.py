@@ -7,7 +7,7 @@ it, so its cost does not grow with the number of commits.
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,8 +24,8 @@ from recapture.storage import Container, delta_storage_options, delta_table_uri,
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.change_feed import PROPERTY as FEED
 from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
-from recapture.table.log import Action, Added, ChangeFile, Removed, write_commit
-from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
+from recapture.table.log import Action, Added, ChangeFile, Removed, statistics, write_commit
+from recapture.table.schema import SLICE_COLUMN, new_columns, partition_values, schema_of
 from recapture.table.snapshot import NO_FILES, SHOWN, files_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
@@ -147,6 +147,19 @@ class OpenTable:
         columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
         return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
 
+    def slices_since(self, version: int) -> set[str] | None:
+        """Return the slices that Recapture's commits after a version changed; None if some are not in the log any more.
+
+        The table must exist. This reads the file of each of these commits.
+        """
+        assert self._delta is not None
+        number = self._delta.version() - version
+        with self._refusals():
+            commits = self._delta.history(number)
+        if len(commits) < number:
+            return None
+        return {start for commit in commits for start in json.loads(commit.get(METADATA, "{}")).get("slices", ())}
+
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
 
@@ -170,7 +183,10 @@ class OpenTable:
         assert self._delta is not None
         if replaceable := self.replaceable(files):
             actions: list[AddAction | RemoveAction] = [_add(start, file) for start, file in files.items() if file]
-            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition(start)[SLICE_COLUMN] for start in files])]
+            mode, partitions = (
+                "overwrite",
+                [(SLICE_COLUMN, "in", [partition_values(start)[SLICE_COLUMN] for start in files])],
+            )
         else:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
@@ -199,8 +215,11 @@ class OpenTable:
         """
         assert self._delta is not None
         assert self.version is not None
-        held = self.held(files)
-        slices = {start: _slice_files(held.get(start, ()), file) for start, file in files.items()}
+        slices, held = {}, self.held(files)
+        for start, file in files.items():
+            before = held.get(start, ())
+            size = sum(other.size for other in before) + (file.size if file else 0)
+            slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
         if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
             return None
         columns = pa.schema(self._delta.schema().to_arrow())
@@ -213,7 +232,7 @@ class OpenTable:
             self.whole_in_feed |= slices.keys()
             return None
         self.whole_in_feed -= slices.keys()
-        return {start: ChangeFile(*change, _partition(start)) for start, change in written.items()}
+        return {start: ChangeFile(*change, partition_values(start)) for start, change in written.items()}
 
     def _commit_with_changes(
         self, files: Mapping[str, File | None], changes: Mapping[str, ChangeFile], metadata: Mapping[str, Any]
@@ -222,12 +241,12 @@ class OpenTable:
         assert self._delta is not None
         assert self.version is not None
         removed = [
-            Removed(other.logged_path, other.size, _partition(start), start in changes)
+            Removed(other.logged_path, other.size, partition_values(start), start in changes)
             for start, held in self.held(files).items()
             for other in held
         ]
         added = [
-            Added(file.path, file.size, _partition(start), _stats(file), start in changes)
+            Added(file.path, file.size, partition_values(start), statistics(file.rows, file.values), start in changes)
             for start, file in files.items()
             if file is not None
         ]
@@ -370,42 +389,12 @@ class OpenTable:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
 
 
-def has_version(table: Table, version: int) -> bool:
-    """Return whether a table has a version, with one request."""
-    return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
-
-
-def _slice_files(held: Sequence[HeldFile], file: File | None) -> SliceFiles:
-    size = sum(other.size for other in held) + (0 if file is None else file.size)
-    return SliceFiles([other.path for other in held], None if file is None else file.path, size)
-
-
 def _add(slice_start: str, file: File) -> AddAction:
     """Return the action that adds a slice's file."""
-    now = int(time.time() * 1000)
-    return AddAction(file.path, file.size, _partition(slice_start), now, data_change=True, stats=_stats(file))
-
-
-def _stats(file: File) -> str:
-    """Return the statistics of a file: the number of its rows, and its values."""
-    values = {name: value for name, value in file.values.items() if value is not None}
-    stats: dict[str, Any] = {"numRecords": file.rows}
-    if file.values:
-        nulls = {name: int(value is None) for name, value in file.values.items()}
-        stats |= {"minValues": values, "maxValues": values, "nullCount": nulls}
-    return json.dumps(stats)
+    stats, now = statistics(file.rows, file.values), int(time.time() * 1000)
+    return AddAction(file.path, file.size, partition_values(slice_start), now, data_change=True, stats=stats)
 
 
 def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
-    return RemoveAction(
-        path=held.path,
-        data_change=True,
-        deletion_timestamp=int(time.time() * 1000),
-        size=held.size,
-        partition_values={**_partition(slice_start)},
-    )
-
-
-def _partition(slice_start: str) -> dict[str, str]:
-    """Return the values of the partition columns, as Delta writes them: a timestamp is 2026-03-01 10:00:00."""
-    return {SLICE_COLUMN: slice_start.replace("T", " ").removesuffix("Z")}
+    now = int(time.time() * 1000)
+    return RemoveAction(held.path, True, now, held.size, {**partition_values(slice_start)})

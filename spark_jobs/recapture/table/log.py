@@ -55,6 +55,16 @@ class ChangeFile:
 Action = Added | Removed | ChangeFile
 
 
+def statistics(rows: int, values: Mapping[str, str | int | None]) -> str:
+    """Return the statistics of a file as JSON: the number of its rows and, of a file of one row, its values."""
+    stats: dict[str, Any] = {"numRecords": rows}
+    if values:
+        known = {name: value for name, value in values.items() if value is not None}
+        nulls = {name: int(value is None) for name, value in values.items()}
+        stats |= {"minValues": known, "maxValues": known, "nullCount": nulls}
+    return json.dumps(stats)
+
+
 def write_commit(table: Container, version: int, actions: Iterable[Action], metadata: Mapping[str, str]) -> bool:
     """Write a commit, and return whether it took place: not if another writer committed the version first.
 
