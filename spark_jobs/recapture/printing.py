@@ -292,6 +292,7 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
     runs = f" in {counted(len(result['ranges']), 'run')}" if result["ranges"] else ""
     due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
     others = "".join(f", {len(result[key]):,} {key}" for key in ("unfinished", "unknown") if result[key])
+    others += "" if result["compared"] else "; no slice was compared, because the job has no late limit"
     out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}{others}")
 
 

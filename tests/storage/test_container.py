@@ -139,6 +139,36 @@ def test_create_keeps_an_existing_blob(container: Container) -> None:
     assert [blob.name for blob in container.list()] == ["runs/1/manifest.json"]
 
 
+def test_a_blob_is_replaced_only_in_the_version_that_was_read(container: Container) -> None:
+    assert container.read_with_etag("record.json") is None
+    assert container.replace("record.json", b"too early", "0x1") is False
+    container.write("record.json", b"first")
+    read = container.read_with_etag("record.json")
+    assert read is not None
+    content, etag = read
+    assert content == b"first"
+    assert container.replace("record.json", b"second", etag) is True
+    assert container.replace("record.json", b"third!", etag) is False
+    assert container.read_current("record.json") == b"second"
+    assert [blob.name for blob in container.list()] == ["record.json"]
+
+
+def test_no_increment_of_several_writers_that_race_to_replace_is_lost(place: Place) -> None:
+    def increment(container: Container) -> None:
+        while True:
+            read = container.read_with_etag("count")
+            assert read is not None
+            content, etag = read
+            if container.replace("count", b"%d" % (int(content) + 1), etag):
+                return
+
+    containers = [open_container(place.url) for _ in range(4)]
+    containers[0].write("count", b"100")
+    with ThreadPoolExecutor(len(containers)) as pool:
+        list(pool.map(increment, containers * 5))
+    assert containers[0].read_current("count") == b"120"
+
+
 def test_exactly_one_of_several_writers_that_race_to_create_wins(place: Place) -> None:
     contents = [bytes([number]) * 200_000 for number in range(8)]
     with ThreadPoolExecutor(len(contents)) as pool:

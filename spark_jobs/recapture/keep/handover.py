@@ -11,7 +11,8 @@ from recapture.errors import RunError
 from recapture.keep.due import SliceFacts, State, tick
 from recapture.keep.job_start import first_read, not_guaranteed, start_time
 from recapture.keep.positions import PlacedEvent, Position, arrived_in, find_event, positions
-from recapture.keep.state import read_state, sources_of
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_state
 from recapture.model import Metadata
 from recapture.run.tables import tables_of
 from recapture.run_files.planned import readable_manifest

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from recapture.errors import RunError
-from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
@@ -137,6 +137,19 @@ class OpenTable:
         names |= {"path": "path", "num_records": "rows"}
         columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
         return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
+
+    def slices_since(self, version: int) -> set[str] | None:
+        """Return the slices that Recapture's commits after a version changed; None if some are not in the log any more.
+
+        The table must exist. This reads the file of each of these commits.
+        """
+        assert self._delta is not None
+        number = self._delta.version() - version
+        with self._refusals():
+            commits = self._delta.history(number)
+        if len(commits) < number:
+            return None
+        return {start for commit in commits for start in json.loads(commit.get(METADATA, "{}")).get("slices", ())}
 
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
@@ -303,11 +316,6 @@ class OpenTable:
             raise
         except (DeltaError, OSError) as error:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
-
-
-def has_version(table: Table, version: int) -> bool:
-    """Return whether a table has a version, with one request."""
-    return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
 
 
 def _files(delta: DeltaTable) -> pa.Table:
