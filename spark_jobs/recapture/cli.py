@@ -1,4 +1,5 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, handover, rollback, advise, infer and import.
+"""The `recapture` command: plan, backfill, report, status, check, update, handover, rollback, clean, advise, infer and
+import.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
@@ -182,6 +183,12 @@ def _parser() -> _Parser:
     back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
+    text = (
+        "Remove what nothing needs any more: files of slices that were replaced or never published, and run files of "
+        "forgotten runs."
+    )
+    cleaned = add("clean", text, ranged=False)
+    cleaned.add_argument("--dry-run", action="store_true", help="only show what would be removed; remove nothing")
     text = (
         "Print CREATE TABLE for each input. The types come from the query and from a sample of the input's archive "
         "(the range, or the newest hour)."

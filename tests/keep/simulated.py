@@ -176,6 +176,13 @@ class MemoryContainer:
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         return ()
 
+    def remove(self, blob: Blob) -> bool:
+        self.requests()
+        is_listed = self._blob(blob.name, self.clock_.now) == blob
+        if is_listed:
+            self.delete(blob.name)
+        return is_listed
+
     def delete(self, name: str) -> None:
         self._versions[name].append((self.clock_.now, None, b""))
 

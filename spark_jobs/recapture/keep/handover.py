@@ -87,7 +87,7 @@ def handover(pipeline: Pipeline, now: datetime) -> Handover:
         raise RunError(f"nothing of {pipeline.name} is published: backfill a range, or run recapture update")
     published = [Slice(start, start + state.length) for start in starts]
     end, windows = published[-1].end, pipeline.query.windows
-    unknown = {ticks.from_datetime(datetime.fromisoformat(text)) for text in reading.changes.unknown}
+    unknown = {ticks.from_text(text) for text in reading.changes.unknown}
     publications = Publications(tables_of(pipeline).publications)
     return Handover(
         since=state.since,

@@ -136,6 +136,20 @@ class AzureContainer:
                 raise
             return True
 
+    def remove(self, blob: Blob) -> bool:
+        with self._failures_reported(f"remove {blob.name} from"):
+            try:
+                self._client.delete_blob(
+                    self._base + blob.name, etag=f'"{blob.etag}"', match_condition=MatchConditions.IfNotModified
+                )
+            except ResourceModifiedError:
+                return False
+            except ResourceNotFoundError as error:
+                if _is_container_missing(error):
+                    raise
+                return False
+        return True
+
     def replace(self, name: str, content: bytes, etag: str) -> bool:
         with self._failures_reported(f"write {name} to"):
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}

@@ -54,6 +54,9 @@ class Container(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
 
+    def remove(self, blob: Blob) -> bool:
+        """Remove the listed version, and return whether it was there; another version of the blob stays."""
+
     def replace(self, name: str, content: bytes, etag: str) -> bool:
         """Write a blob if it exists and still has this etag, and return whether it was written.
 

@@ -102,6 +102,23 @@ class FolderContainer:
                 return False
         return True
 
+    def remove(self, blob: Blob) -> bool:
+        path = self._path(blob.name)
+        aside = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
+        with _failures_reported("remove", path):
+            try:
+                if _etag(path.stat()) != blob.etag:
+                    return False
+                path.rename(aside)
+            except _NOT_A_FILE:
+                return False
+            is_listed = _etag(aside.stat()) == blob.etag
+            if not is_listed:  # it was replaced between the two lines
+                with suppress(FileExistsError):
+                    os.link(aside, path)
+            aside.unlink()
+        return is_listed
+
     def replace(self, name: str, content: bytes, etag: str) -> bool:
         path = self._path(name)
         with _failures_reported("write", path):
