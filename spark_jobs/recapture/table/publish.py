@@ -142,12 +142,13 @@ def _change(
         publications = Publications(tables.publications)
         for table in (publications.table, *others.values()):
             (table.require_publishable if is_new else table.require_writable)(take_over)
-        change(publications.entries(starts))  # refuses before anything is written
+        _require_same_names(tables, change(publications.entries(starts)))  # refuses before anything is written
 
         def write_new_entries() -> dict[str, File | None]:
             publications.table.claim(take_over)
             before = publications.entries(starts)
             after = change(before)
+            _require_same_names(tables, after)
             for name, table in others.items():
                 files = _files(after, name)
                 if files or table.version is not None:
@@ -178,6 +179,22 @@ def _change(
     moved = {start for slices in outcome.changed.values() for start in slices}
     outcome.repaired = sorted(moved - changed - set(outcome.superseded))
     return outcome
+
+
+def _require_same_names(tables: Tables, entries: Mapping[str, Entry]) -> None:
+    """Raise PermanentError if an entry has files of a table that may have another name now: its rows would be removed.
+
+    An output without files is new, and files without an output are those of one that the query no longer has. If there
+    are both, the output may have been renamed.
+    """
+    for start, entry in entries.items():
+        names = {} if entry.current is None else entry.current.files
+        new, gone = [name for name in tables.others if name not in names], [*(names.keys() - tables.others.keys())]
+        if entry.current is not None and new and gone:
+            raise PermanentError(
+                f"slice {start} has a publication with the outputs {', '.join(sorted(gone))}, and none with "
+                f"{', '.join(new)}: use the pipeline file of that time, or backfill the slice"
+            )
 
 
 def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
