@@ -248,12 +248,10 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
 
 def _differing(slice_: Mapping[str, Any]) -> Iterator[str]:
     """Yield which parts of the definition a slice does not share with the pipeline."""
-    from recapture.run.outdated import UNKNOWN
+    from recapture.run.outdated import in_words
 
-    if UNKNOWN in slice_["differing"]:
-        yield "its definition was not recorded"
-    elif slice_["differing"]:
-        yield f"other {', '.join(slice_['differing'])}"
+    if slice_["differing"]:
+        yield in_words([slice_["differing"]])
 
 
 def _checked(checked: Mapping[str, Any]) -> str:
