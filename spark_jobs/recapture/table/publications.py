@@ -150,6 +150,8 @@ class ShownEntry:
     """Names of the tables in which the slice has no rows, as JSON."""
     kept: str | None = None
     """Tables whose file the slice kept from an earlier input, with the beginning of its digest, as JSON."""
+    tables: str | None = None
+    """Names of the tables that the run published, as JSON; None if an older version published the slice."""
 
     def input_of(self, name: str) -> str | None:
         """Return the digest of the input after which the slice's file in a table is named, or its beginning."""
@@ -266,6 +268,7 @@ def shown(entry: Entry) -> ShownEntry:
         read=current.read,
         empty=json.dumps([name for name, file in current.files.items() if file is None]),
         kept=_kept(current),
+        tables=json.dumps(sorted(current.files)),
     )
 
 
