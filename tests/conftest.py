@@ -1,5 +1,6 @@
 """Fixtures for all tests, and the marks of the tests. HYPOTHESIS_PROFILE sets how many examples are drawn."""
 
+import gc
 import logging
 import os
 import subprocess
@@ -86,6 +87,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("property")
         marks_of_files.setdefault(item.path, set()).update(marks)
     items.sort(key=lambda item: place(marks_of_files[item.path], _length(item)))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: it would look at all of it again and again."""
+    gc.freeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
