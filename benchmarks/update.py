@@ -21,9 +21,9 @@ from embedded.azurite import Azurite
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.keep.archived import archived_slices
-from recapture.keep.state import Sources, sources_of
+from recapture.keep.sources import Sources, sources_of
 from recapture.run.tables import QUARANTINE, tables_of
-from recapture.run_files.changes import Changes, write_changes
+from recapture.run_files.changes import Changes, change_record
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, OpenTable
 from recapture.table.files import folder_of
@@ -65,7 +65,7 @@ def measure(home: Path, slices: int, azurite: Azurite, proxy: FaultProxy) -> str
     place = on_azurite(azurite)
     _copy_logs(home / "tables", place.url)
     now = ticks.whole_seconds(datetime.now(UTC))
-    write_changes(open_container(f"{place.url}/aggregates"), Changes(checked=now, updated=now))
+    change_record(open_container(f"{place.url}/aggregates"), lambda _: Changes(checked=now, updated=now))
     pipeline = _define(home, place.url.replace(azurite.url, proxy.url))
     environment = os.environ | {"AZURE_STORAGE_CONNECTION_STRING": proxy.connection_string}
     for _ in range(2):

@@ -268,7 +268,8 @@ def test_rollback_gives_a_slice_back_what_it_held(processes: Workers, command: C
     report = command.json("rollback", world.file, *FIRST_HOUR)
     change = {"version": version(world.table), "slices": ["2024-03-01T10:00:00Z"]}
     output = {"alias": "aggregates", "table": world.table.as_uri(), **change}
-    rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", "taken_back": second["run"], "run": first["run"]}]
+    runs = {"taken_back": second["run"], "run": first["run"]}
+    rolled_back = [{"slice_start": "2024-03-01T10:00:00Z", **runs, "changed": True}]
     assert report == {
         "pipeline": "telemetry",
         "outputs": [output],

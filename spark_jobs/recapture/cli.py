@@ -1,10 +1,11 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, rollback, advise, infer and import.
+"""The `recapture` command: plan, backfill, report, status, check, update, request, handover, rollback, clean and more.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
 """
 
 import argparse
+import getpass
 import importlib
 import io
 import json
@@ -174,9 +175,32 @@ def _parser() -> _Parser:
     update.add_argument("--dry-run", action="store_true", help="only show what is due and why; write nothing")
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
     update.add_argument("--master", default=DEFAULT_MASTER, help=text)
+    text = (
+        "Show where a live job continues after what is published: its custom start time, the last event of each "
+        "partition, and slices that do not hold what the archive gives."
+    )
+    add("handover", text, ranged=False)
+    asked = add(
+        "request",
+        "Request the slices of a range: an update computes them once, whether they are up to date or not.",
+    )
+    text = "the time from which they may be computed; ISO 8601, UTC (default: the next update)"
+    asked.add_argument("--at", type=_instant, metavar="T", help=text)
+    asked.add_argument("--reason", metavar="TEXT", help="why, for the list of the requests")
+    add("requests", "List the requests with their states, who made them, and when.", ranged=False)
+    cancelled = add("cancel", "Cancel a request of which no update has begun a slice.", ranged=False)
+    cancelled.add_argument("id", metavar="ID", help="the id of the request, as recapture requests shows it")
+    for person in (asked, cancelled):
+        person.add_argument("--by", default=_user(), metavar="NAME", help="your name (default: %(default)s)")
     back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
+    text = (
+        "Remove what nothing needs any more: files of slices that were replaced or never published, and run files of "
+        "forgotten runs."
+    )
+    cleaned = add("clean", text, ranged=False)
+    cleaned.add_argument("--dry-run", action="store_true", help="only show what would be removed; remove nothing")
     text = (
         "Print CREATE TABLE for each input. The types come from the query and from a sample of the input's archive "
         "(the range, or the newest hour)."
@@ -212,6 +236,14 @@ def _parser() -> _Parser:
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
     return parser
+
+
+def _user() -> str:
+    """Return the name of the user of this process; "unknown" if the system does not know it, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def _instant(text: str) -> datetime:

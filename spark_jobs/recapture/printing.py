@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,7 +178,9 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     print_warnings(out, result["warnings"])
     for output in result["outputs"]:
         did = "published as" if output["changed"] else "unchanged, already published as"
-        out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}")
+        unchanged, slices = output["unchanged_slices"], len(result["slices"])
+        some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
+        out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}{some}")
     out.print(f"report: {_line(result['report'])}")
 
 
@@ -246,12 +248,10 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
 
 def _differing(slice_: Mapping[str, Any]) -> Iterator[str]:
     """Yield which parts of the definition a slice does not share with the pipeline."""
-    from recapture.run.outdated import UNKNOWN
+    from recapture.run.outdated import in_words
 
-    if UNKNOWN in slice_["differing"]:
-        yield "its definition was not recorded"
-    elif slice_["differing"]:
-        yield f"other {', '.join(slice_['differing'])}"
+    if slice_["differing"]:
+        yield in_words([slice_["differing"]])
 
 
 def _checked(checked: Mapping[str, Any]) -> str:
@@ -290,7 +290,30 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
     runs = f" in {counted(len(result['ranges']), 'run')}" if result["ranges"] else ""
     due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
     others = "".join(f", {len(result[key]):,} {key}" for key in ("unfinished", "unknown") if result[key])
+    others += "" if result["compared"] else "; no slice was compared, because the job has no late limit"
     out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}{others}")
+
+
+def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:
+    """Print requests, a line each, and which of their slices failed and why."""
+    for request in requests:
+        because = "" if request["reason"] is None else f": {_line(request['reason'])}"
+        made = f"by {_line(request['by'])} at {request['made']}"
+        out.print(f"{request['id']} {_progress(request)}: {request['from']} to {request['to']}, {made}{because}")
+        for start, error in request["failed"].items():
+            out.print(f"  failed: {start}: {_line(error)}")
+    if not requests:
+        out.print("there are no requests")
+
+
+def _progress(request: Mapping[str, Any]) -> str:
+    """Return the state of a request, with what it waits for or how far it got."""
+    state, slices = request["state"], counted(request["slices"], "slice")
+    if state == "waiting":
+        return f"{state} for the first update from {request['at']} on"
+    if state == "cancelled":
+        return f"{state} by {_line(request['cancelled_by'])} at {request['ended']}"
+    return f"{state}, {len(request['published']):,} of {slices} published"
 
 
 def _reasons(range_: Mapping[str, Any]) -> str:
@@ -311,21 +334,25 @@ def print_proposal(stderr: Console, text: str, result: Mapping[str, Any]) -> Non
     expectations = counted(len(result["suite"]["expectations"]), "expectation")
     origin = f"from {counted(result['rows'], 'row')} of {counted(result['slices'], 'slice')} of {result['output']}"
     written = "proposed" if result["written"] is None else f"written to {result['written']}"
-    stderr.print(_line(f"{expectations} {written}, {origin}: review every bound"))
+    left_out = f" ({counted(result['left_out'], 'slice')} left out: other columns)" if result["left_out"] else ""
+    stderr.print(_line(f"{expectations} {written}, {origin}{left_out}: review every bound"))
 
 
 def print_rollback(out: Console, result: dict[str, Any]) -> None:
     """Print what a rollback restored."""
+    has_changed = any(slice_["changed"] for slice_ in result["rolled_back"])
     for output in result["outputs"]:
         if output["slices"]:
             slices = ", ".join(output["slices"])
             out.print(f"{output['alias']}: rolled back in version {output['version']}: {slices}")
+        elif has_changed:
+            out.print(f"{output['alias']}: rolled back, rows unchanged in version {output['version']}")
         else:
             out.print(f"{output['alias']}: nothing to do, version {output['version']} was rolled back already")
     for slice_ in result["rolled_back"]:
         out.print(f"{slice_['slice_start']}: run {slice_['taken_back']} taken back, holds {slice_['run'] or 'nothing'}")
     print_warnings(out, result["warnings"])
-    if not any(output["slices"] for output in result["outputs"]):
+    if not has_changed and not any(output["slices"] for output in result["outputs"]):
         out.print("to go back further, name the run that the slices hold now with --run")
 
 

@@ -10,22 +10,40 @@ MINUTE = 600_000_000
 
 
 def due(state: State) -> list[int]:
-    """Return the starts of the slices that have to be computed now, newest first, whatever the budget."""
+    """Return the starts of the slices that have to be computed now, in their order, whatever the budget.
+
+    The newest go first, and after them the newest of those that failed alone and that nobody requests.
+    """
     starts = [*range(state.since, state.end, state.length)]
     for request in state.requests:
         starts += [start for start in range(request.start, request.end, state.length) if start < state.end]
-    return sorted({start for start in starts if is_due(state, start)}, reverse=True)
+    newest_first = sorted({start for start in starts if is_due(state, start)}, reverse=True)
+    return [
+        *(start for start in newest_first if not is_retry(state, start)),
+        *(start for start in newest_first if is_retry(state, start)),
+    ]
+
+
+def is_requested(state: State, start: int) -> bool:
+    requests = (request for request in state.requests if request.at <= state.now)
+    return any(request.start <= start and start + state.length <= request.end for request in requests)
+
+
+def is_retry(state: State, start: int) -> bool:
+    stop = state.slices.get(start, SliceFacts()).stop
+    return stop is not None and stop.repeats and stop.slices == 1 and not is_requested(state, start)
 
 
 def is_due(state: State, start: int) -> bool:
     facts = state.slices.get(start, SliceFacts())
-    if facts.waits_for:
+    if facts.waits_for or any(lease.start <= start < lease.end for lease in state.leases):
         return False
-    if any(r.start <= start and start + state.length <= r.end and r.at <= state.now for r in state.requests):
+    if is_requested(state, start):
         return True
     if start < state.since or facts.rolled_back:
         return False
-    if facts.stop and facts.stop.repeats and facts.stop.slices == 1:
+    stop = facts.stop
+    if stop and stop.repeats and stop.slices == 1 and (stop.error is None or (stop.retry or 0) > state.now):
         return False
     if facts.run is None:
         return True

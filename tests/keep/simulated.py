@@ -6,22 +6,26 @@ made up: those of a slice are the contents of the blobs that it reads, with the 
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from recapture.archive import listing
-from recapture.archive.definitions import RunDefinition
+from recapture.archive.definitions import InputDefinition, RunDefinition
 from recapture.archive.manifest import Manifest, RunSlice, pin_blobs
 from recapture.definition.sections import Schedule
-from recapture.errors import AuditError, RunError
-from recapture.keep import state
+from recapture.errors import AuditError, RecaptureError, RunError
+from recapture.formats.event_hubs import CaptureNames
+from recapture.keep import interrupted
 from recapture.keep.due import DueRange, Tick, tick
-from recapture.keep.state import Reading, Sources, reading_of
-from recapture.keep.update import carry_out
+from recapture.keep.sources import Sources
+from recapture.keep.state import Reading, reading_of
+from recapture.keep.update import Passed, Update
 from recapture.run_files.blocks import StoppedRun, record_block
 from recapture.run_files.files import RunFiles
 from recapture.storage.container import Blob, changed, deleted
@@ -29,16 +33,46 @@ from recapture.table import publish
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.files import folder_of
 from recapture.table.publications import SCHEMA, Entry, Publication, Publications, shown
-from recapture.table.stored import Look
 from recapture.time_model import ticks
+from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
+from tests.table.interleavings import NoLook
 
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
 LENGTH = ticks.from_seconds(3600)
+SEARCH_HOURS = 3
+INTERVAL = timedelta(minutes=15)
+PARTITIONS = 2
+EARLY = ticks.from_seconds(300)
+TELEMETRY = InputDefinition(
+    alias="telemetry",
+    names=CaptureNames("contoso", "telemetry"),
+    policies=Policies(0, ticks.from_seconds(600), EARLY, adjust=True),
+    look_back=0,
+    interval_seconds=900,
+    reading={},
+    search_hours=SEARCH_HOURS,
+    empty_blobs=True,
+)
 
 
 class KilledError(BaseException):
     """The process was killed: nothing catches this."""
+
+
+class OneThread:
+    """An executor that calls functions in this thread, one after another."""
+
+    def __init__(self, workers: int) -> None:
+        pass
+
+    def __enter__(self) -> "OneThread":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    map = staticmethod(map)
 
 
 class Requests:
@@ -116,19 +150,39 @@ class MemoryContainer:
         self.requests()
         return None if self._blob(name, self.clock_.now) is None else self._versions[name][-1][2]
 
+    def read_with_etag(self, name: str) -> tuple[bytes, str] | None:
+        self.requests()
+        blob = self._blob(name, self.clock_.now)
+        return None if blob is None else (self._versions[name][-1][2], blob.etag)
+
+    def replace(self, name: str, content: bytes, etag: str) -> bool:
+        self.requests()
+        blob = self._blob(name, self.clock_.now)
+        if blob is None or blob.etag != etag:
+            return False
+        self._put(name, content)
+        self.requests()  # a process may be killed, and an answer lost, when the blob is written
+        return True
+
     def write(self, name: str, content: bytes) -> Blob:
         self.requests()
-        self._etags += 1
-        blob = Blob(name, f"etag {self._etags}", len(content), self.clock_.now)
-        self._versions.setdefault(name, []).append((self.clock_.now, blob, content))
+        blob = self._put(name, content)
         self.requests()  # a process may be killed, and an answer lost, when the blob is written
         return blob
 
+    def _put(self, name: str, content: bytes) -> Blob:
+        self._etags += 1
+        blob = Blob(name, f"etag {self._etags}", len(content), self.clock_.now)
+        self._versions.setdefault(name, []).append((self.clock_.now, blob, content))
+        return blob
+
     def create(self, name: str, content: bytes) -> bool:
-        exists = self.read_current(name) is not None
-        if not exists:
-            self.write(name, content)
-        return not exists
+        self.requests()
+        if self._blob(name, self.clock_.now) is not None:
+            return False
+        self._put(name, content)
+        self.requests()
+        return True
 
     def clock(self) -> datetime:
         self.requests()
@@ -136,6 +190,13 @@ class MemoryContainer:
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         return ()
+
+    def remove(self, blob: Blob) -> bool:
+        self.requests()
+        is_listed = self._blob(blob.name, self.clock_.now) == blob
+        if is_listed:
+            self.delete(blob.name)
+        return is_listed
 
     def delete(self, name: str) -> None:
         self._versions[name].append((self.clock_.now, None, b""))
@@ -156,8 +217,14 @@ class MemoryContainer:
 class SimulatedTable(OpenTable):
     """A table in memory, by the rules of `OpenTable`. Reading and writing it are requests."""
 
-    def __init__(self, table: Table, logs: dict[str, list[dict[str, File]]], requests: Requests) -> None:
-        self.table, self._logs, self._requests = table, logs, requests
+    def __init__(
+        self,
+        table: Table,
+        logs: dict[str, list[dict[str, File]]],
+        changed: dict[str, list[set[str]]],
+        requests: Requests,
+    ) -> None:
+        self.table, self._logs, self._changed, self._requests = table, logs, changed, requests
         self.refresh()
 
     @property
@@ -172,13 +239,17 @@ class SimulatedTable(OpenTable):
     def create(self) -> None:
         self._requests()
         self._logs.setdefault(self.table.url, [{}])
+        self._changed.setdefault(self.table.url, [set()])
         self.refresh()
 
-    def claim(self, take_over: bool = False) -> None:
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
         if self.version is None:
             self.create()
 
     def require_writable(self, take_over: bool = False) -> None:
+        pass
+
+    def require_publishable(self, take_over: bool = False) -> None:
         pass
 
     @property
@@ -195,6 +266,11 @@ class SimulatedTable(OpenTable):
             for start, file in sorted(self._held.items())
         }
 
+    def slices_since(self, version: int) -> set[str] | None:
+        self._requests()
+        assert self.version is not None
+        return set().union(*self._changed[self.table.url][version + 1 : self.version + 1])
+
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         return dict(files)
 
@@ -205,6 +281,7 @@ class SimulatedTable(OpenTable):
             return False
         log.append({start: file for start, file in log[-1].items() if start not in files})
         log[-1].update({start: file for start, file in files.items() if file is not None})
+        self._changed[self.table.url].append(set(files))
         self._requests()  # a process may be killed, and an answer lost, when the commit has taken place
         return True
 
@@ -225,20 +302,14 @@ class SimulatedPublications(Publications):
         return files
 
 
-class NoLook(Look):
-    """Looks at no file: nothing vacuums these tables."""
-
-    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
-        pass
-
-
 @dataclass
 class Computation:
     """What one run computed."""
 
     run: str
     slices: tuple[int, ...]
-    by_update: bool
+    by: DueRange | None
+    """What an update found due; None for a person."""
 
 
 @dataclass
@@ -252,6 +323,8 @@ class Deployment:
     """Whether the audit stops a run that reads fewer blobs than are published."""
     requests: Requests = field(default_factory=Requests)
     logs: dict[str, list[dict[str, File]]] = field(default_factory=dict)
+    changed: dict[str, list[set[str]]] = field(default_factory=dict)
+    """Slices that each version of a table changed, by its url."""
     entries: dict[str, Entry] = field(default_factory=dict)
     contents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Rows of every file that was written whole, by the path of the file."""
@@ -259,8 +332,14 @@ class Deployment:
     """Definitions with which something was computed, by their digests."""
     computations: list[Computation] = field(default_factory=list)
     """What was computed, published or not."""
+    fulfilled: "Counter[tuple[str, int]]" = field(default_factory=Counter)
+    """How often a slice was published for a request."""
 
     def __post_init__(self) -> None:
+        self.place = "a container"
+        """What stands for the container in the parts of the definition."""
+        self.compute = self._compute
+        """Computes a range that an update found due, and returns the run."""
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
@@ -275,24 +354,19 @@ class Deployment:
             patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
             # The order of requests depends on the seed alone.
-            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
-            patch.setattr(state, "in_parallel", lambda call, items: [*map(call, items)])
+            patch.setattr(listing, "ThreadPoolExecutor", OneThread)
+            patch.setattr(interrupted, "in_parallel", lambda call, items: [*map(call, items)])
             yield
 
     def open(self, table: Table) -> SimulatedTable:
-        return SimulatedTable(table, self.logs, self.requests)
-
-    def has_version(self, table: Table, version: int) -> bool:
-        self.requests()
-        return len(self.logs.get(table.url, ())) > version
+        return SimulatedTable(table, self.logs, self.changed, self.requests)
 
     @property
     def parts(self) -> dict[str, str]:
-        return self.definition.parts | {"suite": "suite"}
+        return self.definition.parts | {"containers": self.place, "suite": "suite"}
 
-    def reading(self) -> Reading:
-        """Return the state, as the command reads it."""
-        sources = Sources(
+    def sources(self) -> Sources:
+        return Sources(
             definition=self.definition,
             parts=self.parts,
             schedule=self.schedule,
@@ -302,34 +376,52 @@ class Deployment:
             publications=self.open(self.tables.publications),
             others=self.tables.others,
             open=self.open,
-            has_version=self.has_version,
         )
-        return reading_of(sources, self.archive.clock())
 
-    def update(self) -> tuple[Tick, list[str | Exception]]:
-        """Carry out an update as the command does, and return what was due, and runs and errors."""
-        reading = self.reading()
+    def update(self) -> tuple[Tick, list[str | Passed | RecaptureError]]:
+        """Carry out an update as the command does, and return what was due, and what became of it."""
+        sources, reading = self.sources(), self.read()
         due = tick(reading.state)
-        reading.record(self.run_files)
-        bring_in_line = lambda starts: publish.bring_in_line(self.tables, starts)  # noqa: E731
-        outcomes: list[str | Exception] = [*carry_out(due, bring_in_line, self._compute)]
-        return due, outcomes
+        reading.record(sources)
+        update = Update(
+            sources=sources,
+            reading=reading,
+            tick=due,
+            compute=lambda range_: self.compute(range_),
+            id_of=str,
+            bring_in_line=lambda starts: publish.bring_in_line(self.tables, starts),
+            clock=lambda: self.clock.ticks,
+        )
+        return due, [*update.carry_out()]
+
+    def read(self) -> Reading:
+        """Return the state, as an update reads it."""
+        return reading_of(self.sources(), self.archive.clock())
+
+    def look(self) -> Tick:
+        """Return what an update would do."""
+        return tick(self.read().state)
 
     def _compute(self, range_: DueRange) -> str:
-        return self.backfill(range_.start, range_.end, by_update=True)
+        run = self.backfill(range_.start, range_.end, by=range_)
+        for slice_ in range_.slices:
+            self.fulfilled.update((request, slice_.start) for request in slice_.requests)
+        return run
 
-    def backfill(self, start: int, end: int, *, by_update: bool = False) -> str:
+    def backfill(self, start: int, end: int, *, by: DueRange | None = None) -> str:
         """Plan, compute, judge and publish a range, and return the run. Raise AuditError if its audit stops it."""
         manifest = self.plan(start, end)
         files = RunFiles(self.run_files, manifest.run)
         files.write_manifest(manifest)
         self.definitions[self.definition.digest] = self.definition
         starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
-        self.computations.append(Computation(manifest.run, starts, by_update))
+        self.computations.append(Computation(manifest.run, starts, by))
         rows = [
             self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
             for blobs in manifest.input("telemetry").blobs_by_slice()
         ]
+        if damaged := self._with(manifest, rows, "damaged"):
+            raise RunError(f"blob {damaged} is damaged")
         if fault := self._fault(manifest, rows):
             texts = [ticks.to_text(start) for start in starts]
             reads = dict(zip(texts, manifest.reads, strict=True))
@@ -376,16 +468,25 @@ class Deployment:
         }
 
     def _rows(self, blobs: Sequence[tuple[Blob, bytes]]) -> tuple[str, ...]:
-        return self.definition.canonical_query, *sorted(f"{blob.name}: {content.decode()}" for blob, content in blobs)
+        rows = sorted(f"{blob.name}: {content.decode()}" for blob, content in blobs)
+        return self.definition.canonical_query, *rows
 
     def _fault(self, manifest: Manifest, rows: Sequence[tuple[str, ...]]) -> str | None:
         """Return why the audit stops a run; None if it does not."""
+        if poisoned := self._with(manifest, rows, "poison"):
+            return f"{poisoned} has poison"
         for run_slice, slice_rows in zip(manifest.slices, rows, strict=True):
-            if any(has_fault(row, run_slice.slice) for row in slice_rows):
-                return "an event is poison"
             current = self.entry(run_slice.slice.start).current
             if self.refuses_loss and current is not None and len(slice_rows) < current.input_events:
                 return "published events are lost"
+        return None
+
+    def _with(self, manifest: Manifest, rows: Sequence[tuple[str, ...]], content: str) -> str | None:
+        """Return the name of a blob with this content, which ends the run of the slice of its hour."""
+        for run_slice, slice_rows in zip(manifest.slices, rows, strict=True):
+            for row in slice_rows:
+                if has_fault(row, run_slice.slice, content):
+                    return row.partition(": ")[0]
         return None
 
     def _publication(self, manifest: Manifest, run_slice: RunSlice, rows: tuple[str, ...], read: str) -> Publication:
@@ -421,10 +522,10 @@ class Deployment:
         return log[-1] if log else {}
 
 
-def has_fault(row: str, slice_: Slice) -> bool:
-    """Return whether a row stops the run of a slice: a poisoned blob stops that of its own hour."""
+def has_fault(row: str, slice_: Slice, fault: str) -> bool:
+    """Return whether a row ends the run of a slice: a damaged or poisoned blob ends that of its own hour."""
     name, _, content = row.partition(": ")
-    if not content.startswith("poison"):
+    if not content.startswith(fault):
         return False
     opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
     return slice_.start <= ticks.from_datetime(opened) < slice_.end

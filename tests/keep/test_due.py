@@ -1,6 +1,7 @@
 """What an update computes, leaves and waits for, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,6 @@ from recapture.keep.due import (
     Difference,
     DueRange,
     DueSlice,
-    Request,
     SliceFacts,
     State,
     Stop,
@@ -23,6 +23,7 @@ from recapture.keep.due import (
     tick,
 )
 from recapture.run.outdated import PARTS
+from recapture.run_files.work import Lease, Request
 from recapture.time_model import ticks
 from tests.keep import oracle_due
 
@@ -37,7 +38,13 @@ def hour(number: int) -> int:
 
 
 def state_of(
-    slices: dict[int, SliceFacts], *, since: int = 9, now: int = NOON, requests: Any = (), **schedule: Any
+    slices: dict[int, SliceFacts],
+    *,
+    since: int = 9,
+    now: int = NOON,
+    requests: Sequence[Request] = (),
+    leases: Sequence[Lease] = (),
+    **schedule: Any,
 ) -> State:
     """Return the state at noon; `slices` are given by the hour, and the table is kept since nine."""
     return State(
@@ -48,7 +55,13 @@ def state_of(
         schedule=Schedule(**schedule),
         slices={hour(number): facts for number, facts in slices.items()},
         requests=requests,
+        leases=leases,
     )
+
+
+def request(first: int, end: int, at: int, id: str = "1") -> Request:
+    """Return a request for the hours from `first` on."""
+    return Request(id, "ann", hour(first), hour(end), at, made=NOON)
 
 
 def computed(due: Tick) -> list[list[int]]:
@@ -124,22 +137,22 @@ def test_another_version_of_the_engine_alone_makes_nothing_due() -> None:
 
 
 def test_all_reasons_of_a_slice_are_named() -> None:
-    request = Request("1", "ann", hour(10), hour(11), NOON)
+    asked = request(10, 11, NOON)
     facts = published(difference=LATE, outdated=("query",))
-    due = tick(state_of(ALL_PUBLISHED | {10: facts}, outdated="recompute", requests=[request]))
+    due = tick(state_of(ALL_PUBLISHED | {10: facts}, outdated="recompute", requests=[asked]))
     expected = ("requested by ann", "stale: 2 blobs added, 1 blob modified", "outdated: query changed")
     assert reasons(due) == [expected]
 
 
 def test_a_request_for_later_waits_for_its_time() -> None:
-    request = Request("1", "ann", hour(7), hour(9), NOON + HOUR)
-    due = tick(state_of(ALL_PUBLISHED, requests=[request]))
+    asked = request(7, 9, NOON + HOUR)
+    due = tick(state_of(ALL_PUBLISHED, requests=[asked]))
     assert computed(due) == []
     assert due.waiting == (
         WaitingSlice(hour(7), ("requested by ann",), ("2024-03-01T13:00:00Z",)),
         WaitingSlice(hour(8), ("requested by ann",), ("2024-03-01T13:00:00Z",)),
     )
-    assert computed(tick(state_of(ALL_PUBLISHED, requests=[request], now=NOON + HOUR))) == [[12], [7, 8]]
+    assert computed(tick(state_of(ALL_PUBLISHED, requests=[asked], now=NOON + HOUR))) == [[12], [7, 8]]
 
 
 def test_the_budget_leaves_the_oldest_slices_for_the_next_update() -> None:
@@ -157,8 +170,8 @@ def test_the_budget_in_bytes_takes_one_slice_at_least(limit: int, hours: list[li
 def test_a_slice_that_was_rolled_back_waits_for_a_person() -> None:
     due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}))
     assert due.waiting == (WaitingSlice(hour(10), ("missing",), ("a person, who rolled run bad back",)),)
-    request = Request("1", "ann", hour(10), hour(11), NOON)
-    due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}, requests=[request]))
+    asked = request(10, 11, NOON)
+    due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}, requests=[asked]))
     assert computed(due) == [[10]]
 
 
@@ -178,6 +191,47 @@ def test_a_slice_that_was_stopped_alone_waits_for_a_person() -> None:
 
 def test_a_stopped_slice_whose_input_or_definition_changed_is_computed_with_others() -> None:
     assert computed(tick(state_of({10: stopped(10, 1, repeats=False)}))) == [[9, 10, 11]]
+
+
+def failed(first: int, slices: int, retry: int = NOON, repeats: bool = True) -> SliceFacts:
+    return SliceFacts(stop=Stop("bad", hour(first), slices, repeats, "blob x is damaged", retry))
+
+
+def test_the_slices_of_a_failed_run_come_back_in_two_halves() -> None:
+    facts = {number: failed(7, 4) for number in range(7, 11)}
+    assert computed(tick(state_of(facts, since=7))) == [[11], [9, 10], [7, 8]]
+
+
+def test_a_slice_that_failed_alone_waits_for_a_time_and_then_goes_after_everything_else() -> None:
+    waiting = tick(state_of({11: failed(11, 1, NOON + HOUR)})).waiting
+    because = "2024-03-01T13:00:00Z, because its last run failed: blob x is damaged"
+    assert waiting == (WaitingSlice(hour(11), ("missing",), (because,)),)
+    assert computed(tick(state_of({11: failed(11, 1, NOON)}))) == [[9, 10], [11]]
+    assert computed(tick(state_of({11: failed(11, 1, NOON)}, at_most_slices=2))) == [[9, 10]]
+
+
+def test_a_failed_slice_whose_input_or_definition_changed_is_computed_with_others_at_once() -> None:
+    assert computed(tick(state_of({11: failed(11, 1, NOON + HOUR, repeats=False)}))) == [[9, 10, 11]]
+
+
+def test_a_request_goes_before_the_pause_after_a_failure() -> None:
+    asked = request(11, 12, NOON)
+    assert computed(tick(state_of({11: failed(11, 1, NOON + HOUR)}, requests=[asked]))) == [[11], [9, 10]]
+
+
+def test_a_slice_that_another_update_computes_waits_for_it() -> None:
+    lease = Lease("other", hour(10), hour(12), NOON - MINUTE, NOON + MINUTE)
+    due = tick(state_of({}, leases=[lease]))
+    assert computed(due) == [[9]]
+    reason = "the update that computes it since 2024-03-01T11:59:00Z"
+    assert [slice_.waits_for for slice_ in due.waiting] == [(reason,), (reason,)]
+
+
+def test_what_a_request_got_is_not_computed_for_it_again() -> None:
+    asked = replace(request(7, 9, NOON), published={"2024-03-01T07:00:00Z": "run"})
+    due = tick(state_of(ALL_PUBLISHED, requests=[asked]))
+    assert computed(due) == [[8]]
+    assert due.ranges[0].slices[0].requests == ("1",)
 
 
 def test_slices_before_the_first_kept_one_are_left_alone() -> None:
@@ -201,7 +255,13 @@ FACTS = st.builds(
     rolled_back=st.sampled_from([None, None, None, "run"]),
     stop=st.none()
     | st.builds(
-        Stop, st.sampled_from(["stop a", "stop b"]), st.integers(0, 4).map(hour), st.integers(1, 6), st.booleans()
+        Stop,
+        st.sampled_from(["stop a", "stop b"]),
+        st.integers(0, 4).map(hour),
+        st.integers(1, 6),
+        st.booleans(),
+        error=st.sampled_from([None, "blob x is damaged"]),
+        retry=st.integers(-1, 1).map(lambda minutes: NOON + minutes * MINUTE),
     ),
 )
 
@@ -210,13 +270,18 @@ FACTS = st.builds(
 def states(draw: st.DrawFn) -> State:
     starts, length = range(0, 12), st.integers(1, 4)
     requests = [
-        Request(str(number), "ann", hour(first), hour(first + draw(length)), NOON + draw(st.integers(-1, 1)))
+        request(first, first + draw(length), NOON + draw(st.integers(-1, 1)), str(number))
         for number, first in enumerate(draw(st.lists(st.sampled_from(starts), max_size=2)))
+    ]
+    leases = [
+        Lease("other", hour(first), hour(first + draw(length)), NOON, NOON + HOUR)
+        for first in draw(st.lists(st.sampled_from(starts), max_size=1))
     ]
     return state_of(
         draw(st.dictionaries(st.sampled_from(starts), FACTS)),
         since=draw(st.integers(0, 12)),
         requests=requests,
+        leases=leases,
         at_most_slices=draw(st.integers(1, 13)),
         at_most_bytes=draw(st.none() | st.integers(1, 60)),
         quiet_minutes=draw(st.integers(0, 60)),
@@ -233,16 +298,16 @@ def slices_of(due: Tick) -> Iterator[DueSlice]:
 @given(states())
 def test_the_oracle_finds_the_same_slices_due(state: State) -> None:
     due = tick(state)
-    newest_first = oracle_due.due(state)
-    taken = oracle_due.within_budget(state, newest_first)
-    assert sorted((slice_.start for slice_ in slices_of(due)), reverse=True) == taken
-    assert [slice_.start for slice_ in due.left] == newest_first[len(taken) :]
-    assert not {slice_.start for slice_ in due.waiting} & set(newest_first)
+    ordered = oracle_due.due(state)
+    taken = oracle_due.within_budget(state, ordered)
+    assert sorted(slice_.start for slice_ in slices_of(due)) == sorted(taken)
+    assert [slice_.start for slice_ in due.left] == ordered[len(taken) :]
+    assert not {slice_.start for slice_ in due.waiting} & set(ordered)
 
 
 @given(states())
 def test_ranges_are_contiguous_and_as_long_as_they_may_be(state: State) -> None:
-    ranges = tick(state).ranges
+    ranges = [range_ for range_ in tick(state).ranges if not range_.slices[0].is_retry]
     for range_ in ranges:
         assert [slice_.start for slice_ in range_.slices] == [*range(range_.start, range_.end, HOUR)]
         assert len({slice_.half for slice_ in range_.slices}) == 1

@@ -1,8 +1,8 @@
 """A seeded world under a clock of its own: whatever happens to updates and to the archive, the tables end up right.
 
-Blobs come late, are replaced, vanish and return; the query changes; people backfill and roll back; storage lists stale
-results; updates are missed, run twice, meet each other, fail, and are killed at any request. A failure names the seed
-of its world: it is the same every time.
+Blobs come late, are replaced, damaged, vanish and return; the query changes; people backfill, roll back, request slices
+and cancel requests; storage lists stale results; updates are missed, run twice, meet each other, fail, and are killed
+at any request. A failure names the seed of its world: it is the same every time.
 """
 
 import random
@@ -14,39 +14,40 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from recapture.archive.definitions import ArrivalTime, InputDefinition, RunDefinition, version_of
+from recapture.archive.definitions import ArrivalTime, RunDefinition, version_of
 from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
-from recapture.formats.event_hubs import CaptureNames
 from recapture.keep.due import Tick
+from recapture.keep.requests import cancelled, with_request
 from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.work import WORK, Request
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 from tests.draws import SLOW_EXAMPLES, examples
-from tests.keep.simulated import LENGTH, METRICS, ROWS, Clock, Deployment, KilledError
+from tests.keep.simulated import (
+    EARLY,
+    INTERVAL,
+    LENGTH,
+    METRICS,
+    PARTITIONS,
+    ROWS,
+    SEARCH_HOURS,
+    TELEMETRY,
+    Clock,
+    Deployment,
+    KilledError,
+)
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SINCE = BEGIN + timedelta(hours=3)
 HOURS = 12
-SEARCH_HOURS = 3
-INTERVAL = timedelta(minutes=15)
-PARTITIONS = 2
-EARLY = ticks.from_seconds(300)
-TELEMETRY = InputDefinition(
-    alias="telemetry",
-    names=CaptureNames("contoso", "telemetry"),
-    policies=Policies(0, ticks.from_seconds(600), EARLY, adjust=True),
-    look_back=0,
-    interval_seconds=900,
-    reading={},
-    search_hours=SEARCH_HOURS,
-    empty_blobs=True,
-)
 MOST_REQUESTS = 40
 """Largest number of requests of an update that has nothing to do, if nothing waits."""
+REQUESTS_OF_OLDER = 32
+"""Largest number of requests for an older slice that waits: one listing."""
 
 
 @dataclass
@@ -77,6 +78,8 @@ class World:
         self.to_write: list[tuple[datetime, str]] = []
         """Blobs that Capture has not written yet, with the times at which it will."""
         self.opened = BEGIN
+        self.disturbances = 0
+        """Number of updates that were killed or refused a request."""
 
     @property
     def now(self) -> datetime:
@@ -93,6 +96,8 @@ class World:
             (6, self.change_blob),
             (2, self.person_backfills),
             (1, self.person_rolls_back),
+            (2, self.person_requests),
+            (1, self.person_cancels),
             (1, self.change_definition),
         ]
         weights = [weight for weight, _ in actions]
@@ -127,17 +132,17 @@ class World:
         self.tend_archive()
 
     def tend_archive(self) -> None:
-        """Replace poisoned blobs and, if their loss is refused, restore deleted ones, before they are too old."""
+        """Replace poisoned and damaged blobs, and restore those whose loss is refused, before they are too old."""
         archive = self.deployment.archive
         for name in archive.names(present=False):
             if self.deployment.refuses_loss and self.age(name) > self.reach:
                 archive.restore(name)
         for name in archive.names():
-            if self.age(name) > self.reach and (archive.read_current(name) or b"").startswith(b"poison"):
+            if self.age(name) > self.reach and (archive.read_current(name) or b"").startswith((b"poison", b"damaged")):
                 archive.write(name, b"event")
 
     def content(self, name: str) -> bytes:
-        kind = self.draw.choices(["event", "odd", "poison"], [16, 3, 1])[0]
+        kind = self.draw.choices(["event", "odd", "poison", "damaged"], [32, 6, 1, 1])[0]
         return f"{kind} {self.draw.randrange(1000)}".encode()
 
     def change_blob(self) -> None:
@@ -189,6 +194,24 @@ class World:
         if published := sorted(self.deployment.published()):
             self.deployment.rollback(self.draw.choice(published))
 
+    def person_requests(self) -> None:
+        """Request up to three slices that have ended, for now or for later."""
+        ended = (ticks.from_datetime(self.now) - ticks.from_datetime(SINCE)) // LENGTH
+        if ended > 0:
+            first = self.draw.randrange(ended)
+            start, now = ticks.from_datetime(SINCE) + first * LENGTH, ticks.from_datetime(self.now)
+            end = start + (min(first + self.draw.randint(1, 3), ended) - first) * LENGTH
+            number = len(WORK.read(self.deployment.run_files).requests)
+            request = Request(str(number), "ann", start, end, now + self.draw.choice([0, 0, LENGTH]), now)
+            WORK.change(self.deployment.run_files, lambda work: with_request(work, request))
+
+    def person_cancels(self) -> None:
+        """Try to cancel a request."""
+        requests = WORK.read(self.deployment.run_files).requests
+        if requests:
+            id, now = self.draw.choice(requests).id, ticks.from_datetime(self.now)
+            WORK.change(self.deployment.run_files, lambda work: cancelled(work, id, "bob", now))
+
     # What happens to updates
 
     def update(self) -> None:
@@ -215,7 +238,8 @@ class World:
         runs = self.deployment.computations[number:]
         computed = [start for run in runs for start in run.slices]
         assert len(computed) == len(set(computed)), "an update computes a slice once"
-        again = [run.run for run in runs if run.run in stopped]
+        asked = [run for run in runs if run.by is not None and any(slice_.requests for slice_ in run.by.slices)]
+        again = [run.run for run in runs if run.run in stopped and run not in asked]
         assert not again, f"their audits stopped these runs: {again}"
         return set(computed), {start for run in runs if run.run in outcomes for start in run.slices}
 
@@ -223,6 +247,7 @@ class World:
         """Kill an update at a request, if it has so many."""
 
         def kill() -> None:
+            self.disturbances += 1
             raise KilledError
 
         self.disturbed(kill)
@@ -231,13 +256,20 @@ class World:
         """Let the storage refuse one request of an update."""
 
         def refuse() -> None:
+            self.disturbances += 1
             raise RunError("the storage refuses")
 
         self.disturbed(refuse)
 
     def update_met_by_another(self) -> None:
         """Let another update, or a person, do everything between two requests of an update."""
-        self.disturbed(self.draw.choice([self.undisturbed_update, self.person_rolls_back, self.person_backfills]))
+        people = [self.person_rolls_back, self.person_backfills, self.person_requests, self.person_cancels]
+        other = self.draw.choice([self.undisturbed_update, self.undisturbed_update, *people])
+        number = len(self.deployment.computations)
+        self.disturbed(other)
+        if other == self.undisturbed_update:
+            computed = [start for run in self.deployment.computations[number:] for start in run.slices]
+            assert len(computed) == len(set(computed)), "two updates at once compute no slice twice"
 
     def undisturbed_update(self) -> None:
         with suppress(RunError):
@@ -281,11 +313,15 @@ class World:
         except RunError:  # no blob at all is listed
             return False
         planned = manifest.input("telemetry")
-        entry = deployment.entry(start)
-        if planned.slices[0].incomplete_partitions or entry.taken_back is not None:
+        entry, work = deployment.entry(start), WORK.read(deployment.run_files)
+        if planned.slices[0].incomplete_partitions:
             return False
+        if any(lease.start <= start < lease.end and now < lease.until for lease in work.leases):
+            return False
+        if any(request.at <= now and request.wants(start, start + LENGTH) for request in work.requests):
+            return True
         (read,) = manifest.reads
-        if self.is_stopped_alone(start, read):
+        if entry.taken_back is not None or self.is_stopped_alone(start, read) or self.failed_just_now(start, read, now):
             return False
         current = entry.current
         if current is None:
@@ -321,6 +357,16 @@ class World:
         same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
         return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
 
+    def failed_just_now(self, start: int, read: str, now: int) -> bool:
+        """Return whether the last run of the slice failed, had no other slice, and is not tried again yet."""
+        for failure in WORK.read(self.deployment.run_files).failures:
+            if start in failure.slices and failure.end - failure.start == LENGTH:
+                is_over = self.deployment.entry(start).run != failure.runs.get(ticks.to_text(start))
+                same = failure.parts == self.deployment.parts and failure.read.get(ticks.to_text(start), read) == read
+                pause = max(failure.last - failure.first, 15 * 60 * ticks.TICKS_PER_SECOND)
+                return not is_over and same and now < failure.last + pause
+        return False
+
     def last_block(self, start: int) -> Block | None:
         """Return the last stopped run of a slice; None if it was published or rolled back since."""
         entry = self.deployment.entry(start)
@@ -335,7 +381,10 @@ class World:
         taken = [slice_.start for range_ in due.ranges for slice_ in range_.slices]
         left = [slice_.start for slice_ in due.left]
         assert certain <= {*taken, *left} <= possible, [*map(ticks.to_text, {*taken, *left} ^ certain)]
-        assert min(taken, default=0) > max(left, default=-1), "the newest slices go first"
+        retried = {slice_.start for range_ in due.ranges for slice_ in range_.slices if slice_.is_retry}
+        first, behind = set(taken) - retried, [slice_.start for slice_ in due.left if not slice_.is_retry]
+        assert not first or min(first) > max(behind, default=-1), "the newest slices go first"
+        assert not retried or all(slice_.is_retry for slice_ in due.left), "what failed alone goes last"
         assert len(taken) <= self.deployment.schedule.at_most_slices
         assert taken or not certain
 
@@ -362,7 +411,7 @@ class World:
             due, outcomes = self.deployment.update()
             self.check_tables()
             assert not any(isinstance(outcome, RunError) for outcome in outcomes), outcomes
-            if any("if no blob changes" in slice_.waits_for[0] for slice_ in due.waiting):
+            if any(slice_.waits_for[0].startswith(("2024", "the update")) for slice_ in due.waiting):
                 self.deployment.clock.advance(31)
             elif not due.ranges:
                 self.check_end(due)
@@ -371,6 +420,7 @@ class World:
 
     def check_end(self, due: Tick) -> None:
         """The tables are those of one run over the archive; only a person's decision, or a rule, may prevent that."""
+        self.check_requests()
         deployment, schedule = self.deployment, self.deployment.schedule
         waiting = {slice_.start: slice_.waits_for for slice_ in due.waiting}
         kept = self.kept()[:-2]
@@ -384,12 +434,35 @@ class World:
             entries = {ticks.to_text(start): deployment.entry(start).current for start in deployment.published()}
             files = {start: entry.files[name] for start, entry in entries.items() if entry is not None}
             assert held == {start: file.path for start, file in files.items() if file is not None}
+        self.check_idle(due)
+
+    def check_requests(self) -> None:
+        """A request ran once or was cancelled."""
+        fulfilled = self.deployment.fulfilled
+        again = sum(times - 1 for times in fulfilled.values())
+        assert again <= self.disturbances, "only after a disturbance, a slice may be computed for a request again"
+        for request in WORK.read(self.deployment.run_files).requests:
+            starts = range(request.start, request.end, LENGTH)
+            assert request.ended is not None, request
+            if request.cancelled_by is not None:
+                assert not any(fulfilled[request.id, start] for start in starts), request
+            else:
+                assert all(fulfilled[request.id, start] or ticks.to_text(start) in request.failed for start in starts)
+
+    def check_idle(self, due: Tick) -> None:
+        """An update that has nothing to do needs few requests."""
+        deployment = self.deployment
         before = deployment.requests.count
         deployment.update()
-        assert deployment.requests.count - before <= MOST_REQUESTS + len(due.waiting)  # a stopped run has a file
+        number = deployment.requests.count - before
+        stopped = len(blocks_in(deployment.run_files))
+        older = REQUESTS_OF_OLDER + len(due.waiting) + stopped if due.waiting or stopped else 0
+        assert number <= MOST_REQUESTS + older, number
 
 
 @example(46)  # audits of overlapping runs in the same second
+@example(244)  # a run failed after the blobs changed, and they changed back to those of a stopped run
+@example(1042)  # an update meets another one that computes one of two requested slices
 @given(st.integers(0, 2**32))
 @settings(
     max_examples=examples(100),

@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -224,3 +225,15 @@ def test_results_in_parts_are_those_of_all_rows_at_once(
         outcomes = evaluate_rows(context, rows, judged, PARAMETERS)
     for (expectation, _), in_parts, at_once in zip(judged, outcomes, of_all_rows(context, table, judged), strict=True):
         assert comparable(in_parts) == comparable(at_once), (expectation.type, expectation.kwargs)
+
+
+def test_an_earlier_slice_that_lacks_a_column_is_not_compared(tmp_path: Path) -> None:
+    now = in_files(tmp_path, pa.table({"key": ["a"], "site": ["x"]}))
+    wide, narrow = pa.table({"site": ["y"], "key": ["b"]}), pa.table({"key": ["c"]})
+    earlier = [in_files(tmp_path, table).files[0] for table in (wide, narrow)]
+    rows = replace(now, history=earlier)
+    assert rows.with_history(["key", "site"]).whole(["key", "site"]).to_dict("list") == {
+        "key": ["b", "a"],
+        "site": ["y", "x"],
+    }
+    assert list(rows.with_history(["key", "slice_start"]).whole(["key"])["key"]) == ["b", "c", "a"]

@@ -12,7 +12,7 @@ from recapture.archive.holes import Hole, Kind
 from recapture.errors import PermanentError
 from recapture.process.versions import FORMAT
 from recapture.quality.audit import Audit, Result, Validation
-from recapture.run_files.changes import Changes, read_changes, write_changes
+from recapture.run_files.changes import Changes, change_record, read_changes
 from recapture.run_files.computed import METRICS, STAGED, StagedSlice
 from recapture.run_files.contents import (
     APPROVAL,
@@ -148,5 +148,5 @@ def test_the_digest_of_an_audit_is_that_of_its_file(files: RunFiles) -> None:
 
 def test_the_record_of_the_checks_says_nothing_of_a_problem(files: RunFiles) -> None:
     changes = Changes({TEN: "run"}, TEN, TEN, TEN, unknown=(TEN,))
-    write_changes(files.container, replace(changes, problem="it cannot be read"))
+    change_record(files.container, lambda _: replace(changes, problem="it cannot be read"))
     assert read_changes(files.container) == changes

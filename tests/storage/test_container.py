@@ -139,6 +139,62 @@ def test_create_keeps_an_existing_blob(container: Container) -> None:
     assert [blob.name for blob in container.list()] == ["runs/1/manifest.json"]
 
 
+def test_the_listed_version_of_a_blob_is_removed(container: Container) -> None:
+    container.write("part/0", b"0")
+    container.write("part/1", b"1")
+    (first,) = container.list("part/0")
+    assert container.remove(first) is True
+    assert [blob.name for blob in container.list()] == ["part/1"]
+    assert container.remove(first) is False
+
+
+def test_a_blob_that_was_written_again_is_not_removed(container: Container) -> None:
+    listed = container.write("part/0", b"0")
+    container.write("part/0", b"0")
+    assert container.remove(listed) is False
+    assert container.read_current("part/0") == b"0"
+
+
+def test_exactly_one_of_several_removals_at_the_same_time_removes_a_blob(place: Place) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(5):
+            blob = open_container(place.url).write(f"race/{number}", b"x")
+            removed = list(
+                pool.map(lambda container, blob=blob: container.remove(blob), [open_container(place.url)] * 8)
+            )
+            assert removed.count(True) == 1
+
+
+def test_a_blob_is_replaced_only_in_the_version_that_was_read(container: Container) -> None:
+    assert container.read_with_etag("record.json") is None
+    assert container.replace("record.json", b"too early", "0x1") is False
+    container.write("record.json", b"first")
+    read = container.read_with_etag("record.json")
+    assert read is not None
+    content, etag = read
+    assert content == b"first"
+    assert container.replace("record.json", b"second", etag) is True
+    assert container.replace("record.json", b"third!", etag) is False
+    assert container.read_current("record.json") == b"second"
+    assert [blob.name for blob in container.list()] == ["record.json"]
+
+
+def test_no_increment_of_several_writers_that_race_to_replace_is_lost(place: Place) -> None:
+    def increment(container: Container) -> None:
+        while True:
+            read = container.read_with_etag("count")
+            assert read is not None
+            content, etag = read
+            if container.replace("count", b"%d" % (int(content) + 1), etag):
+                return
+
+    containers = [open_container(place.url) for _ in range(4)]
+    containers[0].write("count", b"100")
+    with ThreadPoolExecutor(len(containers)) as pool:
+        list(pool.map(increment, containers * 5))
+    assert containers[0].read_current("count") == b"120"
+
+
 def test_exactly_one_of_several_writers_that_race_to_create_wins(place: Place) -> None:
     contents = [bytes([number]) * 200_000 for number in range(8)]
     with ThreadPoolExecutor(len(contents)) as pool:

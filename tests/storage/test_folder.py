@@ -141,3 +141,18 @@ def test_a_listing_skips_folders_that_its_prefix_rules_out(folder: Any, monkeypa
     assert [blob.name for blob in container.list("hub/1/2026/a/b")] == []
     paths = [folder.folder / "hub" / "1" / name for name in ("2026", "2026/a")]
     assert scanned == paths
+
+
+def test_a_file_that_is_replaced_while_it_is_removed_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = open_container(tmp_path.as_uri())
+    listed = container.write("part/0", b"listed")
+    rename = Path.rename
+
+    def replace_first(path: Path, target: Path) -> Path:
+        container.write("part/0", b"new")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", replace_first)
+    assert container.remove(listed) is False
+    assert container.read_current("part/0") == b"new"
+    assert [path.name for path in (tmp_path / "part").iterdir()] == ["0"]

@@ -3,13 +3,21 @@
 A state is explored once, so every reachable state and every step between two of them is visited once.
 """
 
+import hashlib
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from greenlet import getcurrent, greenlet
 
+from recapture.table import publish
 from recapture.table.delta import File, HeldFile, OpenTable, Table
 from recapture.table.publications import Entry, Publications
+from recapture.table.stored import Look
+from tests.table import publishing
+from tests.table.publishing import Place, digest
 
 Commit = Callable[[], bool]
 Actors = Mapping[str, Callable[[], Any]]
@@ -140,8 +148,11 @@ class InMemory(OpenTable):
         self._logs.setdefault(self.table.url, [{}])
         self.refresh()
 
-    def claim(self, take_over: bool = False) -> None:
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
         self.create()
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        pass
 
     def require_writable(self, take_over: bool = False) -> None:
         pass
@@ -182,3 +193,37 @@ class PublicationsInMemory(Publications):
         files = {start: File(f"{start} {entry}", 1, 1) for start, entry in entries.items()}
         self._entries |= {files[start].path: entry for start, entry in entries.items()}
         return files
+
+
+class NoLook(Look):
+    """Looks at no file: those of tables in memory are not in the storage, and nothing damages them."""
+
+    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
+        pass
+
+    def columns(self, url: str, files: Mapping[str, File]) -> None:
+        pass
+
+    def intact(self, url: str, files: Mapping[str, File]) -> dict[str, File]:
+        return dict(files)
+
+
+class PlaceInMemory(Place):
+    """A place whose files are not written."""
+
+    def _stage(self, name: str, run: str, start: str, row: str) -> File:
+        content = hashlib.sha256(row.encode()).hexdigest()[:16]
+        return File(f"{start}/{digest(run)}-{content}.parquet", 1, 1)
+
+
+def use_memory(
+    patch: pytest.MonkeyPatch, logs: Logs, entries: dict[str, Entry], schedule: Schedule | None = None
+) -> None:
+    """Let the protocol of publications, and a place, use tables in memory, and not wait."""
+    for module in (publish, publishing):
+        patch.setattr(module, "OpenTable", lambda table: InMemory(table, logs, schedule))
+        patch.setattr(
+            module, "Publications", lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries)
+        )
+    patch.setattr(publish, "Look", NoLook)
+    patch.setattr(time, "sleep", lambda seconds: None)

@@ -4,10 +4,11 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -39,10 +40,22 @@ class Place:
     schema: pa.Schema = field(default=WRITTEN_BY)
     pipeline: str | None = "telemetry"
     """Name of the pipeline; None for tables of a version that did not record it."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Values of further columns of the query, the same in every row."""
+
+    @property
+    def _more(self) -> pa.Table:
+        return pa.table({name: [value] for name, value in self.more.items()})
+
+    @property
+    def _definition(self) -> str:
+        columns = ", ".join(f"{name} {type(value).__name__}" for name, value in self.more.items())
+        return f"digest of a query with {columns}" if columns else "query digest"
 
     @property
     def tables(self) -> publish.Tables:
-        tables = {name: Table(self.table_url(name), self.schema, self.pipeline) for name in self.names}
+        schema = pa.schema([*self.schema, *self._more.schema])
+        tables = {name: Table(self.table_url(name), schema, self.pipeline) for name in self.names}
         return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables)
 
     def table_url(self, name: str) -> str:
@@ -56,14 +69,33 @@ class Place:
         """Return the folder of a table in a local folder."""
         return Path(self.table_url(name).removeprefix("file://"))
 
-    def publication(self, run: str, start: str = NINE, quality: str = "passed", but: str | None = None) -> Publication:
-        """Stage a file in every table `but` one, in which the slice has no rows."""
-        files = {name: None if name == but else self._stage(name, run, start) for name in self.names}
-        return Publication(run, quality, NOON, digest(run), "manifest digest", "query digest", 7, 2, files)
+    def publication(
+        self,
+        run: str,
+        start: str = NINE,
+        quality: str = "passed",
+        but: str | None = None,
+        rows: Mapping[str, str] = MappingProxyType({}),
+    ) -> Publication:
+        """Stage a file in every table `but` one, in which the slice has no rows.
 
-    def publish(self, run: str, *starts: str, quality: str = "passed", but: str | None = None) -> Outcome:
+        `rows` has the run that a row names, by table, if that is another run.
+        """
+        files = {
+            name: None if name == but else self._stage(name, run, start, rows.get(name, run)) for name in self.names
+        }
+        return Publication(run, quality, NOON, digest(run), "manifest digest", self._definition, 7, 2, files)
+
+    def publish(
+        self,
+        run: str,
+        *starts: str,
+        quality: str = "passed",
+        but: str | None = None,
+        rows: Mapping[str, str] = MappingProxyType({}),
+    ) -> Outcome:
         """Publish a run, of nine o'clock unless other slices are given."""
-        slices = {start: self.publication(run, start, quality, but) for start in starts or (NINE,)}
+        slices = {start: self.publication(run, start, quality, but, rows) for start in starts or (NINE,)}
         return publish.publish(self.tables, slices)
 
     def rollback(self, *starts: str, run: str | None = None) -> Outcome:
@@ -83,11 +115,14 @@ class Place:
 
     def held(self, start: str = NINE) -> dict[str, str | None]:
         """Return the run that a slice holds in each table and in the publications. Only the logs are read."""
-        runs = {"publications": self.entry(start).run}
-        for name, table in self.tables.others.items():
-            files = OpenTable(table).held([start]).get(start)
-            runs[name] = None if files is None else run_of(*(file.path for file in files))
-        return runs
+        runs = {name: None if path is None else run_of(path) for name, path in self.paths(start).items()}
+        return {"publications": self.entry(start).run, **runs}
+
+    def paths(self, start: str = NINE) -> dict[str, str | None]:
+        """Return the path of the file that a slice holds in each table but the publications."""
+        held = {name: OpenTable(table).held([start]).get(start, ()) for name, table in self.tables.others.items()}
+        assert all(len(files) <= 1 for files in held.values()), held
+        return {name: files[0].path if files else None for name, files in held.items()}
 
     def entry(self, start: str = NINE) -> Entry:
         return Publications(self.tables.publications).entries([start])[start]
@@ -99,9 +134,10 @@ class Place:
         names = {**self.tables.others, "publications": self.tables.publications}
         return {name: OpenTable(table).version for name, table in names.items()}
 
-    def _stage(self, name: str, run: str, start: str) -> File:
+    def _stage(self, name: str, run: str, start: str, row: str) -> File:
         instant = ticks.from_datetime(datetime.fromisoformat(start))
-        return File(*write_slice_file(self.container(name), instant, digest(run), pa.table({"run": [run]})), 1)
+        rows = pa.table({"run": [row]} | {column: [value] for column, value in self.more.items()})
+        return File(*write_slice_file(self.container(name), instant, digest(run), rows), 1)
 
 
 def remove(url: str, path: str) -> None:

@@ -57,7 +57,7 @@ def test_the_tables_of_another_pipeline_are_refused_and_do_not_change(ours: Plac
     calls: dict[str, Callable[[], Any]] = {
         "publish": lambda: theirs.publish("other"),
         "rollback": theirs.rollback,
-        "plan": theirs.tables.require_writable,
+        "plan": theirs.tables.require_publishable,
     }
     with pytest.raises(DefinitionError) as raised:
         calls[call]()
@@ -71,7 +71,7 @@ def test_the_tables_of_another_pipeline_are_refused_and_do_not_change(ours: Plac
 
 def test_a_table_that_is_taken_over_refuses_its_former_pipeline(ours: Place, theirs: Place) -> None:
     ours.publish("run", NINE, TEN)
-    theirs.tables.require_writable(take_over=True)
+    theirs.tables.require_publishable(take_over=True)
     assert owners(ours) == everywhere("telemetry")
     slices = {NINE: theirs.publication("other")}
     publish.publish(theirs.tables, slices, take_over=True)
@@ -89,12 +89,12 @@ def test_tables_of_no_pipeline_belong_to_the_next_one_that_publishes(ours: Place
     nobodys = replace(ours, pipeline=None)
     nobodys.publish("first", NINE, TEN)
     assert owners(ours) == everywhere(None)
-    theirs.tables.require_writable()
+    theirs.tables.require_publishable()
     ours.publish("second")
     assert owners(ours) == everywhere("telemetry")
     assert ours.shown(ROWS) == {NINE: "second", TEN: "first"}
     with pytest.raises(DefinitionError, match="belongs to pipeline telemetry, not to copied"):
-        theirs.tables.require_writable()
+        theirs.tables.require_publishable()
     versions = ours.versions()
     ours.publish("second")
     assert ours.versions() == versions

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from recapture.errors import DefinitionError, InterruptedRunError, RunError, UnfinishedError
+from recapture.errors import InterruptedRunError, RunError, UnfinishedError
 from recapture.table import delta as delta_table
 from recapture.table import publish
 from recapture.table.delta import File, OpenTable
@@ -199,16 +198,6 @@ def test_another_verdict_on_the_same_rows_is_noted_and_changes_no_row(folder: Pl
     assert outcome.changed == each_table([])
     slices = OpenTable(folder.tables.publications).slices()
     assert slices[NINE]["quality"] == "passed with warnings"
-
-
-def test_a_table_with_other_columns_is_refused_before_anything_is_published(folder: Place) -> None:
-    folder.publish("first")
-    versions = folder.versions()
-    changed = replace(folder, schema=pa.schema([("run", pa.float64()), ("more", pa.bool_())]))
-    for refused in (changed.tables.require_writable, lambda: changed.publish("second")):
-        with pytest.raises(DefinitionError, match="run is string in the table and double in the rows; more is absent"):
-            refused()
-    assert folder.versions() == versions
 
 
 def test_the_snapshot_of_the_publications_shows_each_slice(folder: Place) -> None:

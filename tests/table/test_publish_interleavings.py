@@ -7,30 +7,21 @@ two of them over one table are enumerated on Delta tables; `make chaos` enumerat
 import copy
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from recapture.table import publications, publish
-from recapture.table.delta import File, OpenTable
 from recapture.table.publications import Entry
-from recapture.table.stored import Look
 from tests.table import publishing
-from tests.table.interleavings import Actors, InMemory, Logs, PublicationsInMemory, Schedule, ScheduledTable
-from tests.table.publishing import METRICS, ROWS, Place, digest
+from tests.table.interleavings import Actors, Logs, PlaceInMemory, Schedule, ScheduledTable, use_memory
+from tests.table.publishing import METRICS, ROWS, Place
 
 
 def no_waiting(seconds: float) -> None:
     pass
-
-
-class NoLook(Look):
-    """Look at no file: those of tables in memory are not in the storage."""
-
-    def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
-        pass
 
 
 def actors_of(place: Place) -> Actors:
@@ -48,23 +39,10 @@ def one_run(place: Place, steps: str) -> str | None:
     return held["publications"]
 
 
-class PlaceInMemory(Place):
-    """A place whose files are not written."""
-
-    def _stage(self, name: str, run: str, start: str) -> File:
-        return File(f"{start}/{digest(run)}", 1, 1)
-
-
 def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule, entries = Schedule(), dict[str, Entry]()
     logs: Logs = {}
-    for module in (publish, publishing):
-        monkeypatch.setattr(module, "OpenTable", lambda table: InMemory(table, logs, schedule))
-        monkeypatch.setattr(
-            module, "Publications", lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries)
-        )
-    monkeypatch.setattr(publish, "Look", NoLook)
-    monkeypatch.setattr(time, "sleep", no_waiting)
+    use_memory(monkeypatch, logs, entries, schedule)
     place = PlaceInMemory("file:///tables", (ROWS, METRICS))
     place.publish("first")
     place.publish("second")

@@ -28,7 +28,7 @@ def published(tmp_path: Path) -> Place:
 def refused(place: Place, match: str) -> None:
     """Assert that a plan and a publication are refused, and that no table changes."""
     versions = place.versions()
-    for call in (place.tables.require_writable, lambda: place.publish("second"), lambda: place.rollback()):
+    for call in (place.tables.require_publishable, lambda: place.publish("second"), lambda: place.rollback()):
         with pytest.raises(DefinitionError, match=match):
             call()
     assert place.versions() == versions

@@ -12,12 +12,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive.definitions import RunDefinition, digest_of
 from recapture.archive.pinning import PlannedInput, digest_of_blobs, pin_input
-from recapture.archive.references import PlannedReference, pin_reference
+from recapture.archive.references import PinnedVersion, PlannedReference, content_of, pin_reference
 from recapture.errors import RunError
 from recapture.process.versions import MANIFEST_FORMAT, require_format
 from recapture.storage import Container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
+
+
+class DamagedManifestError(RunError):
+    """A manifest that Recapture did not write as it is."""
+
 
 _DIGITS = 16
 """Length of the digests in `slice_read`."""
@@ -116,13 +121,16 @@ _SEAL = TypeAdapter(_Seal)
 
 
 def from_json(content: bytes) -> Manifest:
-    """Return the manifest of `Manifest.to_json`. Raise RunError if it is not one or does not match its digests."""
+    """Return the manifest of `Manifest.to_json`.
+
+    Raise FormatError if another version wrote it, and DamagedManifestError if it does not match its digests.
+    """
     try:
         seal = _SEAL.validate_json(content)
         require_format(seal.format, MANIFEST_FORMAT, "the run's manifest")
         manifest = _MANIFEST.validate_json(content)
     except ValidationError as error:
-        raise RunError(
+        raise DamagedManifestError(
             "the run's manifest cannot be read: it is damaged or was written by another version; plan again"
         ) from error
     _require_unchanged(manifest, seal.content_digest)
@@ -144,7 +152,7 @@ def _require_unchanged(manifest: Manifest, content_digest: str) -> None:
         and (manifest.definition is None or manifest.definition_digest == digest_of(manifest.definition))
     )
     if not unchanged:
-        raise RunError(
+        raise DamagedManifestError(
             f"the manifest of run {manifest.run} does not match its digests, so it was edited: use the one in the run "
             "files, or plan again"
         )
@@ -199,8 +207,13 @@ def slice_read(
     `arrivals` and `digests` are by the alias of the input.
     """
     inputs = {alias: [range_.first, range_.last, digests[alias][:_DIGITS]] for alias, range_ in arrivals.items()}
-    versions = {reference.alias: digest_of(reference.digest_content(slice_))[:_DIGITS] for reference in references}
+    versions = {reference.alias: versions_read(reference.needed(slice_, slice_)) for reference in references}
     return json.dumps({"inputs": inputs, "references": versions}, sort_keys=True, separators=(",", ":"))
+
+
+def versions_read(versions: Iterable[PinnedVersion]) -> str:
+    """Return the digest of reference data's versions in `slice_read`."""
+    return digest_of(content_of(versions))[:_DIGITS]
 
 
 def arrivals_read(read: str) -> dict[str, Arrivals]:

@@ -1,7 +1,7 @@
 """Pin the versions of reference data that the slices of a run need."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recapture.archive.blob_names import BlobNames
@@ -43,13 +43,22 @@ class PlannedReference:
 
     def needed(self, first: Slice, last: Slice) -> Sequence[PinnedVersion]:
         """Return the versions that may be in force for an event of the slices from `first` to `last`."""
-        starts = [version.valid_from for version in self.versions]
         earliest = first.start - self.look_back + 1
-        return self.versions[bisect_right(starts, earliest) - 1 : bisect_right(starts, last.end)]
+        start, end = (bisect_right(self.versions, time, key=_valid_from) for time in (earliest, last.end))
+        return self.versions[start - 1 : end]
 
     def digest_content(self, slice_: Slice) -> list[object]:
         """Return the versions that a slice needs as JSON, for the digest of the slice."""
-        return [[version.valid_from, *version_of(version.blob)] for version in self.needed(slice_, slice_)]
+        return content_of(self.needed(slice_, slice_))
+
+
+def content_of(versions: Iterable[PinnedVersion]) -> list[object]:
+    """Return what a digest covers of versions, as JSON."""
+    return [[version.valid_from, *version_of(version.blob)] for version in versions]
+
+
+def _valid_from(version: PinnedVersion) -> int:
+    return version.valid_from
 
 
 def pin_reference(

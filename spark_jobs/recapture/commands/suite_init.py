@@ -13,10 +13,11 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import DefinitionError, RunError
 from recapture.quality import suites
-from recapture.run.published import metrics_of, published_files, rows_of
+from recapture.run.published import metrics_of, published_files, rows_of, with_columns
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run.tables import metrics_key, tables_of
-from recapture.table.delta import SLICE_COLUMN, OpenTable
+from recapture.table.delta import OpenTable
+from recapture.table.schema import SLICE_COLUMN
 from recapture.time_model import ticks
 
 DEFAULT_DAYS = 28
@@ -47,19 +48,24 @@ def run(
         require_whole_slices(pipeline, start, end)
     tables = tables_of(pipeline).others
     starts = _starts(pipeline, OpenTable(tables[output.alias]), start, end)
-    rows = published_files(tables[output.alias], starts)
+    columns = [column.name for column in pipeline.compiled(output).columns]
+    files = published_files(tables[output.alias], starts)
     metrics = published_files(tables[metrics_key(output)], starts)
-    if not rows or not metrics:
+    if not files or not metrics:
         raise RunError(f"nothing is published in this range of {output.table}: see recapture status")
+    rows = with_columns(files, columns)
+    if not rows:
+        raise RunError(f"all slices of {output.table} in this range lack columns of the query: backfill some first")
     from recapture.quality import proposal
 
-    published = proposal.published_slices(rows_of(rows), metrics_of(metrics), list(rows), pipeline.slice_hours)
+    published = proposal.published_slices(rows_of(rows, columns), metrics_of(metrics), list(rows), pipeline.slice_hours)
     suite = proposal.propose(output.alias, published)
     text = dumps(suite, indent=2, ensure_ascii=False) + "\n"
     if out is not None:
         _write(text, out)
-        suites.load(out, [*(column.name for column in pipeline.compiled(output).columns), SLICE_COLUMN])
+        suites.load(out, [*columns, SLICE_COLUMN])
     result = {"output": output.alias, "slices": len(rows), "rows": len(published.rows), "suite": suite}
+    result["left_out"] = len(files) - len(rows)
     result["written"] = None if out is None else str(out)
     if not json:
         printing.print_proposal(stderr, text, result)

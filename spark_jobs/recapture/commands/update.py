@@ -1,6 +1,9 @@
 """Bring the tables of a pipeline up to date: compute the slices that are due."""
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,12 +13,16 @@ from rich.console import Console
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, RecaptureError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.keep.claims import LEASE, renew
 from recapture.keep.due import DueRange, tick
-from recapture.keep.state import read_state, sources_of
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_state
 from recapture.keep.summary import tick_summary
-from recapture.keep.update import carry_out
+from recapture.keep.update import Passed, Update
 from recapture.run.tables import tables_of
+from recapture.run_files.work import WORK
+from recapture.storage import Container
 from recapture.table.publish import bring_in_line
 from recapture.time_model import ticks
 
@@ -23,8 +30,8 @@ from recapture.time_model import ticks
 def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, master: str, json: bool) -> dict[str, Any]:
     """Carry out one update, and return what was due, what was published, and what is left and waits.
 
-    `now` is the time that stands for the present, None for the clock's. The result's `exit_code` is 1 if everything
-    that was due failed, and 3 if only some of it did.
+    `now` is the time that stands for the present, None for the clock's. The result's `exit_code` is that of the error
+    if nothing was published, and 3 if something was and something failed.
     """
     clock = datetime.now(UTC)
     if now is not None and now > clock:
@@ -33,12 +40,12 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
     sources = sources_of(pipeline)
     reading = read_state(pipeline, sources, now or clock)
     due = tick(reading.state)
-    result = tick_summary(pipeline.name, reading.state, due) | {"unknown": list(reading.changes.unknown)}
+    result = tick_summary(pipeline.name, reading, due)
     if not json:
         printing.print_update(printing.console(), result)
     if dry_run:
         return result
-    reading.record(sources.run_files)
+    reading.record(sources)
 
     def finish(starts: Sequence[str]) -> None:
         bring_in_line(tables_of(pipeline), starts)
@@ -46,19 +53,77 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
     def compute(range_: DueRange) -> dict[str, Any]:
         return _compute(pipeline, range_, master, stderr)
 
+    present = _clock(reading.state.now)
+    update = Update(
+        sources=sources,
+        reading=reading,
+        tick=due,
+        compute=compute,
+        id_of=lambda summary: str(summary["run"]),
+        bring_in_line=finish,
+        clock=present,
+        renewing=lambda id: _renewing(sources.run_files, id, present),
+    )
     runs: list[str] = []
+    passed: list[dict[str, str]] = []
     failures: list[RecaptureError] = []
-    for outcome in carry_out(due, finish, compute):
+    for outcome in _until_interrupted(update):
         if isinstance(outcome, RecaptureError):
             printing.print_error(stderr, str(outcome))
             failures.append(outcome)
-            continue
-        runs.append(outcome["run"])
-        if not json:
-            printing.print_published(printing.console(), outcome)
-    in_part = bool(runs) or any(isinstance(failure, UnfinishedError) for failure in failures)
-    exit_code = UnfinishedError.exit_code if failures and in_part else 1 if failures else 0
-    return result | {"runs": runs, "failures": list(map(str, failures)), "exit_code": exit_code}
+        elif isinstance(outcome, Passed):
+            start, end = ticks.to_text(outcome.range.start), ticks.to_text(outcome.range.end)
+            passed.append({"from": start, "to": end, "reason": outcome.reason})
+            stderr.print(f"passed over: {start} to {end}: {outcome.reason}")
+        else:
+            runs.append(outcome["run"])
+            if not json:
+                printing.print_published(printing.console(), outcome)
+    failed = {"failures": list(map(str, failures)), "exit_code": _exit_code(runs, failures)}
+    return result | {"runs": runs, "passed": passed} | failed
+
+
+def _until_interrupted(update: Update[dict[str, Any]]) -> Iterator[dict[str, Any] | Passed | RecaptureError]:
+    """Yield what an update does, and an interrupt as an error: what was published before is still reported."""
+    try:
+        yield from update.carry_out()
+    except KeyboardInterrupt:
+        yield InterruptedRunError("interrupted: the next update does what is left")
+
+
+def _exit_code(runs: Sequence[str], failures: Sequence[RecaptureError]) -> int:
+    if not failures:
+        return 0
+    if any(isinstance(failure, InterruptedRunError) for failure in failures):
+        return InterruptedRunError.exit_code
+    if runs or any(isinstance(failure, UnfinishedError) for failure in failures):
+        return UnfinishedError.exit_code
+    return max(failure.exit_code for failure in failures)
+
+
+def _clock(now: int) -> Callable[[], int]:
+    """Return the function that returns the present, which is `now` at first; in ticks."""
+    began = time.monotonic()
+    return lambda: now + ticks.from_seconds(round(time.monotonic() - began))
+
+
+@contextmanager
+def _renewing(run_files: Container, id: str, clock: Callable[[], int]) -> Iterator[None]:
+    """Renew the leases of an update now and then, in another thread."""
+    is_done = threading.Event()
+
+    def renew_leases() -> None:
+        while not is_done.wait(LEASE / ticks.TICKS_PER_SECOND / 4):
+            with suppress(RunError):  # if the lease ends, another update may compute the same, which does no harm
+                WORK.change(run_files, lambda work: renew(work, id, clock()))
+
+    thread = threading.Thread(target=renew_leases, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def _compute(pipeline: Pipeline, range_: DueRange, master: str, stderr: Console) -> dict[str, Any]:

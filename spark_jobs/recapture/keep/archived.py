@@ -88,25 +88,17 @@ def archived_slices(
     slices: Iterable[Slice],
     now: datetime,
     read: Callable[[Slice], Mapping[str, Arrivals]] = lambda slice_: {},
+    references: Sequence[PlannedReference] | None = None,
 ) -> Iterator[ArchivedSlice]:
     """Yield what the archive has for each of these slices, which are in order of time.
 
     The containers are given by alias. `read` returns the arrivals that a published slice read of an input, by alias.
-    Raise RunError if reference data has no version.
+    `references` are `all_references`, which are listed unless they are given.
     """
     ordered = list(slices)
     if not ordered:
         return
-    look_back = max(input_definition.look_back for input_definition in definition.inputs)
-    references = [
-        PlannedReference(
-            reference.alias,
-            containers[reference.alias].url,
-            look_back,
-            tuple(versions(reference.alias, reference.names, containers[reference.alias])),
-        )
-        for reference in sorted(definition.references, key=lambda reference: reference.alias)
-    ]
+    references = all_references(definition, containers) if references is None else references
     for chunk in _chunks(ordered):
         arrivals_before = list(map(read, chunk))
         listed = [
@@ -132,6 +124,20 @@ def archived_slices(
                 read_now if is_same else _read(inputs, references, slice_, lambda read: read.before),
                 references,
             )
+
+
+def all_references(definition: RunDefinition, containers: Mapping[str, Container]) -> list[PlannedReference]:
+    """Return all versions of the reference data of a definition, by alias. Raise RunError if one has no version."""
+    look_back = max(input_definition.look_back for input_definition in definition.inputs)
+    return [
+        PlannedReference(
+            reference.alias,
+            containers[reference.alias].url,
+            look_back,
+            tuple(versions(reference.alias, reference.names, containers[reference.alias])),
+        )
+        for reference in sorted(definition.references, key=lambda reference: reference.alias)
+    ]
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,63 @@
 """Find published slices whose blobs were added, modified or deleted since they were read, and record them."""
 
-from dataclasses import replace
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from recapture.definition.pipeline import Pipeline
-from recapture.keep.state import Reader, sources_of
+from recapture.keep.compare import Comparison
+from recapture.keep.record import merged, noticed
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_standing_of
+from recapture.keep.stops import Stops
 from recapture.run.slices import require_whole_slices, slices_of
-from recapture.run_files.changes import read_changes, write_changes
+from recapture.run_files.changes import Changes, change_record
+from recapture.run_files.work import Work
 from recapture.time_model import ticks
 
 
 def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     """Compare the archives with what the published slices of a range read of them, record the result, and return it.
 
-    `unknown` lists slices that an older version published and whose manifest cannot be read. Two checks must not run at
-    the same time: the record is one file. Raise DefinitionError if the tables belong to another pipeline.
+    `unknown` lists slices that an older version published and whose manifest cannot be read. Slices whose audit stopped
+    their run are compared with what that run read, so that updates compute them if their blobs were corrected. Raise
+    DefinitionError if the tables belong to another pipeline.
     """
     require_whole_slices(pipeline, start, end)
     sources, now = sources_of(pipeline), datetime.now(UTC)
     sources.publications.require_writable()
-    starts = [slice_.start for slice_ in slices_of(pipeline, start, end)]
-    runs, changed, unknown = Reader(sources, now).compare(starts)
-    record = read_changes(sources.run_files)
-    texts = set(map(ticks.to_text, starts))
-    before = {text: run for text, run in record.slices.items() if text not in texts}
+    standing = read_standing_of(sources)
+    comparison, stops = Comparison(sources, standing, now), Stops(sources, standing, Work())
+    texts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
+    runs = {text: run for text in texts.values() if (run := comparison.entry(text).run) is not None}
+    listed = [start for start, text in texts.items() if text in runs or text in standing.blocked]
+    at, unknown = ticks.whole_seconds(now), []
+    changed: dict[str, str] = {}
+    released: dict[str, str] = {}
+    for archived in comparison.archived(listed):
+        text = texts[archived.slice.start]
+        difference, is_known = comparison.difference(text, archived)
+        changed |= {} if difference is None else {text: runs[text]}
+        unknown += [] if is_known else [text]
+        released |= {text: at} if stops.is_released(text, archived) else {}
+    before, looked_at = standing.changes, set(texts.values())
     first, last = ticks.text_of(start), ticks.text_of(end)
-    record = replace(record, slices=before | changed, checked=ticks.whole_seconds(now), start=first, end=last)
-    write_changes(sources.run_files, replace(record, unknown=tuple(unknown)))
+
+    def others(values: Mapping[str, str]) -> dict[str, str]:
+        return {text: value for text, value in values.items() if text not in looked_at}
+
+    ours = Changes(
+        slices=others(before.slices) | changed,
+        noticed=others(before.noticed) | noticed(before, changed, at),
+        released=others(before.released) | {text: before.released.get(text, at) for text in released},
+        unknown=tuple(sorted({*(text for text in before.unknown if text not in looked_at), *unknown})),
+        checked=at,
+        start=first,
+        end=last,
+        finished=before.finished,
+        since=before.since,
+        turn=before.turn,
+        updated=before.updated,
+    )
+    change_record(sources.run_files, lambda theirs: merged(before, ours, theirs))
     return {"from": first, "to": last, "checked": len(runs), "changed": list(changed), "unknown": unknown}

@@ -10,6 +10,7 @@ from itertools import groupby
 from recapture.definition.sections import Schedule
 from recapture.process.wording import counted
 from recapture.run.outdated import is_outdated
+from recapture.run_files.work import Lease, Request
 from recapture.time_model import ticks
 
 MISSING = "missing"
@@ -36,15 +37,25 @@ class Difference:
 
 @dataclass(frozen=True)
 class Stop:
-    """Run that its audit stopped, and of which nothing was published since."""
+    """Run that ended without publishing anything, because of its audit or of an error."""
 
     run: str
+    """Id of a run that its audit stopped; the range of another one."""
     start: int
     """Start of its first slice, in ticks."""
     slices: int
     """Number of its slices."""
     repeats: bool
-    """Whether its input and its definition are those of now, so that the same audit would stop it again."""
+    """Whether its input and its definition are those of now, as far as that is known, so that it would end the same."""
+    error: str | None = None
+    """Error that ended the run; None if its audit stopped it."""
+    retry: int | None = None
+    """Time at which a slice that failed alone is tried again, in ticks; None if a person has to decide."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the slice is known to be at fault: it was the only one, and would end the same."""
+        return self.repeats and self.slices == 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +66,8 @@ class SliceFacts:
     """Reasons why Capture may not have written the slice, a line each; empty if the slice is complete."""
     size: int | None = None
     """Size of the blobs that a run of the slice reads, in bytes; None if they were not listed."""
+    read: str | None = None
+    """What a run of the slice reads, as `archive.manifest.slice_read`; None if its blobs were not listed."""
     run: str | None = None
     """Run that is published; None if nothing is."""
     is_unfinished: bool = False
@@ -66,20 +79,7 @@ class SliceFacts:
     rolled_back: str | None = None
     """Run that a person rolled back; None if the slice was published since."""
     stop: Stop | None = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """Slices that a person wants to have computed."""
-
-    id: str
-    by: str
-    """Name of the person."""
-    start: int
-    """Start of the first slice, in ticks."""
-    end: int
-    at: int
-    """Time from which the slices may be computed, in ticks."""
+    """Last run that ended without publishing anything; None if the slice was published since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +97,9 @@ class State:
     slices: Mapping[int, SliceFacts]
     """Slices of which something is known, by their starts. All others are complete, and nothing is published."""
     requests: Sequence[Request] = ()
+    """Requests that have not ended."""
+    leases: Sequence[Lease] = ()
+    """Ranges that other updates compute now."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,10 @@ class DueSlice:
     half: tuple[str, bool] | None = field(default=None, repr=False)
     """Stopped run to which the slice belongs, and whether it is in its second half: only slices of a half are computed
     together, until the slice at fault is alone. None if no such run is known."""
+    requests: tuple[str, ...] = ()
+    """Ids of the requests that want the slice."""
+    is_retry: bool = False
+    """Whether the slice failed alone: everything else goes first."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +150,9 @@ class Tick:
     """What one update does, what it leaves, and why."""
 
     ranges: tuple[DueRange, ...]
-    """Ranges to compute, newest first."""
+    """Ranges to compute: the newest first, those of slices that failed alone last."""
     left: tuple[DueSlice, ...]
-    """Slices that are left for the next update, newest first."""
+    """Slices that are left for the next update, in the order in which they would be computed."""
     waiting: tuple[WaitingSlice, ...]
     """Slices that wait, in order of time."""
     unfinished: tuple[int, ...]
@@ -161,12 +168,12 @@ def tick(state: State) -> Tick:
             due.append(verdict)
         elif verdict is not None:
             waiting.append(verdict)
-    newest_first = due[::-1]
-    taken = _within_budget(newest_first, state.schedule)
+    ordered = sorted(due, key=lambda slice_: (slice_.is_retry, -slice_.start))
+    taken = _within_budget(ordered, state.schedule)
     unfinished = sorted(start for start, facts in state.slices.items() if facts.is_unfinished)
     return Tick(
-        tuple(_ranges(newest_first[:taken], state.length)),
-        tuple(newest_first[taken:]),
+        tuple(_ranges(ordered[:taken], state.length)),
+        tuple(ordered[taken:]),
         tuple(waiting),
         tuple(unfinished),
     )
@@ -177,25 +184,30 @@ _NOTHING = SliceFacts()
 
 def _requested(state: State) -> Iterator[int]:
     for request in state.requests:
-        yield from range(request.start, min(request.end, state.end), state.length)
+        yield from (
+            start
+            for start in range(request.start, min(request.end, state.end), state.length)
+            if request.wants(start, start + state.length)
+        )
 
 
 def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingSlice | None:
     """Return whether a slice is due or waits; None if it is up to date."""
-    requests = [request for request in state.requests if request.start <= start < request.end]
-    is_requested = any(request.at <= state.now for request in requests)
+    requests = [request for request in state.requests if request.wants(start, start + state.length)]
+    requested = tuple(request.id for request in requests if request.at <= state.now)
     reasons = [*_requests(requests, state.now), *(_own_reasons(state, facts) if start >= state.since else ())]
     due = tuple(reason for reason, hold in reasons if hold is None)
     if not due:
         holds = tuple(hold for _, hold in reasons if hold is not None)
         return WaitingSlice(start, tuple(reason for reason, _ in reasons), holds) if reasons else None
-    waits_for = facts.waits_for or (() if is_requested else _decisions(facts))
+    waits_for = facts.waits_for or (() if requested else tuple(_stop_holds(facts, state.now))) or _leases(state, start)
     if waits_for:
         return WaitingSlice(start, due, waits_for)
     stop, half = facts.stop, None
     if stop is not None and stop.repeats:
         half = stop.run, (start - stop.start) // state.length >= stop.slices // 2
-    return DueSlice(start, due, facts.size, half)
+    is_retry = stop is not None and stop.is_alone and not requested
+    return DueSlice(start, due, facts.size, half, requested, is_retry)
 
 
 def _requests(requests: Iterable[Request], now: int) -> Iterator[tuple[str, str | None]]:
@@ -204,14 +216,24 @@ def _requests(requests: Iterable[Request], now: int) -> Iterator[tuple[str, str 
         yield f"requested by {request.by}", None if request.at <= now else ticks.to_text(request.at)
 
 
-def _decisions(facts: SliceFacts) -> tuple[str, ...]:
-    """Return the decisions of a person that a slice waits for, unless a person requests it."""
+def _stop_holds(facts: SliceFacts, now: int) -> Iterator[str]:
+    """Yield what a slice waits for because of what became of its last run, unless a person requests it."""
     stop = facts.stop
     if facts.rolled_back is not None:
-        return (f"a person, who rolled run {facts.rolled_back} back",)
-    if stop is not None and stop.repeats and stop.slices == 1:
-        return (f"a person, because the audit stopped run {stop.run}",)
-    return ()
+        yield f"a person, who rolled run {facts.rolled_back} back"
+    elif stop is not None and stop.is_alone and stop.error is None:
+        yield f"a person, because the audit stopped run {stop.run}"
+    elif stop is not None and stop.is_alone and stop.retry is not None and now < stop.retry:
+        yield f"{ticks.to_text(stop.retry)}, because its last run failed: {stop.error}"
+
+
+def _leases(state: State, start: int) -> tuple[str, ...]:
+    """Return the updates that compute a slice now."""
+    return tuple(
+        f"the update that computes it since {ticks.to_text(lease.began)}"
+        for lease in state.leases
+        if lease.start <= start < lease.end
+    )
 
 
 def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | None]]:
@@ -234,7 +256,7 @@ def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | N
 
 
 def _within_budget(due: Sequence[DueSlice], schedule: Schedule) -> int:
-    """Return the number of slices, newest first, that one update may take; one at least, if any is due."""
+    """Return the number of slices, in their order, that one update may take; one at least, if any is due."""
     size = 0
     for number, slice_ in enumerate(due[: schedule.at_most_slices]):
         size += slice_.size or 0
@@ -243,8 +265,8 @@ def _within_budget(due: Sequence[DueSlice], schedule: Schedule) -> int:
     return min(len(due), schedule.at_most_slices)
 
 
-def _ranges(newest_first: Iterable[DueSlice], length: int) -> Iterator[DueRange]:
-    """Yield the contiguous ranges, newest first. Slices of a stopped run are only together with those of their half."""
-    numbered = enumerate(newest_first)
+def _ranges(ordered: Iterable[DueSlice], length: int) -> Iterator[DueRange]:
+    """Yield the contiguous ranges, in order. Slices of a stopped run are only together with those of their half."""
+    numbered = enumerate(ordered)
     for _, group in groupby(numbered, lambda item: (item[1].start + item[0] * length, item[1].half)):
         yield DueRange(tuple(slice_ for _, slice_ in reversed([*group])), length)

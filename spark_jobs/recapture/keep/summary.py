@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from recapture.keep.due import DueSlice, State, Tick, WaitingSlice
+from recapture.keep.due import DueSlice, Tick, WaitingSlice
+from recapture.keep.state import Reading
 from recapture.time_model import ticks
 
 
-def tick_summary(pipeline: str, state: State, tick: Tick) -> dict[str, Any]:
+def tick_summary(pipeline: str, reading: Reading, tick: Tick) -> dict[str, Any]:
     """Return what an update does in a state, and why, in JSON types."""
+    state = reading.state
     due = [slice_ for range_ in tick.ranges for slice_ in range_.slices]
     return {
         "pipeline": pipeline,
@@ -17,9 +19,11 @@ def tick_summary(pipeline: str, state: State, tick: Tick) -> dict[str, Any]:
         "since": ticks.to_text(state.since),
         "due": [_due(slice_) for slice_ in sorted(due, key=lambda slice_: slice_.start)],
         "ranges": [{"from": ticks.to_text(range_.start), "to": ticks.to_text(range_.end)} for range_ in tick.ranges],
-        "left": list(_together(tick.left[::-1], state.length)),
+        "left": list(_together(sorted(tick.left, key=lambda slice_: slice_.start), state.length)),
         "waiting": list(_together(tick.waiting, state.length)),
         "unfinished": list(map(ticks.to_text, tick.unfinished)),
+        "unknown": list(reading.changes.unknown),
+        "compared": reading.is_compared,
     }
 
 

@@ -123,7 +123,7 @@ def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
     """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
     columns = _needed(expectation, rows.columns)
     if has_history(expectation):
-        yield rows.with_history.whole({*columns, rows.slice_column})
+        yield rows.with_history(columns).whole({*columns, rows.slice_column})
     elif expectation.type in _BY_SCHEMA:
         yield rows.empty_frame()
     elif expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):

@@ -46,10 +46,14 @@ class Rows:
     history: Sequence[SliceFile] = ()
     """Published files of earlier slices, in the order of the slices."""
 
-    @property
-    def with_history(self) -> Rows:
-        """The rows of the earlier slices, and then these."""
-        return replace(self, files=(*self.history, *self.files), history=())
+    def with_history(self, columns: Collection[str]) -> Rows:
+        """Return the rows of the earlier slices, and then these.
+
+        A slice that lacks one of the columns was computed with another query: its rows cannot be compared.
+        """
+        needed = {*columns} - {self.slice_column}
+        history = [file for file in self.history if needed.issubset(pq.read_schema(file.path).names)]
+        return replace(self, files=(*history, *self.files), history=())
 
     @property
     def columns(self) -> list[str]:

@@ -1,8 +1,9 @@
 """Find the published slices that another definition than the pipeline's computed, or another suite judged."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -13,22 +14,32 @@ from recapture.errors import DefinitionError
 from recapture.run.suites import load_suites
 from recapture.table.publications import ShownEntry
 
-PARTS = ("engine", "query", "functions", "policies", "inputs", "suite")
+PARTS = ("engine", "query", "functions", "policies", "inputs", "containers", "suite")
 """What a slice depends on besides its blobs.
 
-The engine's version, the query and its JavaScript functions, the policies, how inputs and reference data are read, and
-the suites that judge the rows.
+The engine's version, the query and its JavaScript functions, the policies, how inputs and reference data are read, the
+containers and the names of their blobs, and the suites that judge the rows.
 """
 UNKNOWN = "unknown"
 """What differs, if an older version published the slice and did not say."""
+_SAMPLE = datetime(2000, 1, 1, tzinfo=UTC)
 _DIGITS = 12
 """Length of the digests."""
 
 
 def parts_of(pipeline: Pipeline) -> dict[str, str]:
     """Return the parts in PARTS: the engine's version, and short digests. A refused suite differs from all."""
-    parts = run_definition(pipeline).parts | {"suite": _suite_digest(pipeline)}
+    parts = run_definition(pipeline).parts
+    parts |= {"containers": digest_of(_places(pipeline)), "suite": _suite_digest(pipeline)}
     return {name: value if name == "engine" else value[:_DIGITS] for name, value in parts.items()}
+
+
+def _places(pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the container of each input, and the name that a blob has in it, by alias."""
+    return {
+        section.alias: [section.container.rstrip("/"), section.names.name("0", _SAMPLE)]
+        for section in pipeline.all_inputs
+    }
 
 
 def _suite_digest(pipeline: Pipeline) -> str:
@@ -54,9 +65,22 @@ def is_outdated(differing: Collection[str]) -> bool:
     return any(name != "engine" for name in differing)
 
 
+def in_words(differing: Iterable[Collection[str]]) -> str:
+    """Return what differs from the pipeline's present definition in any of several slices; empty if nothing does.
+
+    [("engine", "query"), ("suite",)] => other query, suite, version of Recapture
+    """
+    names = {name for parts in differing for name in parts}
+    known = [name for name in PARTS if name in names and name != "engine"]
+    known += ["version of Recapture"] if "engine" in names else []
+    other = [f"other {', '.join(known)}"] if known else []
+    return "; ".join([*other, *(["definition not recorded"] if UNKNOWN in names else [])])
+
+
 def _differing(written: str | None, present: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the parts that differ, in the order of PARTS; `written` is JSON."""
     if written is None:
         return (UNKNOWN,)
     parts = json.loads(written)
+    parts.setdefault("containers", present.get("containers"))  # versions before 0.2 did not record them
     return tuple(name for name in PARTS if parts.get(name) != present.get(name))

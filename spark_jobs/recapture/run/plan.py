@@ -109,12 +109,12 @@ def changed_since(pipeline: Pipeline, manifest: Manifest) -> list[changes.Change
 def require_publishable(pipeline: Pipeline, *, take_over: bool = False) -> None:
     """Raise DefinitionError if a suite or a script has a mistake, or a table cannot be published to.
 
-    A table cannot be published to if it has other columns than the query, belongs to another pipeline (unless
+    A table cannot be published to if it cannot hold the columns of the query, belongs to another pipeline (unless
     `take_over`), or takes no commit that replaces a slice.
     """
     _require_runnable_scripts(pipeline)
     load_suites(pipeline)
-    tables_of(pipeline).require_writable(take_over)
+    tables_of(pipeline).require_publishable(take_over)
 
 
 def _require_runnable_scripts(pipeline: Pipeline) -> None:

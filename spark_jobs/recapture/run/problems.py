@@ -44,13 +44,15 @@ class TableState:
     @cached_property
     def faults(self) -> dict[str, dict[str, str]]:
         """Faults of the slices of the other tables, by the name of the table and slice_start."""
-        digests = {start: entry.digest for start, entry in self.standing.published.items()}
+        published = self.standing.published.items()
+        digests = {name: {start: entry.input_of(name) for start, entry in published} for name in self.others}
         return {
-            name: faults_of(table, digests, has_empty_slices=name == QUARANTINE) for name, table in self.others.items()
+            name: faults_of(table, digests[name], has_empty_slices=name == QUARANTINE)
+            for name, table in self.others.items()
         }
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong in each table: why the pipeline may not write to it, and each fault with its slices."""
+        """Yield what is wrong in each table: why it takes no rows of the pipeline, and each fault with its slices."""
         entry_faults = faults_of(self.publications, dict.fromkeys(self.standing.entries))
         yield from _problems(self.publications, entry_faults, of_publications=True)
         for name, table in self.others.items():
@@ -65,7 +67,7 @@ def open_others(pipeline: Pipeline) -> dict[str, OpenTable]:
 
 def _problems(table: OpenTable, faults: Mapping[str, str], *, of_publications: bool) -> Iterator[Problem]:
     try:
-        table.require_writable()
+        table.require_publishable()
     except DefinitionError as error:
         yield Problem(table.table.url, str(error), [], None)
     for fault in dict.fromkeys(faults.values()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,16 @@ import pyarrow.parquet as pq
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError
 from recapture.quality.metrics import PARTITION_METRICS
+from recapture.quality.metrics import TABLE_SCHEMA as METRICS_SCHEMA
 from recapture.quality.rows import Rows
 from recapture.quality.suites import Suite, slices_before
 from recapture.run.staged import local_files
 from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
-from recapture.table.delta import SLICE_COLUMN, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
 from recapture.table.files import require_slice_file
+from recapture.table.schema import SLICE_COLUMN
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -48,16 +50,30 @@ def earlier_metrics(run: PlannedRun, suites: Iterable[Suite]) -> pd.DataFrame | 
 
 def metrics_of(files: Mapping[str, bytes]) -> pd.DataFrame:
     """Return what files of the metrics table hold, in the form of a run's metrics; `files` has one or more."""
-    rows = rows_of(files).dropna(subset="input")
+    rows = rows_of(files, METRICS_SCHEMA.names).dropna(subset="input")
     wide = rows.pivot(index=["slice_start", "input", "partition"], columns="metric", values="value")
     return wide.reindex(columns=list(PARTITION_METRICS)).reset_index()
 
 
-def rows_of(files: Mapping[str, bytes]) -> pd.DataFrame:
-    """Return the rows of files, with `slice_start` (text); `files` has one or more. Times without a zone are UTC."""
+def with_columns(files: Mapping[str, bytes], columns: Collection[str]) -> dict[str, bytes]:
+    """Return the files that have all of these columns. Others were computed with another query."""
+    return {
+        start: content
+        for start, content in files.items()
+        if set(columns).issubset(pq.read_schema(io.BytesIO(content)).names)
+    }
+
+
+def rows_of(files: Mapping[str, bytes], columns: Sequence[str]) -> pd.DataFrame:
+    """Return these columns of the rows of files, and then `slice_start` (text). Times without a zone are UTC.
+
+    There is at least one file, and all files have the columns.
+    """
     tables = [
         table.append_column(SLICE_COLUMN, pa.repeat(start, table.num_rows))
-        for start, table in ((start, pq.read_table(io.BytesIO(content))) for start, content in files.items())
+        for start, table in (
+            (start, pq.read_table(io.BytesIO(content), columns=[*columns])) for start, content in files.items()
+        )
     ]
     frame = pa.concat_tables(tables).to_pandas()
     naive = frame.select_dtypes("datetime").columns

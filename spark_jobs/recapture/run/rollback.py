@@ -30,7 +30,12 @@ def rollback(pipeline: Pipeline, start: datetime, end: datetime, run_id: str | N
         for output in pipeline.outputs
     ]
     slices = [
-        {"slice_start": slice_start, "taken_back": entry.taken_back, "run": entry.run}
+        {
+            "slice_start": slice_start,
+            "taken_back": entry.taken_back,
+            "run": entry.run,
+            "changed": slice_start in outcome.recorded,
+        }
         for slice_start, entry in outcome.entries.items()
     ]
     return {

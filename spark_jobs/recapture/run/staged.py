@@ -12,8 +12,8 @@ from recapture.definition.sections import Output
 from recapture.quality.rows import Rows, SliceFile
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.storage import open_container
-from recapture.table.delta import SLICE_COLUMN
 from recapture.table.files import require_slice_file
+from recapture.table.schema import SLICE_COLUMN
 
 
 def staged_rows(run_id: str, computed: Computed, output: Output, limit: int | None = None) -> pa.Table:

@@ -10,7 +10,7 @@ from recapture.errors import DefinitionError
 from recapture.process.wording import did_you_mean
 from recapture.quality import suites
 from recapture.quality.suites import ParameterValue
-from recapture.table.delta import SLICE_COLUMN
+from recapture.table.schema import SLICE_COLUMN
 
 Parameters = Mapping[str, ParameterValue]
 """Values that a run gives to the parameters of suites, by name; a number may also be a text."""

@@ -100,6 +100,7 @@ def _output_summary(
         "table": output.table,
         "version": published and published.version,
         "changed": published is not None and published.changed,
+        "unchanged_slices": published and published.unchanged_slices,
         "metrics_table": output.metrics_table,
         "metrics_version": published and published.metrics_version,
         "metrics": {name: sum(counts[name] for counts in slices.values()) for name in metrics.OUTPUT_METRICS},

@@ -39,14 +39,15 @@ def vanished_keys(
     published = published_files(tables_of(run.pipeline).others[output.alias], before)
     earlier: deque[pa.Array] = deque(maxlen=SLICES_BEFORE)
     for start in map(ticks.to_text, before):
-        if start in published:
-            earlier.append(_keys(published[start], keys))
+        if start in published and (of_slice := _keys(published[start], keys)) is not None:
+            earlier.append(of_slice)
         else:
             earlier.clear()
     vanished: list[VanishedKeys] = []
     is_judged = False
     for file in staged:
         present = _keys(staged_content(output, file, run.id), keys)
+        assert present is not None, "the rows of a run have the keys of its query"
         if len(earlier) == SLICES_BEFORE:
             is_judged = True
             vanished += _vanished(file.slice_start, earlier, present)
@@ -64,9 +65,12 @@ def _vanished(start: str, earlier: Iterable[pa.Array], present: pa.Array) -> Ite
         yield VanishedKeys(start, tuple(gone.sort()[:_SHOWN].to_pylist()), len(gone))
 
 
-def _keys(content: bytes, columns: Sequence[str]) -> pa.Array:
-    """Return the distinct keys of the rows in a Parquet file, each as one string."""
-    table = pq.read_table(io.BytesIO(content), columns=list(columns))
+def _keys(content: bytes, columns: Sequence[str]) -> pa.Array | None:
+    """Return the distinct keys of the rows in a Parquet file, each as one string; None if it lacks a column of them."""
+    with pq.ParquetFile(io.BytesIO(content)) as file:
+        if not set(columns).issubset(file.schema_arrow.names):
+            return None
+        table = file.read(list(columns))
     parts = [pc.cast(table[column], pa.string()) for column in columns]
     joined = pc.binary_join_element_wise(*parts, ", ", null_handling="replace", null_replacement="NULL")
     return pc.unique(joined)

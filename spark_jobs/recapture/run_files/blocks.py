@@ -7,7 +7,7 @@ from datetime import datetime
 from recapture.errors import FormatError
 from recapture.run_files.files import FOLDER, RunFiles, range_of_run
 from recapture.run_files.json_file import DamagedFileError, JsonFile
-from recapture.storage import Container
+from recapture.storage import Blob, Container
 
 _FILES = f"{FOLDER}/blocked/"
 
@@ -62,8 +62,12 @@ def blocks_in(container: Container) -> list[Block]:
     Of those of the same second, the shortest is the last: a longer one is divided into shorter ones.
     """
     blocks = []
-    for blob in container.list(_FILES):
-        run = blob.name.removeprefix(_FILES)
+    for run, mark in marks_in(container).items():
         if range_ := range_of_run(run):
-            blocks.append(Block(run, *range_, blob.last_modified))
+            blocks.append(Block(run, *range_, mark.last_modified))
     return sorted(blocks, key=lambda block: (block.at, block.start - block.end))
+
+
+def marks_in(container: Container) -> dict[str, Blob]:
+    """Return the files that mark the runs in `blocks_in`, by run."""
+    return {blob.name.removeprefix(_FILES): blob for blob in container.list(_FILES)}

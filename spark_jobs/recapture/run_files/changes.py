@@ -1,14 +1,14 @@
 """The record of the checks for changed blobs: one file for all runs of a pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field
 
-from recapture.errors import PermanentError
 from recapture.run_files.files import FOLDER
-from recapture.run_files.json_file import DamagedFileError, JsonFile
+from recapture.run_files.json_file import JsonFile
+from recapture.run_files.shared_file import SharedFile
 from recapture.storage import Container
 
 
@@ -29,11 +29,15 @@ class Changes:
     """Time at which an update first found these slices changed, ISO 8601, by slice_start."""
     released: Mapping[str, str] = field(default_factory=dict)
     """Time at which an update found other blobs than a stopped run had read, ISO 8601, by slice_start."""
-    in_line: Mapping[str, int] = field(default_factory=dict)
-    """Versions of the tables when they last held what is published, by name; that of the publications is empty.
+    finished: int | None = None
+    """Version of the publications up to which every change is finished in every table; None if that is not known.
 
-    The version of a table that does not exist is -1. Nothing is here if a table did not hold what is published.
+    It is -1 if there were no publications.
     """
+    since: str | None = None
+    """Start of the first slice that updates keep, ISO 8601, if the pipeline file does not say it."""
+    turn: str | None = None
+    """Start of the last older slice that an update compared in turn, ISO 8601."""
     updated: str | None = None
     """Time of the last update, ISO 8601, which compared all slices that could have changed; None if there was none."""
     problem: Annotated[str | None, Field(exclude=True)] = None
@@ -50,24 +54,19 @@ class Changes:
         return self.start <= start and end <= self.end and not any(start <= slice_ < end for slice_ in self.unknown)
 
 
-_CHANGES = JsonFile(f"{FOLDER}/changed.json", Changes)
+RECORD = SharedFile(
+    JsonFile(f"{FOLDER}/changed.json", Changes),
+    Changes(),
+    "the record of the checks for changed blobs, is damaged: restore it, or delete it and check all published slices "
+    "again",
+)
 
 
 def read_changes(container: Container) -> Changes:
     """Return what the checks found; `container` is the first output's table. Raise PermanentError if it is damaged."""
-    document = container.read_current(_CHANGES.name)
-    if document is None:
-        return Changes()
-    where = f"{container.url}/{_CHANGES.name}"
-    try:
-        return _CHANGES.decode(document, where)
-    except DamagedFileError:
-        raise PermanentError(
-            f"{where}, the record of the checks for changed blobs, is damaged: restore it, or delete it and check all "
-            "published slices again"
-        ) from None
+    return RECORD.read(container)
 
 
-def write_changes(container: Container, changes: Changes) -> None:
-    """Record what the checks found."""
-    container.write(_CHANGES.name, _CHANGES.encode(changes))
+def change_record(container: Container, change: Callable[[Changes], Changes]) -> Changes:
+    """Change what is recorded of the checks, and return the new record. Errors are those of `SharedFile.change`."""
+    return RECORD.change(container, change)

@@ -49,6 +49,8 @@ class PublishedOutput:
     changed: bool
     metrics_table: str
     metrics_version: int | None
+    unchanged_slices: int = 0
+    """Number of slices that the table held with the same rows already."""
 
 
 @dataclass(frozen=True)

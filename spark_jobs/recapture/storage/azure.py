@@ -109,9 +109,14 @@ class AzureContainer:
         return verified(blob, content)
 
     def read_current(self, name: str) -> bytes | None:
+        current = self.read_with_etag(name)
+        return None if current is None else current[0]
+
+    def read_with_etag(self, name: str) -> tuple[bytes, str] | None:
         with self._failures_reported(f"read {name} from"):
             try:
-                return self._client.download_blob(self._base + name).readall()
+                downloader = self._client.download_blob(self._base + name)
+                return downloader.readall(), _unquoted(downloader.properties.etag)
             except ResourceNotFoundError as error:
                 if _is_container_missing(error):
                     raise
@@ -131,6 +136,29 @@ class AzureContainer:
                 raise
             return True
 
+    def remove(self, blob: Blob) -> bool:
+        with self._failures_reported(f"remove {blob.name} from"):
+            try:
+                self._client.delete_blob(
+                    self._base + blob.name, etag=f'"{blob.etag}"', match_condition=MatchConditions.IfNotModified
+                )
+            except ResourceModifiedError:
+                return False
+            except ResourceNotFoundError as error:
+                if _is_container_missing(error):
+                    raise
+                return False
+        return True
+
+    def replace(self, name: str, content: bytes, etag: str) -> bool:
+        with self._failures_reported(f"write {name} to"):
+            condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
+            try:
+                self._upload(name, content, overwrite=True, **condition)
+            except ResourceModifiedError:
+                return False
+            return True
+
     def clock(self) -> datetime:
         with self._failures_reported("list"):
             return _instant(date_of(self._client.list_blob_names)).astimezone(UTC)
@@ -139,11 +167,11 @@ class AzureContainer:
         """Return nothing: the service shows a blob only after it was written whole."""
         return ()
 
-    def _upload(self, name: str, content: bytes, *, overwrite: bool) -> Blob:
+    def _upload(self, name: str, content: bytes, *, overwrite: bool, **condition: Any) -> Blob:
         md5 = content_md5(content)
         settings = ContentSettings(content_md5=bytearray(base64.b64decode(md5)))
         client = self._client.get_blob_client(self._base + name)
-        properties = client.upload_blob(content, overwrite=overwrite, content_settings=settings)
+        properties = client.upload_blob(content, overwrite=overwrite, content_settings=settings, **condition)
         return Blob(
             name, _unquoted(properties["etag"]), len(content), properties["last_modified"].replace(microsecond=0), md5
         )

@@ -45,11 +45,23 @@ class Container(Protocol):
     def read_current(self, name: str) -> bytes | None:
         """Return the current content of a blob; None if it does not exist."""
 
+    def read_with_etag(self, name: str) -> tuple[bytes, str] | None:
+        """Return the current content of a blob and its etag; None if it does not exist."""
+
     def write(self, name: str, content: bytes) -> Blob:
         """Write a blob atomically, replace an older one, and return the new version."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a blob unless it exists, and return whether it was written: True for exactly one of several writers."""
+
+    def remove(self, blob: Blob) -> bool:
+        """Remove the listed version, and return whether it was there; another version of the blob stays."""
+
+    def replace(self, name: str, content: bytes, etag: str) -> bool:
+        """Write a blob if it exists and still has this etag, and return whether it was written.
+
+        If an answer of the storage was lost, it may have been written although this returns False.
+        """
 
     def clock(self) -> datetime:
         """Return the storage's own time in UTC, in whole seconds: the clock that stamps LastModified."""

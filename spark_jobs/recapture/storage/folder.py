@@ -16,7 +16,7 @@ from pathlib import Path
 from recapture.errors import RunError, SetupError
 from recapture.process.regular_files import read_regular
 from recapture.storage.container import Blob, changed, deleted, verified
-from recapture.storage.locks import locked
+from recapture.storage.locks import held, locked
 
 _TEMPORARY = (".recapture-", ".tmp")
 _NOT_A_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -77,6 +77,15 @@ class FolderContainer:
             except _NOT_A_FILE:
                 return None
 
+    def read_with_etag(self, name: str) -> tuple[bytes, str] | None:
+        path = self._path(name)
+        with _failures_reported("read", path):
+            try:
+                with path.open("rb") as file:
+                    return file.read(), _etag(os.fstat(file.fileno()))
+            except _NOT_A_FILE:
+                return None
+
     def write(self, name: str, content: bytes) -> Blob:
         path = self._path(name)
         with _failures_reported("write", path), _temporary_file(path, content) as temporary:
@@ -90,6 +99,35 @@ class FolderContainer:
             try:
                 os.link(temporary, path)
             except FileExistsError:
+                return False
+        return True
+
+    def remove(self, blob: Blob) -> bool:
+        path = self._path(blob.name)
+        aside = path.with_name(uuid.uuid4().hex.join(_TEMPORARY))
+        with _failures_reported("remove", path):
+            try:
+                if _etag(path.stat()) != blob.etag:
+                    return False
+                path.rename(aside)
+            except _NOT_A_FILE:
+                return False
+            is_listed = _etag(aside.stat()) == blob.etag
+            if not is_listed:  # it was replaced between the two lines
+                with suppress(FileExistsError):
+                    os.link(aside, path)
+            aside.unlink()
+        return is_listed
+
+    def replace(self, name: str, content: bytes, etag: str) -> bool:
+        path = self._path(name)
+        with _failures_reported("write", path):
+            try:
+                with held(path.parent), _temporary_file(path, content) as temporary:
+                    if _etag(path.stat()) != etag:
+                        return False
+                    os.replace(temporary, path)
+            except _NOT_A_FILE:
                 return False
         return True
 

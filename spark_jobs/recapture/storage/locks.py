@@ -1,4 +1,4 @@
-"""Find out whether the process that writes a file or folder is alive: it holds a lock, which ends with it."""
+"""Locks of files and folders, which end with the process that holds them."""
 
 import fcntl
 import os
@@ -26,6 +26,17 @@ def locked(path: Path) -> Iterator[bool]:
             yield False
         else:
             yield _is_at(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, and wait until it is free. Raise OSError if the folder cannot be opened."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
 

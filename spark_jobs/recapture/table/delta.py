@@ -8,38 +8,34 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from recapture.errors import DefinitionError, RunError
-from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.errors import RunError
+from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
+from recapture.table.change_feed import PROPERTY as FEED
+from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
+from recapture.table.log import Action, Added, ChangeFile, Removed, statistics, write_commit
+from recapture.table.schema import SLICE_COLUMN, new_columns, partition_values, schema_of
+from recapture.table.snapshot import NO_FILES, SHOWN, files_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-SLICE_COLUMN = "slice_start"
-"""Name of the partition column."""
 PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
-_SHOWN = ("path", "size_bytes", "num_records", "has_deletions")
-"""Columns of a snapshot that a HeldFile is made of."""
-_NO_FILES = pa.schema(
-    zip((*_SHOWN, SLICE_COLUMN), (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True)
-).empty_table()
 
 
 @dataclass(frozen=True)
@@ -48,11 +44,11 @@ class Table:
 
     url: str
     schema: pa.Schema
-    """Schema of the rows, without slice_start."""
+    """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
-    grows: bool = False
-    """Whether the table may lack columns of the schema, which an older version did not have; a commit adds them."""
+    change_feed: bool = False
+    """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +76,8 @@ class HeldFile:
     """Number of rows, including deleted ones; None if the writer did not count them."""
     has_deletions: bool = False
     """Whether a deletion vector hides some of the rows."""
+    logged_path: str = field(default="", compare=False)
+    """Path as the log has it, with escaped characters."""
 
     def is_file(self, file: File) -> bool:
         """Return whether this is the file, with all its rows."""
@@ -90,15 +88,17 @@ class HeldFile:
 class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
-    def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
-        """Read the table with the credentials of the environment.
+    whole_in_feed: frozenset[str] = frozenset()
+    """Slices whose rows a commit could not compare: the change data feed deletes and inserts all of them."""
 
-        Raise RunError if the storage refuses, DefinitionError if the table has other columns.
-        """
+    def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
+        """Read the table with the credentials of the environment. Raise RunError if the storage refuses."""
         self.table = table
+        self._columns = table.schema
+        """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._files = _NO_FILES
+        self._files = NO_FILES
         self._open()
 
     @property
@@ -113,7 +113,11 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
+
+    @property
+    def _container(self) -> Container:
+        return open_container(self.table.url, self._environment)
 
     @property
     def pipeline(self) -> str | None:
@@ -132,7 +136,7 @@ class OpenTable:
             is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
             files = files.filter(is_requested)
         held: dict[str, tuple[HeldFile, ...]] = {}
-        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *SHOWN)), strict=True):
             held[start] = (*held.get(start, ()), HeldFile(*shown))
         return held
 
@@ -142,6 +146,19 @@ class OpenTable:
         names |= {"path": "path", "num_records": "rows"}
         columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
         return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
+
+    def slices_since(self, version: int) -> set[str] | None:
+        """Return the slices that Recapture's commits after a version changed; None if some are not in the log any more.
+
+        The table must exist. This reads the file of each of these commits.
+        """
+        assert self._delta is not None
+        number = self._delta.version() - version
+        with self._refusals():
+            commits = self._delta.history(number)
+        if len(commits) < number:
+            return None
+        return {start for commit in commits for start in json.loads(commit.get(METADATA, "{}")).get("slices", ())}
 
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         """Return the slices, with their files, whose file may be added in the commit that removes what they hold.
@@ -160,21 +177,25 @@ class OpenTable:
         rows is wrong in the log, or one next to a file with a deletion vector, which cannot be removed by itself.
 
         Return False if the table must be read again first, because another writer committed or columns were added;
-        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. The table must
-        exist.
+        else True. Raise RunError if the storage refuses; whether the commit took place is then unknown. Raise
+        DefinitionError if the table cannot hold the columns of the files. The table must exist.
         """
         assert self._delta is not None
-        if self.replaceable(files):
+        if replaceable := self.replaceable(files):
             actions: list[AddAction | RemoveAction] = [_add(start, file) for start, file in files.items() if file]
-            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition_value(start) for start in files])]
+            mode, partitions = (
+                "overwrite",
+                [(SLICE_COLUMN, "in", [partition_values(start)[SLICE_COLUMN] for start in files])],
+            )
         else:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
         try:
+            if not self._has_columns():
+                return False
             with self._refusals():
-                if new := _new_columns(self._delta, self.table):
-                    self._delta.alter.add_columns(new)
-                    return False  # the table may hold other files by now
+                if replaceable and (changes := self._write_change_files(files)) is not None:
+                    return self._commit_with_changes(files, changes, metadata)
                 self._delta.create_write_transaction(
                     actions,
                     mode,
@@ -187,6 +208,58 @@ class OpenTable:
             return False
         return True
 
+    def _write_change_files(self, files: Mapping[str, File | None]) -> dict[str, ChangeFile] | None:
+        """Write the change files of the next version, and return them by slice_start.
+
+        None if the table has no change data feed, or if the commit needs no change files or cannot have any.
+        """
+        assert self._delta is not None
+        assert self.version is not None
+        slices, held = {}, self.held(files)
+        for start, file in files.items():
+            before = held.get(start, ())
+            size = sum(other.size for other in before) + (file.size if file else 0)
+            slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
+        if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
+            return None
+        columns = pa.schema(self._delta.schema().to_arrow())
+        rows = columns.remove(columns.get_field_index(SLICE_COLUMN))
+        try:
+            if any(file.has_deletions for shown in held.values() for file in shown):
+                raise UnreadableFileError
+            written = write_change_files(self._container, self.version + 1, slices, rows)
+        except UnreadableFileError:
+            self.whole_in_feed |= slices.keys()
+            return None
+        self.whole_in_feed -= slices.keys()
+        return {start: ChangeFile(*change, partition_values(start)) for start, change in written.items()}
+
+    def _commit_with_changes(
+        self, files: Mapping[str, File | None], changes: Mapping[str, ChangeFile], metadata: Mapping[str, Any]
+    ) -> bool:
+        """Replace what slices hold in a commit that names change files; the result is as that of `commit`."""
+        assert self._delta is not None
+        assert self.version is not None
+        removed = [
+            Removed(other.logged_path, other.size, partition_values(start), start in changes)
+            for start, held in self.held(files).items()
+            for other in held
+        ]
+        added = [
+            Added(file.path, file.size, partition_values(start), statistics(file.rows, file.values), start in changes)
+            for start, file in files.items()
+            if file is not None
+        ]
+        version = self.version + 1
+        actions: list[Action] = [*removed, *added, *changes.values()]
+        if not write_commit(self._container, version, actions, {METADATA: json.dumps(metadata)}):
+            return False
+        if (version + 1) % int(self._properties().get("delta.checkpointInterval", 100)) == 0:
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
+            self._delta.cleanup_metadata()
+        return True
+
     def _others(self, files: Mapping[str, File | None]) -> Iterator[tuple[str, HeldFile]]:
         """Yield the files that slices hold and should not, with slice_start."""
         for start, held in self.held(files).items():
@@ -196,19 +269,22 @@ class OpenTable:
                 if not other.has_deletions and (add_again or file is None or not other.is_file(file)):
                     yield start, other
 
-    def claim(self, take_over: bool = False) -> None:
-        """Create the table unless it exists, and record that it belongs to the pipeline of `Table`.
+    def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
+        """Create the table unless it exists, give it the properties of `Table`, and add new columns.
 
-        If the storage refuses once, it is attempted again. Raise DefinitionError as `require_writable` does, and
-        RunError if the storage refuses twice or other writers do not stop.
+        `columns` are those of the files that commits will add, None for those of `Table`. If the storage refuses once,
+        it is attempted again. Raise DefinitionError as `require_publishable` does, and RunError if the storage refuses
+        twice or other writers do not stop.
         """
+        self._columns = self.table.schema if columns is None else columns
         has_failed = False
         for _ in range(CLAIMS):
             try:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                if self.pipeline == self.table.pipeline or self._set_pipeline():
+                has_properties = self._own_properties().items() <= self._properties().items()
+                if (has_properties or self._set_properties()) and self._has_columns():
                     return
             except RunError:
                 if has_failed:
@@ -217,13 +293,18 @@ class OpenTable:
             self.refresh()
         raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
 
-    def _set_pipeline(self) -> bool:
-        """Set the table's pipeline in a commit; return False if another writer committed since the table was read."""
+    def _own_properties(self) -> dict[str, str | None]:
+        """Return the properties that `Table` asks for."""
+        properties = {PIPELINE: self.table.pipeline, FEED: "true" if self.table.change_feed else None}
+        return {name: value for name, value in properties.items() if value is not None}
+
+    def _set_properties(self) -> bool:
+        """Set these properties in a commit; return False if another writer committed since the table was read."""
         assert self._delta is not None
         try:
             with self._refusals():
                 self._delta.alter.set_table_properties(
-                    {PIPELINE: str(self.table.pipeline)},
+                    {name: str(value) for name, value in self._own_properties().items()},
                     raise_if_not_exists=False,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -231,6 +312,27 @@ class OpenTable:
             return False
         self.refresh()
         return True
+
+    def _has_columns(self) -> bool:
+        """Return whether the table had the columns of the files; else add them, and the table must be read again.
+
+        Raise DefinitionError if the table cannot hold them.
+        """
+        assert self._delta is not None
+        new = new_columns(self._delta, self._columns, self.table.url) if self._columns else []
+        if new:
+            with suppress(CommitFailedError), self._refusals():
+                self._delta.alter.add_columns(new, commit_properties=CommitProperties(max_commit_retries=0))
+        return not new
+
+    def require_publishable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if the table exists and takes no rows of the pipeline.
+
+        See `table.writable` for who may write to it, and `table.schema` for the columns.
+        """
+        self.require_writable(take_over)
+        if self._delta is not None:
+            new_columns(self._delta, self.table.schema, self.table.url)
 
     def require_writable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
@@ -241,7 +343,7 @@ class OpenTable:
         return {} if self._delta is None else self._delta.metadata().configuration
 
     def _open(self) -> None:
-        """Read the table if it exists. Raise DefinitionError if it has other columns."""
+        """Read the table if it exists."""
         try:
             with self._refusals():
                 self._delta = DeltaTable(
@@ -250,8 +352,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        _require_columns(self._delta, self.table)
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -260,10 +361,10 @@ class OpenTable:
             with self._refusals():
                 DeltaTable.create(
                     delta_table_uri(url),
-                    _schema(self.table),
+                    schema_of(self._columns),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
-                    configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
+                    configuration=PROPERTIES | self._own_properties(),
                     raise_if_key_not_exists=False,
                     storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
@@ -288,98 +389,12 @@ class OpenTable:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
 
 
-def has_version(table: Table, version: int) -> bool:
-    """Return whether a table has a version, with one request."""
-    return open_container(table.url).read_current(f"_delta_log/{version:020}.json") is not None
-
-
-def _files(delta: DeltaTable) -> pa.Table:
-    """Return a row for each file, in the order of the slices.
-
-    The columns are path, size_bytes, num_records, min.COLUMN, slice_start (text) and has_deletions. Another program may
-    have written a slice_start that is not the start of a slice, or null, which is the text "null".
-    """
-    files = pa.table(delta.get_add_actions(flatten=True))
-    if not files.num_rows:
-        return _NO_FILES
-    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("us", tz="UTC"))
-    starts = pc.replace_substring(pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ"), ".000000Z", "Z")
-    paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
-    starts = pc.fill_null(starts, "null")
-    has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
-    files = files.set_column(files.schema.get_field_index("path"), "path", paths)
-    files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
-    return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
-
-
-def _with_deletions(delta: DeltaTable) -> list[str]:
-    """Return the decoded paths of the files that have a deletion vector."""
-    if "deletionVectors" not in (delta.protocol().reader_features or ()):
-        return []
-    uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
-    return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
-
-
-def _require_columns(delta: DeltaTable, table: Table) -> None:
-    """Raise DefinitionError if the table has other columns than its schema."""
-    actual = {field.name: _type_name(field) for field in delta.schema().fields}
-    expected = {field.name: _type_name(field) for field in _schema(table).fields}
-    if table.grows:
-        expected = {name: type_ for name, type_ in expected.items() if name in actual}
-    if actual == expected:
-        return
-    differing = [
-        f"{name} is {actual.get(name, 'absent')} in the table and {expected.get(name, 'absent')} in the rows"
-        for name in [*expected, *(name for name in actual if name not in expected)]
-        if actual.get(name) != expected.get(name)
-    ]
-    raise DefinitionError(
-        f"the columns of table {table.url} differ from those of the rows to publish: {'; '.join(differing)}; "
-        "publish to a new table"
-    )
-
-
-def _new_columns(delta: DeltaTable, table: Table) -> list[Field]:
-    """Return the columns of the schema that the table lacks, if it may."""
-    actual = {field.name for field in delta.schema().fields}
-    return [field for field in _schema(table).fields if field.name not in actual] if table.grows else []
-
-
-def _schema(table: Table) -> Schema:
-    return Schema.from_arrow(table.schema.append(pa.field(SLICE_COLUMN, pa.timestamp("us", tz="UTC"))))
-
-
-def _type_name(field: Field) -> str:
-    return field.type.type if isinstance(field.type, PrimitiveType) else str(field.type)
-
-
 def _add(slice_start: str, file: File) -> AddAction:
-    """Return the action that adds a slice's file, with the file's values as its statistics."""
-    values = {name: value for name, value in file.values.items() if value is not None}
-    stats: dict[str, Any] = {"numRecords": file.rows}
-    if file.values:
-        nulls = {name: int(value is None) for name, value in file.values.items()}
-        stats |= {"minValues": values, "maxValues": values, "nullCount": nulls}
-    return AddAction(
-        path=file.path,
-        size=file.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
-        modification_time=int(time.time() * 1000),
-        data_change=True,
-        stats=json.dumps(stats),
-    )
+    """Return the action that adds a slice's file."""
+    stats, now = statistics(file.rows, file.values), int(time.time() * 1000)
+    return AddAction(file.path, file.size, partition_values(slice_start), now, data_change=True, stats=stats)
 
 
 def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
-    return RemoveAction(
-        path=held.path,
-        data_change=True,
-        deletion_timestamp=int(time.time() * 1000),
-        size=held.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
-    )
-
-
-def _partition_value(slice_start: str) -> str:
-    """Return the value of a timestamp partition as Delta writes it: 2026-03-01 10:00:00."""
-    return slice_start.replace("T", " ").removesuffix("Z")
+    now = int(time.time() * 1000)
+    return RemoveAction(held.path, True, now, held.size, {**partition_values(slice_start)})

@@ -18,8 +18,8 @@ UNPUBLISHED = "holds rows, but nothing is published"
 def faults_of(table: OpenTable, digests: Mapping[str, str | None], *, has_empty_slices: bool = False) -> dict[str, str]:
     """Return what is wrong with slices of a table, by slice_start and in order.
 
-    `digests` are those of the input of the slices that are published; None if the files may have any name. With
-    `has_empty_slices`, a published slice may hold nothing.
+    `digests` are those of the inputs after which the files of the published slices are named; None if the files may
+    have any name. With `has_empty_slices`, a published slice may hold nothing.
     """
     held = table.held()
     faults = {start: _fault(held.get(start, ()), digest, has_empty_slices) for start, digest in digests.items()}
@@ -34,20 +34,25 @@ def lagging_slices(table: OpenTable, name: str, entries: Mapping[str, ShownEntry
     """Yield the slices that do not hold what is published, as a change that was interrupted leaves them.
 
     `name` is that of the table in `Publication.files`, and `entries` are those of the publications' snapshot. Only the
-    table's snapshot is looked at. Slices with files or deletions of other programs are left out.
+    table's snapshot is looked at. Slices with files or deletions of other programs are left out, and those of runs that
+    did not publish the table, because the query did not have this output yet.
     """
     held = table.held()
+    published = {entry.tables for entry in entries.values() if entry.tables is not None}
+    without_table = {text for text in published if name not in json.loads(text)}
     texts = {entry.empty for entry in entries.values() if entry.empty is not None}
     without_rows = {text for text in texts if name in json.loads(text)}
     for start, entry in entries.items():
         files = held.get(start, ())
         if any(file.has_deletions or not is_written_by_recapture(file.path) for file in files):
             continue
+        if entry.tables in without_table:
+            continue
         may_be_empty = entry.empty is None
         if entry.run is None or entry.empty in without_rows:
             is_lagging = bool(files)
         else:
-            is_lagging = _fault(files, entry.digest, may_be_empty) is not None
+            is_lagging = _fault(files, entry.input_of(name), may_be_empty) is not None
         if is_lagging:
             yield start
 

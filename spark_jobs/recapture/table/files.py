@@ -11,8 +11,8 @@ from recapture.errors import PermanentError
 from recapture.storage import Container
 from recapture.time_model import ticks
 
-_NAME = re.compile(r".+-([0-9a-f]{16})\.parquet")
-"""Name of a file, with the digest of its content."""
+_NAME = re.compile(r"(.+)-([0-9a-f]{16})\.parquet")
+"""Name of a file, with the beginning of the digest of its input, and the digest of its content."""
 
 
 def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
@@ -23,7 +23,7 @@ def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) 
     in ticks.
     """
     content = parquet(rows)
-    path = f"{folder_of(start)}{digest[:16]}-{_digest(content)}.parquet"
+    path = f"{folder_of(start)}{digest[:16]}-{content_digest(content)}.parquet"
     if not table.create(path, content) and table.read_current(path) != content:
         table.write(path, content)
     return path, len(content)
@@ -51,8 +51,14 @@ def require_slice_file(table: Container, path: str, problem: str) -> bytes:
 
 def is_intact(path: str, content: bytes) -> bool:
     """Return whether a file has the content that its name says. The name of another program's file says nothing."""
-    name = _NAME.fullmatch(path.rsplit("/", 1)[-1])
-    return name is None or name[1] == _digest(content)
+    name = _name(path)
+    return name is None or name[2] == content_digest(content)
+
+
+def has_same_content(path: str, other: str) -> bool:
+    """Return whether two files have the same content, by their names; False if another program wrote one of them."""
+    name, other_name = _name(path), _name(other)
+    return name is not None and other_name is not None and name[2] == other_name[2]
 
 
 def folder_of(start: int) -> str:
@@ -67,10 +73,21 @@ def is_for_input(path: str, digest: str) -> bool:
 
 def is_written_by_recapture(path: str) -> bool:
     """Return whether a file has a name as `write_slice_file` gives it."""
-    return _NAME.fullmatch(path.rsplit("/", 1)[-1]) is not None
+    return _name(path) is not None
 
 
-def _digest(content: bytes) -> str:
+def input_of(path: str) -> str | None:
+    """Return the beginning of the digest of a file's input, as `is_for_input` compares it; None if it has no name."""
+    name = _name(path)
+    return None if name is None else name[1]
+
+
+def _name(path: str) -> re.Match[str] | None:
+    return _NAME.fullmatch(path.rsplit("/", 1)[-1])
+
+
+def content_digest(content: bytes) -> str:
+    """Return the digest of a file's content, as names of files have it."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 

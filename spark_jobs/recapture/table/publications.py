@@ -20,7 +20,7 @@ from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable, Table
-from recapture.table.files import require_slice_file, write_slice_file
+from recapture.table.files import input_of, is_for_input, require_slice_file, write_slice_file
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
 
@@ -105,6 +105,10 @@ class Entry:
         """Return the run that the slice holds; None if it holds none."""
         return None if self.current is None else self.current.run
 
+    def file(self, name: str) -> File | None:
+        """Return the file that the slice holds in a table; None if it holds none. `name` is a key of its `files`."""
+        return None if self.current is None else self.current.files.get(name)
+
     def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication. Publishing the same input again replaces its publication."""
         if self.current == publication and self.taken_back is None:
@@ -144,6 +148,15 @@ class ShownEntry:
     """What the slice read, as `archive.manifest.slice_read`."""
     empty: str | None = None
     """Names of the tables in which the slice has no rows, as JSON."""
+    kept: str | None = None
+    """Tables whose file the slice kept from an earlier input, with the beginning of its digest, as JSON."""
+    tables: str | None = None
+    """Names of the tables that the run published, as JSON; None if an older version published the slice."""
+
+    def input_of(self, name: str) -> str | None:
+        """Return the digest of the input after which the slice's file in a table is named, or its beginning."""
+        earlier: dict[str, str] = json.loads(self.kept) if self.kept else {}
+        return earlier.get(name, self.digest)
 
     @property
     def late_share(self) -> float | None:
@@ -254,4 +267,13 @@ def shown(entry: Entry) -> ShownEntry:
         missing_blobs=current.missing_blobs,
         read=current.read,
         empty=json.dumps([name for name, file in current.files.items() if file is None]),
+        kept=_kept(current),
+        tables=json.dumps(sorted(current.files)),
     )
+
+
+def _kept(publication: Publication) -> str | None:
+    """Return `ShownEntry.kept` of a publication; None if it kept no file."""
+    paths = {name: file.path for name, file in publication.files.items() if file is not None}
+    earlier = {name: input_of(path) for name, path in paths.items() if not is_for_input(path, publication.digest)}
+    return json.dumps(earlier) if any(earlier.values()) else None

@@ -21,6 +21,7 @@ from recapture.errors import InterruptedRunError, PermanentError, RecaptureError
 from recapture.table.delta import TRY_LATER, File, HeldFile, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
 from recapture.table.stored import Look
+from recapture.table.unchanged import with_kept_files
 
 TRIES = 10
 """Maximum number of attempts to commit while other writers commit first."""
@@ -34,16 +35,18 @@ class Tables:
     others: Mapping[str, Table]
     """Other tables by their name in `Publication.files`, in the order of the commits."""
 
-    def require_writable(self, take_over: bool = False) -> None:
-        """Raise DefinitionError if a table has other columns, or may not be written to (see `table.writable`)."""
+    def require_publishable(self, take_over: bool = False) -> None:
+        """Raise DefinitionError if a table takes no rows of the pipeline: see `OpenTable.require_publishable`."""
         for table in (self.publications, *self.others.values()):
-            OpenTable(table).require_writable(take_over)
+            OpenTable(table).require_publishable(take_over)
 
 
 @dataclass
 class Outcome:
     """Result of a publication or rollback."""
 
+    recorded: list[str] = field(default_factory=list)
+    """Slices whose entry in the publications changed."""
     changed: dict[str, list[str]] = field(default_factory=dict)
     """Slices whose file changed, by the name of the table."""
     versions: dict[str, int | None] = field(default_factory=dict)
@@ -52,6 +55,8 @@ class Outcome:
     """Slices whose change an earlier call had left unfinished in some table."""
     superseded: dict[str, str | None] = field(default_factory=dict)
     """Run that a slice holds now, for slices that another call has published or rolled back since."""
+    whole_in_feed: dict[str, list[str]] = field(default_factory=dict)
+    """Slices whose rows the change data feed of a table deletes and inserts all, as they could not be compared."""
     entries: dict[str, Entry] = field(default_factory=dict)
     """Entries of the slices at the end of the call."""
 
@@ -63,19 +68,22 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 def publish(tables: Tables, publications: Mapping[str, Publication], *, take_over: bool = False) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
-    A slice that already holds its publication does not change. With `take_over`, the tables of another pipeline become
-    this pipeline's. Raise RunError if a file is gone or damaged, and DefinitionError as `Tables.require_writable` does.
-    Raise UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
+    A slice that already holds its publication does not change, and a slice keeps its file in each table in which its
+    rows are unchanged (see `table.unchanged`). With `take_over`, the tables of another pipeline become this pipeline's.
+    Raise RunError if a file is gone or damaged, and DefinitionError if a table takes no rows of the pipeline. Raise
+    UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
     nothing is published.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
-        return {start: before[start].after_publishing(publication) for start, publication in publications.items()}
+        new = with_kept_files(publications, before, tables.others, look)
+        return {start: before[start].after_publishing(publication) for start, publication in new.items()}
 
     runs = sorted({publication.run for publication in publications.values()})
     what = f"the publication of run {', '.join(runs)}"
     again = "repeat the backfill; in Airflow, clear the DAG run's task order_and_aggregate"
-    return _change(tables, list(publications), change, what, again, take_over=take_over)
+    look = Look(again)
+    return _change(tables, list(publications), change, what, look, is_new=True, take_over=take_over)
 
 
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:
@@ -89,7 +97,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
         return {start: _rolled_back(tables, start, entry, run) for start, entry in before.items()}
 
-    return _change(tables, slice_starts, change, "the rollback", "backfill the slice again instead")
+    return _change(tables, slice_starts, change, "the rollback", Look("backfill the slice again instead"))
 
 
 def bring_in_line(tables: Tables, slice_starts: Sequence[str]) -> Outcome:
@@ -97,7 +105,7 @@ def bring_in_line(tables: Tables, slice_starts: Sequence[str]) -> Outcome:
 
     Errors are as in `publish`.
     """
-    return _change(tables, slice_starts, dict, "the repair", "backfill the slice again")
+    return _change(tables, slice_starts, dict, "the repair", Look("backfill the slice again"))
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
@@ -114,28 +122,38 @@ def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> E
 
 
 def _change(
-    tables: Tables, starts: Sequence[str], change: Change, what: str, remedy: str, *, take_over: bool = False
+    tables: Tables,
+    starts: Sequence[str],
+    change: Change,
+    what: str,
+    look: Look,
+    *,
+    is_new: bool = False,
+    take_over: bool = False,
 ) -> Outcome:
     """Change the publications of slices, then bring every table in line with them.
 
-    `remedy` says what to do if a file of the slices is gone or damaged.
+    `is_new` says whether the files have the columns of `Table`; else they are files of before, which another query may
+    have written.
     """
     new_entries: dict[str, Entry] = {}
     with _progress_in_errors(tables, new_entries, what):
         others = {name: OpenTable(table) for name, table in tables.others.items()}
-        publications, look = Publications(tables.publications), Look(remedy)
+        publications = Publications(tables.publications)
         for table in (publications.table, *others.values()):
-            table.require_writable(take_over)
-        change(publications.entries(starts))  # refuses before anything is written
+            (table.require_publishable if is_new else table.require_writable)(take_over)
+        _require_same_names(tables, change(publications.entries(starts)))  # refuses before anything is written
 
         def write_new_entries() -> dict[str, File | None]:
             publications.table.claim(take_over)
             before = publications.entries(starts)
             after = change(before)
+            _require_same_names(tables, after)
             for name, table in others.items():
                 files = _files(after, name)
                 if files or table.version is not None:
-                    table.claim(take_over)
+                    earlier = None if is_new else look.columns(table.table.url, _of_each_definition(after, name))
+                    table.claim(take_over, earlier)
                 look.secure(table, files)
             new_entries.update(after)
             hidden = publications.hidden(starts)
@@ -147,10 +165,12 @@ def _change(
             return {**entry_files}
 
         changed = _settle(publications.table, write_new_entries, lambda slices: _metadata(new_entries, slices))
-        outcome = Outcome()
+        outcome = Outcome(recorded=sorted(changed))
         for name, table in others.items():
             outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
+            if table.whole_in_feed:
+                outcome.whole_in_feed[name] = sorted(table.whole_in_feed)
         outcome.entries = publications.entries(starts)
         look.again()
     for start, entry in outcome.entries.items():
@@ -161,9 +181,35 @@ def _change(
     return outcome
 
 
+def _require_same_names(tables: Tables, entries: Mapping[str, Entry]) -> None:
+    """Raise PermanentError if an entry has files of a table that may have another name now: its rows would be removed.
+
+    An output without files is new, and files without an output are those of one that the query no longer has. If there
+    are both, the output may have been renamed.
+    """
+    for start, entry in entries.items():
+        names = {} if entry.current is None else entry.current.files
+        new, gone = [name for name in tables.others if name not in names], [*(names.keys() - tables.others.keys())]
+        if entry.current is not None and new and gone:
+            raise PermanentError(
+                f"slice {start} has a publication with the outputs {', '.join(sorted(gone))}, and none with "
+                f"{', '.join(new)}: use the pipeline file of that time, or backfill the slice"
+            )
+
+
 def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
     """Return the files of a table that the entries name, by slice_start."""
-    return {start: file for start, entry in entries.items() if (file := _file(entry, name)) is not None}
+    return {start: file for start, entry in entries.items() if (file := entry.file(name)) is not None}
+
+
+def _of_each_definition(entries: Mapping[str, Entry], name: str) -> dict[str, File]:
+    """Return a file of a table for each definition, by slice_start: the files of a definition have the same columns."""
+    files = {
+        entry.current.definition: (start, file)
+        for start, entry in entries.items()
+        if entry.current is not None and (file := entry.file(name)) is not None
+    }
+    return dict(files.values())
 
 
 def _bring_in_line(table: OpenTable, name: str, publications: Publications, starts: Sequence[str]) -> set[str]:
@@ -171,14 +217,10 @@ def _bring_in_line(table: OpenTable, name: str, publications: Publications, star
 
     def named_files() -> dict[str, File | None]:
         publications.table.refresh()
-        return {start: _file(entry, name) for start, entry in publications.entries(starts).items()}
+        return {start: entry.file(name) for start, entry in publications.entries(starts).items()}
 
     table.refresh()
     return _settle(table, named_files, lambda slices: _metadata(publications.entries(slices), slices))
-
-
-def _file(entry: Entry, name: str) -> File | None:
-    return None if entry.current is None else entry.current.files.get(name)
 
 
 def _settle(
@@ -271,6 +313,6 @@ def _lagging(tables: Tables, new_entries: Mapping[str, Entry]) -> list[str] | No
     lagging = []
     for name, table in tables.others.items():
         held = OpenTable(table).held(new_entries)
-        if not all(_holds(held.get(start, ()), _file(entry, name)) for start, entry in new_entries.items()):
+        if not all(_holds(held.get(start, ()), entry.file(name)) for start, entry in new_entries.items()):
             lagging.append(table.url)
     return lagging

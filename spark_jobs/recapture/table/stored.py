@@ -4,17 +4,24 @@ A vacuum deletes every file that no version of the table names and that is older
 delete a file between the moment it is staged and the commit that names it.
 """
 
+import io
 import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from recapture.errors import PermanentError
 from recapture.storage import Blob, in_parallel, open_container
 from recapture.table.delta import File, HeldFile, OpenTable
-from recapture.table.files import require_slice_file
+from recapture.table.files import read_slice_file, require_slice_file
 
 MAX_LISTINGS = 4
 """Maximum number of listings that look for the files of one table, unless they span more than four years."""
+MAX_READ_AT_ONCE = 16 << 20
+"""Largest size of a file, in bytes, that is read at the same time as others."""
 _FOLDER_LENGTHS = tuple(len(f"slice_start={text}") for text in ("20260301T100000Z", "20260301", "202603", "2026"))
 """Lengths of the prefixes of a folder that stand for a slice, a day, a month and a year."""
 
@@ -59,6 +66,8 @@ class Look:
         """Addresses of tables, and paths of files in them."""
         self._renewed: dict[str, dict[str, File]] = {}
         """Files that were written again, by the address of their table and by slice_start."""
+        self._intact: dict[tuple[str, str], bool] = {}
+        """Whether a file that was read has the content that its name says."""
 
     def secure(self, table: OpenTable, files: Mapping[str, File]) -> None:
         """Look at the files of slices, and write those again that a vacuum may be about to delete.
@@ -77,6 +86,34 @@ class Look:
         self._renewed.setdefault(url, {}).update(old)
         self._seen.update((url, file.path) for file in files.values())
 
+    def columns(self, url: str, files: Mapping[str, File]) -> pa.Schema | None:
+        """Return the columns of files, which may be those of several queries; `url` is the address of their table.
+
+        None stands for the columns of `Table`. Raise RunError if a file is gone or damaged, or if a column has several
+        types.
+        """
+
+        def read(slice_file: tuple[str, File]) -> pa.Schema:
+            start, file = slice_file
+            lost = f"slice {start} of {url} {fault_of(file, None)} ({file.path}), or it is damaged: {self._remedy}"
+            content = require_slice_file(open_container(url), file.path, lost)
+            return pq.read_schema(io.BytesIO(content)).remove_metadata()
+
+        try:
+            return pa.unify_schemas([pa.schema([]), *in_parallel(read, files.items())])
+        except pa.ArrowTypeError as error:
+            problem = f"a column of {url} has another type in another slice ({error})"
+            raise PermanentError(f"{problem}: {self._remedy}") from error
+
+    def intact(self, url: str, files: Mapping[str, File]) -> dict[str, File]:
+        """Return the files of slices whose content in the storage is what their names say. Each is read once."""
+        unread = [file for file in files.values() if (url, file.path) not in self._intact]
+        small = [file for file in unread if file.size <= MAX_READ_AT_ONCE]
+        read = dict(zip((file.path for file in small), in_parallel(partial(_is_intact, url), small), strict=True))
+        read |= {file.path: _is_intact(url, file) for file in unread if file.size > MAX_READ_AT_ONCE}
+        self._intact |= {(url, path): is_intact for path, is_intact in read.items()}
+        return {start: file for start, file in files.items() if self._intact[url, file.path]}
+
     def again(self) -> None:
         """Look again at the files that were written again. Raise RunError if a vacuum deleted one all the same."""
         for url, files in self._renewed.items():
@@ -93,3 +130,7 @@ class Look:
     def _write_again(self, url: str, file: File) -> None:
         problem = f"{file.path} of {url} is gone, or does not match the digest in its name: {self._remedy}"
         open_container(url).write(file.path, require_slice_file(open_container(url), file.path, problem))
+
+
+def _is_intact(url: str, file: File) -> bool:
+    return read_slice_file(open_container(url), file.path) is not None

@@ -47,6 +47,11 @@ def to_text(ticks: int) -> str:
     return to_datetime(ticks).isoformat().removesuffix("+00:00") + "Z"
 
 
+def from_text(text: str) -> int:
+    """Return the ticks of an ISO 8601 time with a zone. Raise ValueError if this is not one."""
+    return from_datetime(datetime.fromisoformat(text))
+
+
 def text_of(instant: datetime) -> str:
     """Return an aware datetime as `to_text` does."""
     return to_text(from_datetime(instant))

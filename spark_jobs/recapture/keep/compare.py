@@ -1,0 +1,114 @@
+"""Compare what slices read with what the archive has now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property, lru_cache
+from json import loads
+
+from recapture.archive.manifest import DamagedManifestError, Manifest, arrivals_read, versions_read
+from recapture.archive.references import PlannedReference
+from recapture.errors import FormatError
+from recapture.keep.archived import ArchivedSlice, all_references, archived_slices
+from recapture.keep.due import Difference
+from recapture.keep.sources import Sources
+from recapture.run.slice_state import Standing
+from recapture.run_files.files import RunFiles
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry
+from recapture.time_model import ticks
+from recapture.time_model.slices import Arrivals, Slice
+
+_CHANGES_NO_READING = {"engine", "suite"}
+"""Parts of the definition that do not decide which reference data a slice needs."""
+
+
+class Comparison:
+    """The archive and the publications of a pipeline at a time."""
+
+    def __init__(self, sources: Sources, standing: Standing, now: datetime) -> None:
+        self._sources, self._standing, self._now = sources, standing, now
+        self._manifest_of = lru_cache(maxsize=8)(self._read_manifest)  # neighbours often have one run
+
+    def entry(self, text: str) -> ShownEntry:
+        """Return what is published for a slice, given by slice_start."""
+        return self._standing.entries.get(text, NOTHING_SHOWN)
+
+    def archived(self, starts: Iterable[int]) -> Iterator[ArchivedSlice]:
+        """Yield what the archive has for slices, given by their starts in ticks and in order of time."""
+        slices = (Slice(start, start + self._sources.length) for start in starts)
+        definition, containers = self._sources.definition, self._sources.containers
+        return archived_slices(definition, containers, slices, self._now, self._arrivals_read, self._references)
+
+    def difference(self, text: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
+        """Return how the archive differs from what the published slice read, and whether that is known.
+
+        A slice that read another container does not differ: it is outdated.
+        """
+        entry = self.entry(text)
+        is_elsewhere = "containers" in self._outdated(text)
+        if entry.run is None or is_elsewhere or entry.read == archived.read_before:
+            return None, True
+        manifest = self._manifest_of(entry.run)
+        if entry.read is None and manifest is None:
+            return None, False
+        noticed = self._noticed(text)
+        same_references = not self._outdated(text) - _CHANGES_NO_READING
+        return archived.difference_from(manifest, noticed, same_definition=same_references), True
+
+    def recorded_difference(self, text: str) -> Difference | None:
+        """Return the difference of a slice whose blobs are not listed, by the record of what was found before."""
+        entry, changes = self.entry(text), self._standing.changes
+        if entry.run is None or changes.slices.get(text) != entry.run or "containers" in self._outdated(text):
+            return None
+        noticed = changes.noticed.get(text)
+        if noticed is not None and entry.published is not None and entry.published > noticed:
+            return None
+        return Difference(last_change=0 if noticed is None else ticks.from_text(noticed))
+
+    def reference_differences(self, texts: Iterable[str]) -> Iterator[tuple[str, Difference]]:
+        """Yield the published slices whose reference data changed, without a listing of their blobs."""
+        if not self._references:
+            return
+        digests = lru_cache(maxsize=64)(versions_read)
+        for text in texts:
+            entry = self.entry(text)
+            if entry.run is None or entry.read is None or self._outdated(text) - _CHANGES_NO_READING:
+                continue
+            start = ticks.from_text(text)
+            slice_, then = Slice(start, start + self._sources.length), loads(entry.read)["references"]
+            needed = {reference.alias: tuple(reference.needed(slice_, slice_)) for reference in self._references}
+            changed = [alias for alias, versions in needed.items() if then.get(alias) != digests(versions)]
+            if changed:
+                written = [ticks.from_datetime(v[-1].blob.last_modified) for alias in changed if (v := needed[alias])]
+                is_gone = len(written) < len(changed)
+                last_change = max([*written, *([self._noticed(text)] if is_gone else [])])
+                yield text, Difference(references=tuple(changed), last_change=last_change)
+
+    @cached_property
+    def _references(self) -> list[PlannedReference]:
+        """All versions of all reference data."""
+        return all_references(self._sources.definition, self._sources.containers)
+
+    def _outdated(self, text: str) -> set[str]:
+        return set(self._standing.outdated.get(text, ()))
+
+    def _noticed(self, text: str) -> int:
+        """Return the time at which this slice was first found changed: now, if it is not recorded as changed."""
+        changes = self._standing.changes
+        is_recorded = changes.slices.get(text) == self.entry(text).run and text in changes.noticed
+        return ticks.from_text(changes.noticed[text]) if is_recorded else ticks.from_datetime(self._now)
+
+    def _arrivals_read(self, slice_: Slice) -> Mapping[str, Arrivals]:
+        """Return the arrivals that a published slice read, by the alias of the input; none if that is not known."""
+        entry = self.entry(ticks.to_text(slice_.start))
+        if entry.read is not None:
+            return arrivals_read(entry.read)
+        manifest = None if entry.run is None else self._manifest_of(entry.run)
+        planned = () if manifest is None else manifest.inputs
+        return {read.alias: other.arrivals for read in planned for other in read.slices if other.slice == slice_}
+
+    def _read_manifest(self, run: str) -> Manifest | None:
+        """Return the manifest of a run; None if none can be read. Raise RunError if the storage refuses."""
+        try:
+            return RunFiles(self._sources.run_files, run).find_manifest()
+        except (DamagedManifestError, FormatError):  # what was read is then unknown, or known from the publication
+            return None

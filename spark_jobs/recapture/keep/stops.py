@@ -1,0 +1,89 @@
+"""Runs that ended without publishing anything, for the slices of which nothing was published since."""
+
+from functools import cache
+
+from recapture.keep.archived import ArchivedSlice
+from recapture.keep.due import Stop
+from recapture.keep.sources import Sources
+from recapture.run.slice_state import Standing
+from recapture.run_files.blocks import StoppedRun, read_block
+from recapture.run_files.files import range_of_run
+from recapture.run_files.work import Failure, Work
+from recapture.time_model import ticks
+
+SHORTEST_PAUSE = ticks.from_seconds(900)
+LONGEST_PAUSE = ticks.from_seconds(86_400)
+
+
+class Stops:
+    """The last run that ended without publishing anything, for each slice."""
+
+    def __init__(self, sources: Sources, standing: Standing, work: Work) -> None:
+        self._sources, self._standing = sources, standing
+        self._failures = {
+            start: failure
+            for failure in work.failures
+            for start in failure.slices
+            if self._holds(ticks.to_text(start), failure)
+        }
+        self._stopped_of = cache(self._read_stopped)
+
+    @property
+    def starts(self) -> list[str]:
+        """Return the starts of the slices that have one."""
+        return sorted({*self._standing.blocked, *map(ticks.to_text, self._failures)})
+
+    def stop(self, start: int, archived: ArchivedSlice | None) -> Stop | None:
+        """Return the last such run of a slice, if possible one that would end the same.
+
+        `archived` is what the archive has for the slice now; None if it is not listed.
+        """
+        text = ticks.to_text(start)
+        run, failure = self._standing.blocked.get(text), self._failures.get(start)
+        stops = []
+        if failure is not None:
+            stops.append((ticks.to_text(failure.last), self._stop_of_error(text, failure, archived)))
+        if run is not None:
+            stopped = self._stopped_of(run)
+            stops.append(("" if stopped is None else stopped.at, self._stop_of_audit(text, run, archived)))
+        stops.sort(key=lambda item: (item[1].repeats, item[0], item[1].error is None))
+        return stops[-1][1] if stops else None
+
+    def is_released(self, text: str, archived: ArchivedSlice) -> bool:
+        """Return whether the archive has other blobs for a slice than the run that its audit stopped had read."""
+        run = self._standing.blocked.get(text)
+        stopped = None if run is None else self._stopped_of(run)
+        return stopped is not None and stopped.read.get(text) != archived.read
+
+    def _stop_of_audit(self, text: str, run: str, archived: ArchivedSlice | None) -> Stop:
+        bounds, stopped = range_of_run(run), self._stopped_of(run)
+        assert bounds is not None  # `blocks_in` leaves out other names
+        if archived is None or stopped is None:
+            noticed = self._standing.changes.released.get(text, "")
+            has_changed = bool(noticed) and (stopped is None or noticed > stopped.at)
+        else:
+            has_changed = self.is_released(text, archived)
+        same_definition = stopped is None or stopped.parts == self._sources.parts
+        slices = (bounds[1] - bounds[0]) // self._sources.length
+        return Stop(run, bounds[0], slices, repeats=same_definition and not has_changed)
+
+    def _stop_of_error(self, text: str, failure: Failure, archived: ArchivedSlice | None) -> Stop:
+        read = failure.read.get(text)
+        has_changed = read is not None and archived is not None and read != archived.read
+        pause = min(max(failure.last - failure.first, SHORTEST_PAUSE), LONGEST_PAUSE)
+        return Stop(
+            f"{ticks.to_compact_text(failure.start)}-{ticks.to_compact_text(failure.end)}",
+            failure.start,
+            (failure.end - failure.start) // self._sources.length,
+            repeats=failure.parts == self._sources.parts and not has_changed,
+            error=failure.error,
+            retry=failure.last + pause,
+        )
+
+    def _holds(self, text: str, failure: Failure) -> bool:
+        """Return whether nothing was published for a slice since it failed."""
+        entry = self._standing.entries.get(text)
+        return (None if entry is None else entry.run) == failure.runs.get(text)
+
+    def _read_stopped(self, run: str) -> StoppedRun | None:
+        return read_block(self._sources.run_files, run)

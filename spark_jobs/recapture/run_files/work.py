@@ -1,0 +1,114 @@
+"""What updates compute now, what they failed at, and what people requested: one file for all runs of a pipeline."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from recapture.run_files.files import FOLDER
+from recapture.run_files.json_file import JsonFile
+from recapture.run_files.shared_file import SharedFile
+from recapture.time_model import ticks
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Range that an update computes, so that no other update does; times are in ticks."""
+
+    id: str
+    start: int
+    end: int
+    began: int
+    until: int
+    """Time from which other updates may compute the range: the update that holds the lease renews it before."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Run of an update that ended with another error than that of its audit; times are in ticks."""
+
+    start: int
+    """Start of the run's range."""
+    end: int
+    slices: tuple[int, ...]
+    """Starts of those of its slices that no later run computed."""
+    first: int
+    """Time at which a run of this range failed first."""
+    last: int
+    error: str
+    parts: Mapping[str, str]
+    """Parts of the definition and of the suite, as `run.outdated.parts_of`."""
+    read: Mapping[str, str]
+    """What the slices would have read (`archive.manifest.slice_read`), by slice_start, where that is known."""
+    runs: Mapping[str, str]
+    """Run that was published for a slice at that time, by slice_start."""
+
+
+class RequestState(StrEnum):
+    """State of a request."""
+
+    WAITING = "waiting"
+    STARTED = "started"
+    PUBLISHED = "published"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Slices that a person wants to have computed, whether they are up to date or not; times are in ticks."""
+
+    id: str
+    by: str
+    """Name of the person."""
+    start: int
+    """Start of the first slice."""
+    end: int
+    at: int
+    """Time from which the slices may be computed."""
+    made: int
+    reason: str | None = None
+    started: int | None = None
+    """Time at which an update began with the first of the slices; None if none has."""
+    ended: int | None = None
+    """Time at which the last of the slices was computed, or the request was cancelled; None if it has not ended."""
+    cancelled_by: str | None = None
+    published: Mapping[str, str] = field(default_factory=dict)
+    """Run that published a slice for the request, by slice_start."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why a slice could not be published for the request, by slice_start."""
+
+    def wants(self, start: int, end: int) -> bool:
+        """Return whether the slice from `start` to `end` has to be computed for the request."""
+        if self.ended is not None or start < self.start or self.end < end:
+            return False
+        text = ticks.to_text(start)
+        return text not in self.published and text not in self.failed
+
+    @property
+    def state(self) -> RequestState:
+        if self.cancelled_by is not None:
+            return RequestState.CANCELLED
+        if self.ended is None:
+            return RequestState.WAITING if self.started is None else RequestState.STARTED
+        return RequestState.FAILED if self.failed else RequestState.PUBLISHED
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of the updates of a pipeline."""
+
+    leases: tuple[Lease, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    requests: tuple[Request, ...] = ()
+    """Requests in the order in which they were made."""
+
+    @property
+    def open_requests(self) -> Iterator[Request]:
+        return (request for request in self.requests if request.ended is None)
+
+
+WORK = SharedFile(
+    JsonFile(f"{FOLDER}/work.json", Work),
+    Work(),
+    "the record of requests and failed runs, is damaged: restore it, or delete it and make the requests again",
+)

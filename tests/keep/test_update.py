@@ -1,0 +1,367 @@
+"""What updates do after faults, and beside each other, in a storage and tables in memory."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recapture.archive.definitions import ArrivalTime, RunDefinition
+from recapture.definition.sections import Schedule
+from recapture.errors import DefinitionError, RunError
+from recapture.keep.due import DueRange
+from recapture.keep.requests import cancelled, with_request
+from recapture.keep.state import reading_of
+from recapture.keep.update import Passed
+from recapture.run_files.changes import read_changes
+from recapture.run_files.work import WORK, Request, RequestState
+from recapture.time_model import ticks
+from tests.keep.simulated import INTERVAL, LENGTH, PARTITIONS, ROWS, TELEMETRY, Clock, Deployment, KilledError
+
+MIDNIGHT = datetime(2024, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ENQUEUED = replace(TELEMETRY, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+"""An input whose blobs are read by the times in their names, also when they are replaced later."""
+
+
+def hour(number: int) -> int:
+    """Return the start of an hour, in ticks."""
+    return ticks.from_datetime(MIDNIGHT + number * HOUR)
+
+
+class World(Deployment):
+    """A pipeline whose table is kept from midnight on. Capture writes every blob when its interval ends."""
+
+    def __init__(self, hours: float, **schedule: object) -> None:
+        definition = RunDefinition(name="telemetry", engine="1", canonical_query="query", inputs=[ENQUEUED])
+        kept = Schedule.model_validate({"since": MIDNIGHT, "quiet_minutes": 0, "outdated": "keep"} | schedule)
+        super().__init__(definition, kept, Clock(MIDNIGHT), refuses_loss=False)
+        self.pass_hours(hours)
+
+    def pass_hours(self, hours: float) -> None:
+        end = self.clock.now + hours * HOUR
+        while self.clock.now + INTERVAL <= end:
+            opened = self.clock.now
+            self.clock.now += INTERVAL
+            for partition in range(PARTITIONS):
+                self.archive.write(name(opened, partition), b"event")
+
+    def spoil(self, number: int, content: bytes) -> None:
+        """Replace the first blob of an hour."""
+        self.archive.write(name(MIDNIGHT + number * HOUR, 0), content)
+
+    def hours(self) -> list[int]:
+        """Return the hours that are published."""
+        return sorted((start - hour(0)) // LENGTH for start in self.published())
+
+    def request(self, first: int, end: int, id: str = "1") -> None:
+        request = Request(id, "ann", hour(first), hour(end), self.clock.ticks, self.clock.ticks)
+        WORK.change(self.run_files, lambda work: with_request(work, request))
+
+    def requests_by_id(self) -> dict[str, Request]:
+        return {request.id: request for request in WORK.read(self.run_files).requests}
+
+
+def name(opened: datetime, partition: int) -> str:
+    return f"contoso/telemetry/{partition}/{opened:%Y/%m/%d/%H/%M/%S}.avro"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Return a day of which nothing is published."""
+    world = World(24.75)
+    with world.in_use():
+        yield world
+
+
+def runs_of(world: World, number: int) -> int:
+    """Return how often an hour was computed."""
+    return sum(hour(number) in computation.slices for computation in world.computations)
+
+
+def test_a_slice_that_cannot_be_computed_ends_alone_and_all_others_are_published(world: World) -> None:
+    world.spoil(7, b"damaged")
+    for _ in range(6):
+        world.update()
+    assert world.hours() == [number for number in range(24) if number != 7]
+    assert runs_of(world, 7) == 6
+    assert max(runs_of(world, number) for number in range(24) if number != 7) <= 6
+
+
+def test_a_slice_that_failed_alone_is_tried_again_after_pauses_that_grow_to_a_day(world: World) -> None:
+    world.spoil(7, b"damaged")
+    for _ in range(6):
+        world.update()
+    tries = []
+    while world.clock.now < MIDNIGHT + 8 * 24 * HOUR:
+        world.clock.advance(15)
+        before = runs_of(world, 7)
+        world.update()
+        if runs_of(world, 7) > before:
+            tries.append((world.clock.now - MIDNIGHT - 24.75 * HOUR) / HOUR)
+    assert tries == [0.25, 0.5, 1, 2, 4, 8, 16, 32, 56, 80, 104, 128, 152]
+
+
+def test_a_slice_that_failed_is_computed_as_soon_as_its_blob_is_restored(world: World) -> None:
+    world.spoil(23, b"damaged")
+    for _ in range(6):
+        world.update()
+    assert 23 not in world.hours()
+    world.spoil(23, b"event")
+    world.update()
+    assert world.hours() == [*range(24)]
+    assert WORK.read(world.run_files).failures == ()
+
+
+def test_newer_hours_are_published_while_an_older_one_fails(world: World) -> None:
+    world.schedule = world.schedule.model_copy(update={"at_most_slices": 1})
+    world.spoil(23, b"damaged")
+    world.update()
+    for _ in range(3):
+        world.pass_hours(1)
+        world.update()
+    assert world.hours() == [24, 25, 26]
+
+
+def test_what_failed_for_ever_does_not_use_up_the_budget() -> None:
+    world = World(6.75, at_most_slices=1)
+    with world.in_use():
+        for number in (3, 4, 5):
+            world.spoil(number, b"damaged")
+        for _ in range(6):
+            world.update()
+        assert world.hours() == [0, 1, 2]
+
+
+def test_a_file_that_another_program_removed_is_not_put_back_although_its_slice_is_published(world: World) -> None:
+    world.update()
+    world.update()
+    rows = world.logs[world.tables.others[ROWS].url]
+    rows.append({start: file for start, file in rows[-1].items() if start != ticks.to_text(hour(3))})
+    due, _ = world.update()
+    assert due.unfinished == ()
+    world.pass_hours(1)
+    world.update()
+    assert hour(3) not in world.shown()
+
+
+def test_a_publication_that_was_killed_between_two_tables_is_finished_also_after_other_commits(world: World) -> None:
+    world.update()
+    world.update()
+    world.pass_hours(1)
+
+    def kill() -> None:
+        raise KilledError
+
+    for number in range(100):
+        world.requests.at(number, kill)
+        with pytest.raises(KilledError):
+            world.backfill(hour(24), hour(25))
+        if 24 in world.hours():
+            break
+    assert hour(24) not in world.shown()
+    world.backfill(hour(5), hour(6))
+    due, _ = world.update()
+    assert due.unfinished == (hour(24),)
+    assert hour(24) in world.shown()
+
+
+def test_a_stopped_slice_beyond_the_look_back_is_computed_when_its_blobs_were_corrected(world: World) -> None:
+    world.spoil(2, b"poison")
+    for _ in range(7):
+        world.update()
+    world.pass_hours(24)
+    for _ in range(3):
+        world.update()
+    assert 2 not in world.hours()
+    world.spoil(2, b"event")
+    for _ in range(2):
+        world.update()
+    assert 2 in world.hours()
+
+
+def test_an_update_does_not_compute_what_another_one_computes_or_published_meanwhile(world: World) -> None:
+    outcomes: list[object] = []
+    compute = world.compute
+
+    def compute_beside_another(range_: DueRange) -> str:
+        if not outcomes:
+            outcomes.append(None)
+            _, outcomes[0] = world.update()
+        return compute(range_)
+
+    world.compute = compute_beside_another
+    _, first = world.update()
+    assert outcomes == [[]]
+    assert len(world.computations) == len(first) == 1
+
+
+def test_a_range_is_judged_again_before_its_run(world: World) -> None:
+    world.backfill(hour(20), hour(21))
+    compute = world.compute
+
+    def backfilled_meanwhile(range_: DueRange) -> str:
+        world.backfill(hour(10), hour(12))
+        world.compute = compute
+        return compute(range_)
+
+    world.compute = backfilled_meanwhile
+    _, outcomes = world.update()
+    parts = [(outcome.range.start, outcome.range.end) for outcome in outcomes if isinstance(outcome, Passed)]
+    assert parts == [(hour(10), hour(12))]
+    assert world.hours() == [*range(24)]
+    assert max(runs_of(world, number) for number in range(24)) == 1
+
+
+def test_what_a_killed_update_was_computing_is_computed_after_ten_minutes(world: World) -> None:
+    compute = world.compute
+
+    def kill(range_: DueRange) -> str:
+        raise KilledError
+
+    world.compute = kill
+    with pytest.raises(KilledError):
+        world.update()
+    world.compute = compute
+    due, _ = world.update()
+    assert not due.ranges
+    assert due.waiting[0].waits_for == ("the update that computes it since 2024-03-02T00:45:00Z",)
+    world.clock.advance(10)
+    world.update()
+    assert world.hours() == [*range(24)]
+
+
+def test_a_mistake_in_the_definition_ends_the_update_after_what_it_published(world: World) -> None:
+    world.backfill(hour(20), hour(21))
+    compute = world.compute
+
+    def mistake(range_: DueRange) -> str:
+        raise DefinitionError("the suite has a mistake")
+
+    def compute_once(range_: DueRange) -> str:
+        world.compute = mistake
+        return compute(range_)
+
+    world.compute = compute_once
+    _, outcomes = world.update()
+    assert [type(outcome) for outcome in outcomes] == [str, DefinitionError]
+    world.compute = compute
+    world.update()
+    assert world.hours() == [*range(24)]
+
+
+def test_slices_that_read_another_container_are_outdated_and_not_stale(world: World) -> None:
+    world.update()
+    world.place = "another container"
+    for blob in [*world.archive.list()]:
+        world.archive.write(blob.name, b"event")
+    due, _ = world.update()
+    assert [slice_.reasons for slice_ in due.waiting] == [("outdated: containers changed",)] * 24
+    assert due.ranges == ()
+
+
+def test_an_update_whose_storage_refuses_a_request_finds_the_same_or_fails(world: World) -> None:
+    world.update()
+    world.entries = {path: entry for path, entry in world.entries.items()}
+    world.spoil(23, b"odd")
+    expected = world.look()
+
+    def refuse() -> None:
+        raise RunError("the storage refuses")
+
+    refused = 0
+    for number in range(60):
+        world.requests.at(number, refuse)
+        try:
+            assert world.look() == expected
+        except RunError:
+            refused += 1
+    world.requests.never()
+    assert refused > 5
+
+
+def test_a_first_run_that_fails_does_not_let_its_slice_be_forgotten() -> None:
+    world = World(24.75, since=None)
+    with world.in_use():
+        world.spoil(23, b"damaged")
+        world.update()
+        world.pass_hours(2)
+        world.update()
+        assert world.hours() == [24, 25]
+        world.spoil(23, b"event")
+        world.update()
+        assert world.hours() == [23, 24, 25]
+
+
+def test_a_request_computes_slices_that_are_up_to_date_once(world: World) -> None:
+    world.update()
+    world.request(4, 6)
+    for _ in range(3):
+        world.update()
+    assert [runs_of(world, number) for number in (3, 4, 5, 6)] == [1, 2, 2, 1]
+    request = world.requests_by_id()["1"]
+    assert (request.state, sorted(request.published)) == (
+        RequestState.PUBLISHED,
+        ["2024-03-01T04:00:00Z", "2024-03-01T05:00:00Z"],
+    )
+
+
+def test_a_request_that_is_cancelled_while_the_update_computes_something_else_is_not_computed(world: World) -> None:
+    world.update()
+    world.request(4, 5)
+    world.request(9, 10, "2")
+    compute = world.compute
+
+    def cancel(range_: DueRange) -> str:
+        WORK.change(world.run_files, lambda work: cancelled(work, "1", "bob", world.clock.ticks))
+        return compute(range_)
+
+    world.compute = cancel
+    world.update()
+    assert [runs_of(world, number) for number in (4, 9)] == [1, 2]
+    assert world.requests_by_id()["1"].state == RequestState.CANCELLED
+    assert world.requests_by_id()["2"].state == RequestState.PUBLISHED
+
+
+def test_a_request_that_has_started_is_not_cancelled(world: World) -> None:
+    world.schedule = replace_schedule(world, at_most_slices=1)
+    for _ in range(24):
+        world.update()
+    world.request(4, 6)
+    world.update()
+    WORK.change(world.run_files, lambda work: cancelled(work, "1", "bob", world.clock.ticks))
+    assert world.requests_by_id()["1"].state == RequestState.STARTED
+    world.update()
+    assert world.requests_by_id()["1"].state == RequestState.PUBLISHED
+
+
+def test_a_request_says_which_slice_failed_and_why(world: World) -> None:
+    world.update()
+    world.spoil(4, b"damaged")
+    world.request(3, 6)
+    for _ in range(4):
+        world.update()
+    request = world.requests_by_id()["1"]
+    assert request.state == RequestState.FAILED
+    assert sorted(request.published) == ["2024-03-01T03:00:00Z", "2024-03-01T05:00:00Z"]
+    assert list(request.failed) == ["2024-03-01T04:00:00Z"]
+    assert request.failed["2024-03-01T04:00:00Z"].endswith("is damaged")
+
+
+def replace_schedule(world: World, **keys: object) -> Schedule:
+    return world.schedule.model_copy(update=keys)
+
+
+def test_an_update_in_the_past_does_not_shorten_the_record(world: World) -> None:
+    world.update()
+    before = read_changes(world.run_files)
+    sources = world.sources()
+    reading_of(sources, MIDNIGHT + 12 * HOUR).record(sources)
+    after = read_changes(world.run_files)
+    assert (after.updated, after.checked, after.start, after.end) == (
+        before.updated,
+        before.checked,
+        before.start,
+        before.end,
+    )
+    assert replace(after, turn=None, finished=None) == replace(before, turn=None, finished=None)
