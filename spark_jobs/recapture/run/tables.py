@@ -15,13 +15,13 @@ QUARANTINE = "@quarantine"
 
 def tables_of(pipeline: Pipeline) -> Tables:
     """Return the tables of a pipeline, in the order in which they are committed to."""
-    name, first = pipeline.name, pipeline.outputs[0]
+    writer, first = (pipeline.name, pipeline.slice_hours), pipeline.outputs[0]
     others: dict[str, Table] = {}
     for output in pipeline.outputs:
-        others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns), name)
-        others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, name)
-    others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, name)
-    return Tables(Table(first.publications_table, PUBLICATIONS, name), others)
+        others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns), *writer)
+        others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, *writer)
+    others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, *writer)
+    return Tables(Table(first.publications_table, PUBLICATIONS, *writer), others)
 
 
 def metrics_key(output: Output) -> str:

@@ -24,7 +24,7 @@ from recapture.errors import RunError
 from recapture.storage import delta_storage_options, delta_table_uri
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
-from recapture.table.writable import PIPELINE, require_writable, retention_of
+from recapture.table.writable import PIPELINE, SLICE_HOURS, require_slice_hours, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
@@ -49,6 +49,8 @@ class Table:
     """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
+    slice_hours: int | None = None
+    """Length of its slices in hours; None if the table is only read."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ class OpenTable:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                is_ours = self.pipeline == self.table.pipeline or self._set_pipeline()
+                is_ours = self._claims.items() <= self._properties().items() or self._set_claims()
                 if is_ours and self._has_columns():
                     return
             except RunError:
@@ -227,13 +229,19 @@ class OpenTable:
             self.refresh()
         raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
 
-    def _set_pipeline(self) -> bool:
-        """Set the table's pipeline in a commit; return False if another writer committed since the table was read."""
+    @property
+    def _claims(self) -> dict[str, str]:
+        """Properties of a table that is claimed."""
+        pipeline = {} if self.table.pipeline is None else {PIPELINE: self.table.pipeline}
+        return pipeline if self.table.slice_hours is None else pipeline | {SLICE_HOURS: str(self.table.slice_hours)}
+
+    def _set_claims(self) -> bool:
+        """Set the properties of a claimed table in a commit; return False if another writer committed before."""
         assert self._delta is not None
         try:
             with self._refusals():
                 self._delta.alter.set_table_properties(
-                    {PIPELINE: str(self.table.pipeline)},
+                    self._claims,
                     raise_if_not_exists=False,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -267,6 +275,9 @@ class OpenTable:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
         if self._delta is not None:
             require_writable(self._delta, self.table.url, self.table.pipeline, take_over)
+        if self.table.slice_hours is not None:
+            starts = self._files[SLICE_COLUMN].unique().to_pylist()
+            require_slice_hours(self._properties(), starts, self.table.url, self.table.slice_hours)
 
     def _properties(self) -> Mapping[str, str]:
         return {} if self._delta is None else self._delta.metadata().configuration
@@ -293,7 +304,7 @@ class OpenTable:
                     schema_of(self._columns),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
-                    configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
+                    configuration=PROPERTIES | self._claims,
                     raise_if_key_not_exists=False,
                     storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
