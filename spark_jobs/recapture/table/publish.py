@@ -55,6 +55,8 @@ class Outcome:
     """Slices whose change an earlier call had left unfinished in some table."""
     superseded: dict[str, str | None] = field(default_factory=dict)
     """Run that a slice holds now, for slices that another call has published or rolled back since."""
+    whole_in_feed: dict[str, list[str]] = field(default_factory=dict)
+    """Slices whose rows the change data feed of a table deletes and inserts all, as they could not be compared."""
     entries: dict[str, Entry] = field(default_factory=dict)
     """Entries of the slices at the end of the call."""
 
@@ -167,6 +169,8 @@ def _change(
         for name, table in others.items():
             outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
+            if table.whole_in_feed:
+                outcome.whole_in_feed[name] = sorted(table.whole_in_feed)
         outcome.entries = publications.entries(starts)
         look.again()
     for start, entry in outcome.entries.items():
