@@ -70,6 +70,7 @@ class World:
             at_most_slices=draw.choice([1, 3, 24]),
             at_most_bytes=draw.choice([None, None, 400]),
             quiet_minutes=draw.choice([0, 30]),
+            provisional=random.Random(f"provisional {self.seed}").choice([False, True]),
             late_data=draw.choice(["republish", "republish", "mark"]),
             outdated=draw.choice(["recompute", "keep"]),
         )
@@ -314,7 +315,8 @@ class World:
             return False
         planned = manifest.input("telemetry")
         entry, work = deployment.entry(start), WORK.read(deployment.run_files)
-        if planned.slices[0].incomplete_partitions:
+        is_early = deployment.schedule.provisional and entry.current is None and planned.size > 0
+        if planned.slices[0].incomplete_partitions and not is_early:
             return False
         if any(lease.start <= start < lease.end and now < lease.until for lease in work.leases):
             return False
@@ -324,7 +326,7 @@ class World:
         if entry.taken_back is not None or self.is_stopped_alone(start, read) or self.failed_just_now(start, read, now):
             return False
         current = entry.current
-        if current is None:
+        if current is None or current.provisional:
             return True
         if deployment.schedule.outdated == "recompute" and current.parts != deployment.parts:
             return True
