@@ -13,7 +13,7 @@ from recapture.printing import print_status
     [
         ([], "outdated"),
         (["query", "policies"], "outdated; other query, policies"),
-        (["unknown"], "outdated; its definition was not recorded"),
+        (["unknown"], "outdated; definition not recorded"),
     ],
 )
 def test_status_says_what_of_its_definition_a_slice_does_not_share_with_the_pipeline(

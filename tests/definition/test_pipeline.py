@@ -13,6 +13,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
+from recapture.run.tables import tables_of
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_seconds
 
@@ -520,6 +521,14 @@ def two(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_output_turns_on_the_change_feed_of_its_own_table_and_changes_no_digest(two: Path) -> None:
+    before = run_definition(load(two))
+    two.write_text(TWO.replace("alias: counts", "alias: counts\n    change_feed: true"))
+    pipeline = load(two)
+    assert {name for name, table in tables_of(pipeline).others.items() if table.change_feed} == {"counts"}
+    assert run_definition(pipeline) == before
+
+
 def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path) -> None:
     pipeline = load(two)
     peaks, counts = pipeline.outputs
@@ -549,6 +558,7 @@ def test_each_select_into_has_its_table_and_its_suite(two: Path, tmp_path: Path)
         ("    table: curated/counts\n", "", 17, "output.1.table is missing: add it"),
         ("    quality:", "    quelity:", 19, "output.1.quelity: unknown key: did you mean quality?"),
         ("suite: counts.json", "suite: counts.json\n      sweet: a", 21, "output.1.quality.sweet: unknown key"),
+        ("alias: counts", "alias: counts\n    change_feed: 1", 18, "output.1.change_feed: should be a valid boolean"),
         ("suite: counts.json", "expect_rows: 0", 20, "output.1.quality.expect_rows: should be a valid boolean"),
         (
             "suite: counts.json",

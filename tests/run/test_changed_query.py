@@ -83,8 +83,12 @@ def test_a_changed_query_is_published_and_everything_that_shows_the_table_works(
         report = document(of_run(run, read_computed(run.files), run.files.read(AUDIT), ()))
         assert report["verdict"]["level"] != "bad", report["verdict"]
     assert columns_of(after) == {10: old, 11: old, 12: new, 13: new}
-    sentence = document(of_range(after, None, None))["verdict"]["sentence"]
-    assert "2 slices were computed or judged with another query than the pipeline has now" in sentence
+    report = document(of_range(after, None, None))
+    assert (
+        "2 slices were computed or judged with another query than the pipeline has now" in report["verdict"]["sentence"]
+    )
+    (attention,) = report["slices"]["attention"]
+    assert (attention["quality"], attention["differing"], attention["slices"]) == ("outdated", "other query", 2)
     for pipeline, outdated in ((after, [True, True, False, False]), (before, [False, False, True, True])):
         result = status(pipeline)
         assert result["problems"] == []

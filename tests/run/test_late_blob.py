@@ -1,8 +1,10 @@
-"""A late blob of one hour: the hours whose rows are unchanged keep their files and their version."""
+"""A late blob of one hour: the hours whose rows are unchanged keep their files, and the feed tells only the new row."""
 
 import io
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake import DeltaTable
 from rich.console import Console
 
 from recapture.execute.processes.compute import compute
@@ -25,7 +27,7 @@ FIRST, SECOND = "2024-03-01T10:00:00Z", "2024-03-01T11:00:00Z"
 
 def test_a_late_blob_replaces_only_the_slices_whose_rows_differ(tmp_path: Path) -> None:
     world = steady(tmp_path, hours=2, partitions=1)
-    pipeline = world.define()
+    pipeline = world.define(outputs=[{"alias": "aggregates", "table": "table", "change_feed": True}])
     with workers(1) as processes:
 
         def backfill() -> PlannedRun:
@@ -50,6 +52,9 @@ def test_a_late_blob_replaces_only_the_slices_whose_rows_differ(tmp_path: Path) 
     source = of_run(second, read_computed(second.files), second.files.read(AUDIT), ())
     (change,) = changes(source)["outputs"]
     assert (change["changed"], change["unchanged"], change["added"], change["removed"]) == (1, 1, 1, 0)
+
+    feed = pa.table(DeltaTable(str(world.table)).load_cdf(starting_version=2).read_all())
+    assert feed.select(["deviceId", "_change_type"]).to_pylist() == [{"deviceId": "late", "_change_type": "insert"}]
 
     shown = status(pipeline)
     assert shown["problems"] == []

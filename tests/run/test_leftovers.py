@@ -40,6 +40,8 @@ def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World)
     ours = [
         unfinished(world.table / "_recapture" / RUN / "counters" / "20240301T100000Z"),
         unfinished(world.table / "slice_start=20240301T110000Z"),
+        unfinished(world.table / "_change_data" / "slice_start=20240301T110000Z"),
+        unfinished(world.table / "_delta_log"),
         unfinished(world.home / "table_metrics" / "slice_start=20240301T100000Z"),
         unfinished(world.home / "table_publications" / "slice_start=20240301T100000Z"),
         unfinished(world.home / "table_quarantine" / "slice_start=20240301T100000Z"),
@@ -53,7 +55,7 @@ def test_unfinished_files_of_the_same_slices_are_removed_and_named(world: World)
     assert not any(path.exists() for path in ours)
     assert all(path.exists() for path in unrelated)
     assert lines[0] == (
-        f"2 unfinished files in {world.table.as_uri()}, such as "
+        f"4 unfinished files in {world.table.as_uri()}, such as "
         f"_recapture/{RUN}/counters/20240301T100000Z/.recapture-0123.tmp"
     )
     assert len(lines) == 4

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recapture.errors import PermanentError
-from recapture.run.outdated import PARTS, UNKNOWN, outdated_slices, parts_of
+from recapture.run.outdated import PARTS, UNKNOWN, in_words, outdated_slices, parts_of
 from recapture.run.slice_state import Standing, State
 from recapture.run.status import status
 from recapture.run_files.changes import Changes, read_changes
@@ -125,3 +125,10 @@ def test_status_shows_the_slices_although_the_record_of_the_checks_is_damaged(wo
         PermanentError, match="is damaged: restore it, or delete it and check all published slices again"
     ):
         read_changes(open_container(pipeline.outputs[0].table))
+
+
+def test_what_differs_from_the_definition_is_said_in_words() -> None:
+    assert in_words([("engine", "query"), ("suite",), ("query",)]) == "other query, suite, version of Recapture"
+    assert in_words([("engine",), ()]) == "other version of Recapture"
+    assert in_words([(UNKNOWN,), ("policies",)]) == "other policies; definition not recorded"
+    assert in_words([(), ()]) == ""

@@ -14,6 +14,8 @@ from deltalake.schema import PrimitiveType
 from recapture.errors import DefinitionError, PermanentError
 from recapture.table import publish
 from recapture.table.delta import OpenTable, Table
+from recapture.table.faults import lagging_slices
+from recapture.table.publications import shown_entries
 from recapture.table.schema import added, obstacles
 from tests.table import strangers
 from tests.table.publishing import ELEVEN, METRICS, NINE, QUARANTINE, ROWS, TEN, Place, everywhere, together
@@ -236,3 +238,40 @@ def test_a_table_without_columns_of_this_version_gains_them(folder: Place) -> No
     folder.publish("second", TEN)
     assert OpenTable(folder.tables.publications).slices()[TEN]["empty"] == "[]"
     assert folder.held(NINE) == everywhere("first")
+
+
+def test_slices_of_before_an_output_was_new_do_not_lag_and_are_rolled_back_to(folder: Place) -> None:
+    folder.publish("first", NINE, TEN)
+    both = replace(folder, names=(*folder.names, "peaks"))
+    both.publish("second", TEN)
+    entries = shown_entries(OpenTable(both.tables.publications))
+    assert list(lagging_slices(OpenTable(both.tables.others["peaks"]), "peaks", entries)) == []
+    both.rollback(TEN)
+    assert both.shown("peaks") == {}
+    assert folder.shown(ROWS) == {NINE: "first", TEN: "first"}
+
+
+def test_an_output_that_may_have_another_name_now_is_not_emptied_by_a_rollback(folder: Place) -> None:
+    for run in ("first", "second"):
+        folder.publish(run)
+    renamed = Renamed(folder.url)
+    entries = shown_entries(OpenTable(renamed.tables.publications))
+    assert list(lagging_slices(OpenTable(renamed.tables.others["totals"]), "totals", entries)) == []
+    match = "with the outputs rows, and none with totals: use the pipeline file"
+    with pytest.raises(PermanentError, match=match):
+        renamed.rollback()
+    with pytest.raises(PermanentError, match=match):
+        publish.bring_in_line(renamed.tables, [NINE])
+    assert folder.held() == everywhere("second")
+    renamed.publish("third")
+    assert folder.shown(ROWS) == {NINE: "third"}
+
+
+class Renamed(Place):
+    """A place whose first output is named `totals`; its table is that of `rows`."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, ("totals", METRICS, QUARANTINE))
+
+    def table_url(self, name: str) -> str:
+        return super().table_url(ROWS if name == "totals" else name)

@@ -153,6 +153,8 @@ class Output(Section):
     table: str
     quality: Quality | None = None
     """What the rows must pass; None for the top-level section, or for the built-in checks."""
+    change_feed: Annotated[bool, Strict()] = False
+    """Whether commits to the table write Delta's change data feed."""
 
     @property
     def metrics_table(self) -> str:

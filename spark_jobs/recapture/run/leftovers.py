@@ -8,6 +8,7 @@ from recapture.run.slices import slices_of
 from recapture.run.tables import tables_of
 from recapture.run_files.files import FOLDER
 from recapture.storage import open_container, scratch
+from recapture.table.change_feed import FOLDER as CHANGE_FILES
 from recapture.table.files import folder_of
 from recapture.time_model import ticks
 
@@ -25,8 +26,9 @@ def remove_leftovers(pipeline: Pipeline, run_id: str) -> list[str]:
     bounds = (ticks.to_datetime(ticks.from_compact_text(text)) for text in _range_of(run_id).split("-"))
     slices = [folder_of(slice_.start) for slice_ in slices_of(pipeline, *bounds)]
     tables = tables_of(pipeline)
+    changes = [f"{CHANGE_FILES}/{folder}" for folder in slices]
     for table in (tables.publications, *tables.others.values()):
-        places.setdefault(table.url, []).extend(slices)
+        places.setdefault(table.url, []).extend((*slices, *changes, "_delta_log/"))
     for url, prefixes in places.items():
         container = open_container(url)
         files = [name for prefix in prefixes for name in container.remove_abandoned(prefix)]

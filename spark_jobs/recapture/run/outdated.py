@@ -1,7 +1,7 @@
 """Find the published slices that another definition than the pipeline's computed, or another suite judged."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
@@ -63,6 +63,18 @@ def outdated_slices(present: Mapping[str, str], entries: Mapping[str, ShownEntry
 def is_outdated(differing: Collection[str]) -> bool:
     """Return whether rows may differ because of these parts; another version of the engine alone is only mentioned."""
     return any(name != "engine" for name in differing)
+
+
+def in_words(differing: Iterable[Collection[str]]) -> str:
+    """Return what differs from the pipeline's present definition in any of several slices; empty if nothing does.
+
+    [("engine", "query"), ("suite",)] => other query, suite, version of Recapture
+    """
+    names = {name for parts in differing for name in parts}
+    known = [name for name in PARTS if name in names and name != "engine"]
+    known += ["version of Recapture"] if "engine" in names else []
+    other = [f"other {', '.join(known)}"] if known else []
+    return "; ".join([*other, *(["definition not recorded"] if UNKNOWN in names else [])])
 
 
 def _differing(written: str | None, present: Mapping[str, str]) -> tuple[str, ...]:

@@ -93,6 +93,11 @@ def warnings(outcome: table_publish.Outcome) -> Iterator[str]:
             f"restored what is published in {changed}: a table held something else, because a command was interrupted "
             "or another program changed the table"
         )
+    for name, starts in outcome.whole_in_feed.items():
+        yield (
+            f"the change data feed of {name} cannot tell which rows of {named_slices(starts)} changed, because a file "
+            "was gone or damaged, or another program had deleted rows of it; consumers must read these slices again"
+        )
     for run_id in sorted(set(outcome.superseded.values()), key=str):
         slices = [start for start, other in outcome.superseded.items() if other == run_id]
         published = f"run {run_id}" if run_id else "nothing"

@@ -18,7 +18,8 @@ def tables_of(pipeline: Pipeline) -> Tables:
     name, first = pipeline.name, pipeline.outputs[0]
     others: dict[str, Table] = {}
     for output in pipeline.outputs:
-        others[output.alias] = Table(output.table, published_schema(pipeline.compiled(output).columns), name)
+        columns = published_schema(pipeline.compiled(output).columns)
+        others[output.alias] = Table(output.table, columns, name, change_feed=output.change_feed)
         others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, name)
     others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, name)
     return Tables(Table(first.publications_table, PUBLICATIONS, name), others)

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +20,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from recapture.errors import RunError
-from recapture.storage import delta_storage_options, delta_table_uri
+from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.delta import refusal_of_delta
-from recapture.table.schema import SLICE_COLUMN, new_columns, schema_of
+from recapture.table.change_feed import PROPERTY as FEED
+from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
+from recapture.table.log import Action, Added, ChangeFile, Removed, statistics, write_commit
+from recapture.table.schema import SLICE_COLUMN, new_columns, partition_values, schema_of
+from recapture.table.snapshot import NO_FILES, SHOWN, files_of
 from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
@@ -33,11 +36,6 @@ PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
-_SHOWN = ("path", "size_bytes", "num_records", "has_deletions")
-"""Columns of a snapshot that a HeldFile is made of."""
-_NO_FILES = pa.schema(
-    zip((*_SHOWN, SLICE_COLUMN), (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True)
-).empty_table()
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,8 @@ class Table:
     """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
+    change_feed: bool = False
+    """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,8 @@ class HeldFile:
     """Number of rows, including deleted ones; None if the writer did not count them."""
     has_deletions: bool = False
     """Whether a deletion vector hides some of the rows."""
+    logged_path: str = field(default="", compare=False)
+    """Path as the log has it, with escaped characters."""
 
     def is_file(self, file: File) -> bool:
         """Return whether this is the file, with all its rows."""
@@ -86,6 +88,9 @@ class HeldFile:
 class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
+    whole_in_feed: frozenset[str] = frozenset()
+    """Slices whose rows a commit could not compare: the change data feed deletes and inserts all of them."""
+
     def __init__(self, table: Table, environment: Mapping[str, str] = os.environ) -> None:
         """Read the table with the credentials of the environment. Raise RunError if the storage refuses."""
         self.table = table
@@ -93,7 +98,7 @@ class OpenTable:
         """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._files = _NO_FILES
+        self._files = NO_FILES
         self._open()
 
     @property
@@ -108,7 +113,11 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
+
+    @property
+    def _container(self) -> Container:
+        return open_container(self.table.url, self._environment)
 
     @property
     def pipeline(self) -> str | None:
@@ -127,7 +136,7 @@ class OpenTable:
             is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
             files = files.filter(is_requested)
         held: dict[str, tuple[HeldFile, ...]] = {}
-        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *SHOWN)), strict=True):
             held[start] = (*held.get(start, ()), HeldFile(*shown))
         return held
 
@@ -172,9 +181,12 @@ class OpenTable:
         DefinitionError if the table cannot hold the columns of the files. The table must exist.
         """
         assert self._delta is not None
-        if self.replaceable(files):
+        if replaceable := self.replaceable(files):
             actions: list[AddAction | RemoveAction] = [_add(start, file) for start, file in files.items() if file]
-            mode, partitions = "overwrite", [(SLICE_COLUMN, "in", [_partition_value(start) for start in files])]
+            mode, partitions = (
+                "overwrite",
+                [(SLICE_COLUMN, "in", [partition_values(start)[SLICE_COLUMN] for start in files])],
+            )
         else:
             actions = [_remove(start, held) for start, held in self._others(files)]
             mode, partitions = "append", None
@@ -182,6 +194,8 @@ class OpenTable:
             if not self._has_columns():
                 return False
             with self._refusals():
+                if replaceable and (changes := self._write_change_files(files)) is not None:
+                    return self._commit_with_changes(files, changes, metadata)
                 self._delta.create_write_transaction(
                     actions,
                     mode,
@@ -194,6 +208,58 @@ class OpenTable:
             return False
         return True
 
+    def _write_change_files(self, files: Mapping[str, File | None]) -> dict[str, ChangeFile] | None:
+        """Write the change files of the next version, and return them by slice_start.
+
+        None if the table has no change data feed, or if the commit needs no change files or cannot have any.
+        """
+        assert self._delta is not None
+        assert self.version is not None
+        slices, held = {}, self.held(files)
+        for start, file in files.items():
+            before = held.get(start, ())
+            size = sum(other.size for other in before) + (file.size if file else 0)
+            slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
+        if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
+            return None
+        columns = pa.schema(self._delta.schema().to_arrow())
+        rows = columns.remove(columns.get_field_index(SLICE_COLUMN))
+        try:
+            if any(file.has_deletions for shown in held.values() for file in shown):
+                raise UnreadableFileError
+            written = write_change_files(self._container, self.version + 1, slices, rows)
+        except UnreadableFileError:
+            self.whole_in_feed |= slices.keys()
+            return None
+        self.whole_in_feed -= slices.keys()
+        return {start: ChangeFile(*change, partition_values(start)) for start, change in written.items()}
+
+    def _commit_with_changes(
+        self, files: Mapping[str, File | None], changes: Mapping[str, ChangeFile], metadata: Mapping[str, Any]
+    ) -> bool:
+        """Replace what slices hold in a commit that names change files; the result is as that of `commit`."""
+        assert self._delta is not None
+        assert self.version is not None
+        removed = [
+            Removed(other.logged_path, other.size, partition_values(start), start in changes)
+            for start, held in self.held(files).items()
+            for other in held
+        ]
+        added = [
+            Added(file.path, file.size, partition_values(start), statistics(file.rows, file.values), start in changes)
+            for start, file in files.items()
+            if file is not None
+        ]
+        version = self.version + 1
+        actions: list[Action] = [*removed, *added, *changes.values()]
+        if not write_commit(self._container, version, actions, {METADATA: json.dumps(metadata)}):
+            return False
+        if (version + 1) % int(self._properties().get("delta.checkpointInterval", 100)) == 0:
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
+            self._delta.cleanup_metadata()
+        return True
+
     def _others(self, files: Mapping[str, File | None]) -> Iterator[tuple[str, HeldFile]]:
         """Yield the files that slices hold and should not, with slice_start."""
         for start, held in self.held(files).items():
@@ -204,7 +270,7 @@ class OpenTable:
                     yield start, other
 
     def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
-        """Create the table unless it exists, record that it belongs to the pipeline of `Table`, and add new columns.
+        """Create the table unless it exists, give it the properties of `Table`, and add new columns.
 
         `columns` are those of the files that commits will add, None for those of `Table`. If the storage refuses once,
         it is attempted again. Raise DefinitionError as `require_publishable` does, and RunError if the storage refuses
@@ -217,8 +283,8 @@ class OpenTable:
                 if self._delta is None:
                     self.create()
                 self.require_writable(take_over)
-                is_ours = self.pipeline == self.table.pipeline or self._set_pipeline()
-                if is_ours and self._has_columns():
+                has_properties = self._own_properties().items() <= self._properties().items()
+                if (has_properties or self._set_properties()) and self._has_columns():
                     return
             except RunError:
                 if has_failed:
@@ -227,13 +293,18 @@ class OpenTable:
             self.refresh()
         raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
 
-    def _set_pipeline(self) -> bool:
-        """Set the table's pipeline in a commit; return False if another writer committed since the table was read."""
+    def _own_properties(self) -> dict[str, str | None]:
+        """Return the properties that `Table` asks for."""
+        properties = {PIPELINE: self.table.pipeline, FEED: "true" if self.table.change_feed else None}
+        return {name: value for name, value in properties.items() if value is not None}
+
+    def _set_properties(self) -> bool:
+        """Set these properties in a commit; return False if another writer committed since the table was read."""
         assert self._delta is not None
         try:
             with self._refusals():
                 self._delta.alter.set_table_properties(
-                    {PIPELINE: str(self.table.pipeline)},
+                    {name: str(value) for name, value in self._own_properties().items()},
                     raise_if_not_exists=False,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -281,7 +352,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        self._files = _files(self._delta)
+        self._files = files_of(self._delta)
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -293,7 +364,7 @@ class OpenTable:
                     schema_of(self._columns),
                     mode="ignore",
                     partition_by=[SLICE_COLUMN],
-                    configuration=PROPERTIES | ({PIPELINE: self.table.pipeline} if self.table.pipeline else {}),
+                    configuration=PROPERTIES | self._own_properties(),
                     raise_if_key_not_exists=False,
                     storage_options=delta_storage_options(url, self._environment),
                     commit_properties=CommitProperties(max_commit_retries=0),
@@ -318,60 +389,12 @@ class OpenTable:
             raise refusal_of_delta(self.table.url, error, self._environment) from error
 
 
-def _files(delta: DeltaTable) -> pa.Table:
-    """Return a row for each file, in the order of the slices.
-
-    The columns are path, size_bytes, num_records, min.COLUMN, slice_start (text) and has_deletions. Another program may
-    have written a slice_start that is not the start of a slice, or null, which is the text "null".
-    """
-    files = pa.table(delta.get_add_actions(flatten=True))
-    if not files.num_rows:
-        return _NO_FILES
-    instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("us", tz="UTC"))
-    starts = pc.replace_substring(pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ"), ".000000Z", "Z")
-    paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
-    starts = pc.fill_null(starts, "null")
-    has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
-    files = files.set_column(files.schema.get_field_index("path"), "path", paths)
-    files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
-    return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
-
-
-def _with_deletions(delta: DeltaTable) -> list[str]:
-    """Return the decoded paths of the files that have a deletion vector."""
-    if "deletionVectors" not in (delta.protocol().reader_features or ()):
-        return []
-    uris = pa.table(delta.deletion_vectors().read_all())["filepath"].to_pylist()
-    return [unquote(uri.removeprefix(delta.table_uri)).lstrip("/") for uri in uris]
-
-
 def _add(slice_start: str, file: File) -> AddAction:
-    """Return the action that adds a slice's file, with the file's values as its statistics."""
-    values = {name: value for name, value in file.values.items() if value is not None}
-    stats: dict[str, Any] = {"numRecords": file.rows}
-    if file.values:
-        nulls = {name: int(value is None) for name, value in file.values.items()}
-        stats |= {"minValues": values, "maxValues": values, "nullCount": nulls}
-    return AddAction(
-        path=file.path,
-        size=file.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
-        modification_time=int(time.time() * 1000),
-        data_change=True,
-        stats=json.dumps(stats),
-    )
+    """Return the action that adds a slice's file."""
+    stats, now = statistics(file.rows, file.values), int(time.time() * 1000)
+    return AddAction(file.path, file.size, partition_values(slice_start), now, data_change=True, stats=stats)
 
 
 def _remove(slice_start: str, held: HeldFile) -> RemoveAction:
-    return RemoveAction(
-        path=held.path,
-        data_change=True,
-        deletion_timestamp=int(time.time() * 1000),
-        size=held.size,
-        partition_values={SLICE_COLUMN: _partition_value(slice_start)},
-    )
-
-
-def _partition_value(slice_start: str) -> str:
-    """Return the value of a timestamp partition as Delta writes it: 2026-03-01 10:00:00."""
-    return slice_start.replace("T", " ").removesuffix("Z")
+    now = int(time.time() * 1000)
+    return RemoveAction(held.path, True, now, held.size, {**partition_values(slice_start)})

@@ -34,14 +34,19 @@ def lagging_slices(table: OpenTable, name: str, entries: Mapping[str, ShownEntry
     """Yield the slices that do not hold what is published, as a change that was interrupted leaves them.
 
     `name` is that of the table in `Publication.files`, and `entries` are those of the publications' snapshot. Only the
-    table's snapshot is looked at. Slices with files or deletions of other programs are left out.
+    table's snapshot is looked at. Slices with files or deletions of other programs are left out, and those of runs that
+    did not publish the table, because the query did not have this output yet.
     """
     held = table.held()
+    published = {entry.tables for entry in entries.values() if entry.tables is not None}
+    without_table = {text for text in published if name not in json.loads(text)}
     texts = {entry.empty for entry in entries.values() if entry.empty is not None}
     without_rows = {text for text in texts if name in json.loads(text)}
     for start, entry in entries.items():
         files = held.get(start, ())
         if any(file.has_deletions or not is_written_by_recapture(file.path) for file in files):
+            continue
+        if entry.tables in without_table:
             continue
         may_be_empty = entry.empty is None
         if entry.run is None or entry.empty in without_rows:

@@ -23,7 +23,7 @@ def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) 
     in ticks.
     """
     content = parquet(rows)
-    path = f"{folder_of(start)}{digest[:16]}-{_digest(content)}.parquet"
+    path = f"{folder_of(start)}{digest[:16]}-{content_digest(content)}.parquet"
     if not table.create(path, content) and table.read_current(path) != content:
         table.write(path, content)
     return path, len(content)
@@ -52,7 +52,7 @@ def require_slice_file(table: Container, path: str, problem: str) -> bytes:
 def is_intact(path: str, content: bytes) -> bool:
     """Return whether a file has the content that its name says. The name of another program's file says nothing."""
     name = _name(path)
-    return name is None or name[2] == _digest(content)
+    return name is None or name[2] == content_digest(content)
 
 
 def has_same_content(path: str, other: str) -> bool:
@@ -86,7 +86,8 @@ def _name(path: str) -> re.Match[str] | None:
     return _NAME.fullmatch(path.rsplit("/", 1)[-1])
 
 
-def _digest(content: bytes) -> str:
+def content_digest(content: bytes) -> str:
+    """Return the digest of a file's content, as names of files have it."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 

@@ -154,6 +154,8 @@ class ShownEntry:
     """1 if Capture may not have written everything yet when the slice was planned, else 0."""
     kept: str | None = None
     """Tables whose file the slice kept from an earlier input, with the beginning of its digest, as JSON."""
+    tables: str | None = None
+    """Names of the tables that the run published, as JSON; None if an older version published the slice."""
 
     def input_of(self, name: str) -> str | None:
         """Return the digest of the input after which the slice's file in a table is named, or its beginning."""
@@ -271,6 +273,7 @@ def shown(entry: Entry) -> ShownEntry:
         provisional=int(current.provisional),
         empty=json.dumps([name for name, file in current.files.items() if file is None]),
         kept=_kept(current),
+        tables=json.dumps(sorted(current.files)),
     )
 
 

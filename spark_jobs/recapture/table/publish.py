@@ -55,6 +55,8 @@ class Outcome:
     """Slices whose change an earlier call had left unfinished in some table."""
     superseded: dict[str, str | None] = field(default_factory=dict)
     """Run that a slice holds now, for slices that another call has published or rolled back since."""
+    whole_in_feed: dict[str, list[str]] = field(default_factory=dict)
+    """Slices whose rows the change data feed of a table deletes and inserts all, as they could not be compared."""
     entries: dict[str, Entry] = field(default_factory=dict)
     """Entries of the slices at the end of the call."""
 
@@ -140,12 +142,13 @@ def _change(
         publications = Publications(tables.publications)
         for table in (publications.table, *others.values()):
             (table.require_publishable if is_new else table.require_writable)(take_over)
-        change(publications.entries(starts))  # refuses before anything is written
+        _require_same_names(tables, change(publications.entries(starts)))  # refuses before anything is written
 
         def write_new_entries() -> dict[str, File | None]:
             publications.table.claim(take_over)
             before = publications.entries(starts)
             after = change(before)
+            _require_same_names(tables, after)
             for name, table in others.items():
                 files = _files(after, name)
                 if files or table.version is not None:
@@ -166,6 +169,8 @@ def _change(
         for name, table in others.items():
             outcome.changed[name] = sorted(_bring_in_line(table, name, publications, starts))
             outcome.versions[name] = table.version
+            if table.whole_in_feed:
+                outcome.whole_in_feed[name] = sorted(table.whole_in_feed)
         outcome.entries = publications.entries(starts)
         look.again()
     for start, entry in outcome.entries.items():
@@ -174,6 +179,22 @@ def _change(
     moved = {start for slices in outcome.changed.values() for start in slices}
     outcome.repaired = sorted(moved - changed - set(outcome.superseded))
     return outcome
+
+
+def _require_same_names(tables: Tables, entries: Mapping[str, Entry]) -> None:
+    """Raise PermanentError if an entry has files of a table that may have another name now: its rows would be removed.
+
+    An output without files is new, and files without an output are those of one that the query no longer has. If there
+    are both, the output may have been renamed.
+    """
+    for start, entry in entries.items():
+        names = {} if entry.current is None else entry.current.files
+        new, gone = [name for name in tables.others if name not in names], [*(names.keys() - tables.others.keys())]
+        if entry.current is not None and new and gone:
+            raise PermanentError(
+                f"slice {start} has a publication with the outputs {', '.join(sorted(gone))}, and none with "
+                f"{', '.join(new)}: use the pipeline file of that time, or backfill the slice"
+            )
 
 
 def _files(entries: Mapping[str, Entry], name: str) -> dict[str, File]:

@@ -22,6 +22,11 @@ _WAYS_OUT = (
 )
 
 
+def partition_values(slice_start: str) -> dict[str, str]:
+    """Return the values of a slice's partition columns, as Delta writes them: a timestamp is 2026-03-01 10:00:00."""
+    return {SLICE_COLUMN: slice_start.replace("T", " ").removesuffix("Z")}
+
+
 def schema_of(rows: pa.Schema) -> Schema:
     """Return the schema of a new table for rows with these columns: they may all be NULL, and slice_start is last."""
     nullable = [column.with_nullable(True) for column in rows]

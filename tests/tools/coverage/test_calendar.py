@@ -86,6 +86,17 @@ def test_the_page_says_where_to_look_first_the_newest_slices_of_each_state() -> 
     ]
 
 
+def test_outdated_slices_say_which_parts_of_the_definition_differ() -> None:
+    outdated = [state(hour, State.OUTDATED, differing=(part,)) for hour, part in enumerate(("suite", "query"))]
+    other_version = state(2, differing=("engine",))
+    text = rendered(*outdated, other_version, chosen=Range(FIRST, FIRST + 3 * HOUR))
+    assert "What differs: other query, suite." in text
+    assert "2 outdated (other query, suite)" in text
+    assert "<dd>other version of Recapture</dd>" in rendered(
+        other_version, chosen=Range(FIRST + 2 * HOUR, FIRST + 3 * HOUR)
+    )
+
+
 def test_if_no_slice_needs_attention_the_page_says_so() -> None:
     assert "Every slice is published, and none needs attention." in rendered(state(0), state(1, State.APPROVED))
     assert "No run has ended yet." in rendered()

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 from recapture.errors import DefinitionError
 from recapture.pages.page import render
 from recapture.quality.metrics import value_text
+from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import DagRun, RunState
@@ -243,7 +244,9 @@ def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:
         slices = [state for state in reversed(states) if state.state is attention]
         if slices:
             links = [_link(state) for state in slices[:FIRST_SLICES]]
-            first.append({"state": attention, "slices": links, "more": len(slices) - len(links)})
+            differing = in_words(state.differing for state in slices) if attention is State.OUTDATED else ""
+            more = len(slices) - len(links)
+            first.append({"state": attention, "slices": links, "more": more, "differing": differing})
     return first
 
 
@@ -343,6 +346,7 @@ def _facts(
         "runs": list(runs.items())[:SHOWN_RUNS],
         "more_runs": max(len(runs) - SHOWN_RUNS, 0),
         "only": inside[0] if len(inside) == 1 else None,
+        "differing": in_words(state.differing for state in inside if len(inside) == 1 or state.state is State.OUTDATED),
         "metrics": {name: value_text(name, value) for name, value in metrics.items() if value},
         "blocks": [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
         "work": [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],

@@ -1,18 +1,20 @@
 """How the rows of a report's slices differ from those that the slices held before."""
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as types
 
 from recapture.definition.sections import Output
 from recapture.quality.sentences import value_text
-from recapture.storage import open_container
+from recapture.storage import open_container, scratch
 from recapture.table.delta import File
 from recapture.table.files import read_slice_table
 from recapture.table.publications import Entry, Publication
+from recapture.table.row_changes import CHANGE_TYPE, RowChange, changed_schema, comparisons, row_changes
 from recapture.table.unchanged import is_equal
 from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
@@ -109,40 +111,36 @@ def _previous_runs(source: Source) -> list[dict[str, Any]]:
 
 def _compare(result: _Changes, start: str, before: pa.Table, after: pa.Table) -> None:
     """Add the differences between the rows of a slice."""
-    if before.schema.names != after.schema.names:
+    if not before.schema.equals(after.schema):
         result.uncompared += 1
         return
-    removed, added = _only_in(before, after), _only_in(after, before)
-    result.removed += removed.num_rows
-    result.added += added.num_rows
+    with scratch.scratch_folder("report") as folder, comparisons(folder) as connection:
+        batches = [*row_changes(connection, before.to_batches(), after.to_batches(), before.schema)]
+    changed = pa.Table.from_batches(batches, changed_schema(before.schema))
+    kinds = Counter(changed[CHANGE_TYPE].to_pylist())
+    result.removed += kinds[RowChange.DELETE] + kinds[RowChange.PREIMAGE]
+    result.added += kinds[RowChange.INSERT] + kinds[RowChange.POSTIMAGE]
     result.columns = before.column_names
-    for old, new in _paired(removed, added)[: MAX_ROWS - len(result.examples)]:
+    space = MAX_ROWS - len(result.examples)
+    for old, new in itertools.islice(_paired(changed.slice(0, 2 * MAX_ROWS).to_pylist()), space):
         digits = 7 if old is None or new is None or _texts(old, 7) != _texts(new, 7) else 17
         result.examples.append({"slice_start": start, "before": _texts(old, digits), "after": _texts(new, digits)})
 
 
-def _only_in(one: pa.Table, other: pa.Table) -> pa.Table:
-    """Return the rows of one table that the other lacks; equal rows count one by one."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("one", one)
-        connection.register("other", other)
-        return connection.sql("SELECT * FROM one EXCEPT ALL SELECT * FROM other ORDER BY ALL").to_arrow_table()
-
-
-def _paired(removed: pa.Table, added: pa.Table) -> list[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]:
-    """Return the removed and added rows, those of one window and group side by side.
-
-    The times and texts of a row stand for its window and group, if they tell the rows apart.
-    """
-    keys = [name for name in removed.column_names if types.is_timestamp(removed.schema.field(name).type)]
-    keys += [name for name in removed.column_names if types.is_string(removed.schema.field(name).type)]
-    shown = [table.slice(0, 50 * MAX_ROWS).to_pylist() for table in (removed, added)]
-    old, new = ({tuple(row[name] for name in keys): row for row in rows} for rows in shown)
-    if not keys or len(old) < len(shown[0]) or len(new) < len(shown[1]):
-        return [*((row, None) for row in shown[0]), *((None, row) for row in shown[1])]
-    return [(old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
+def _paired(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]:
+    """Yield the changed rows, each before and after: None for a row that was added or removed."""
+    before = None
+    for row in rows:
+        values = {name: value for name, value in row.items() if name != CHANGE_TYPE}
+        match row[CHANGE_TYPE]:
+            case RowChange.PREIMAGE:
+                before = values
+            case RowChange.POSTIMAGE:
+                yield before, values
+            case RowChange.DELETE:
+                yield values, None
+            case _:
+                yield None, values
 
 
 def _texts(row: Mapping[str, Any] | None, digits: int) -> list[str] | None:

@@ -8,7 +8,10 @@ from typing import Any
 from recapture import __version__
 from recapture.definition.digest import run_definition
 from recapture.run.approval import APPROVED
+from recapture.run.outdated import in_words
+from recapture.run.slice_state import State
 from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 from recapture.tools.reports.capture import capture
 from recapture.tools.reports.changes import changes
 from recapture.tools.reports.failures import failures
@@ -63,13 +66,21 @@ def _slices(source: Source) -> dict[str, Any]:
     qualities = slice_qualities(source)
     qualities |= {start: state for start, state in states(source).items() if state in SHOWN_INSTEAD}
     counts = Counter(quality or "unpublished" for quality in qualities.values())
+    differing = {} if source.standing is None else source.standing.outdated
+
+    def kind(slice_: Slice) -> tuple[str | None, str]:
+        start = ticks.to_text(slice_.start)
+        is_outdated = qualities[start] == State.OUTDATED
+        return qualities[start], in_words([differing[start]]) if is_outdated else ""
+
     attention = []
-    for quality, group in groupby(source.slices, key=lambda slice_: qualities[ticks.to_text(slice_.start)]):
+    for (quality, differs), group in groupby(source.slices, key=kind):
         slices = list(group)
         start, end = ticks.to_text(slices[0].start), ticks.to_text(slices[-1].end)
-        run = source.run_of_slice.get(ticks.to_text(slices[-1].start))
+        runs = {source.run_of_slice.get(ticks.to_text(slice_.start)) for slice_ in slices}
+        about = {"slices": len(slices), "quality": quality, "differing": differs, "runs": len(runs)}
         if quality != "passed":
-            attention.append({"from": start, "to": end, "slices": len(slices), "quality": quality, "run": run})
+            attention.append({"from": start, "to": end, **about, "run": runs.pop() if len(runs) == 1 else None})
     names = ("passed", "passed with warnings", APPROVED, "failed", *SHOWN_INSTEAD, "unpublished")
     unpublished = [start for start, quality in qualities.items() if quality is None]
     return {

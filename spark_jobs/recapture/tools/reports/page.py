@@ -7,6 +7,7 @@ from recapture.pages.page import duration, number, render, share
 from recapture.pages.picture import Draw, svg
 from recapture.process.wording import counted
 from recapture.run.approval import APPROVED
+from recapture.run.slice_state import State
 from recapture.time_model.metrics import COUNTS
 from recapture.tools.reports import charts
 from recapture.tools.reports.ledger import judged
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 _LEVELS = {"critical": ("FAILED", "bad"), "warning": ("WARNING", "warning"), "info": ("NOTE", "info")}
 """Mark and class of an expectation that failed, by its severity."""
-_QUALITIES = {"passed": "good", "passed with warnings": "warning", APPROVED: "warning", "failed": "bad"}
+_QUALITIES: dict[str, str] = {
+    "passed": "good",
+    **dict.fromkeys(("passed with warnings", APPROVED, State.OUTDATED, State.UNCHECKED), "warning"),
+    "failed": "bad",
+}
 """Class of the quality of a slice."""
 
 
