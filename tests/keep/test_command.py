@@ -93,6 +93,7 @@ def test_a_slice_that_capture_has_not_written_waits(world: World, update: Update
 def test_a_slice_is_published_provisionally_and_revised_when_it_is_complete(
     world: World, update: Update, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    world.define(inputs=[ENQUEUED | {"empty_blobs": True}])
     later = [path for path in world.capture.rglob("*.avro") if path.stat().st_mtime > at(60).timestamp()]
     archive = {path: (path.read_bytes(), path.stat().st_mtime) for path in later}
     for path in later:

@@ -431,6 +431,9 @@ class World:
             if shown.get(start) != expected[start]:
                 assert all("a person" in hold for hold in waiting[start]), (ticks.to_text(start), waiting.get(start))
                 assert deployment.refuses_loss or (schedule.late_data, schedule.outdated) != ("republish", "recompute")
+            current = deployment.entry(start).current
+            is_final = current is None or not current.provisional
+            assert is_final or all("a person" in hold for hold in waiting[start]), "a provisional slice is revised"
         for name, table in deployment.tables.others.items():
             held = {start: files[0].path for start, files in deployment.open(table).held().items()}
             entries = {ticks.to_text(start): deployment.entry(start).current for start in deployment.published()}
