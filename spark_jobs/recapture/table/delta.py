@@ -31,8 +31,8 @@ from recapture.table.writable import PIPELINE, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
+PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "5"}
+"""Properties of a new table. To open it, one checkpoint and at most four commits are read, each twice."""
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
