@@ -60,21 +60,6 @@ class KilledError(BaseException):
     """The process was killed: nothing catches this."""
 
 
-class OneThread:
-    """An executor that calls functions in this thread, one after another."""
-
-    def __init__(self, workers: int) -> None:
-        pass
-
-    def __enter__(self) -> "OneThread":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    map = staticmethod(map)
-
-
 class Requests:
     """Counts the requests of everybody, and does something at the n-th."""
 
@@ -341,6 +326,7 @@ class Deployment:
         self.compute = self._compute
         """Computes a range that an update found due, and returns the run."""
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
+        self.containers = {read.alias: self.archive for read in (*self.definition.inputs, *self.definition.references)}
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
         self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
@@ -354,7 +340,7 @@ class Deployment:
             patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
             # The order of requests depends on the seed alone.
-            patch.setattr(listing, "ThreadPoolExecutor", OneThread)
+            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
             patch.setattr(interrupted, "in_parallel", lambda call, items: [*map(call, items)])
             yield
 
@@ -371,7 +357,7 @@ class Deployment:
             parts=self.parts,
             schedule=self.schedule,
             length=LENGTH,
-            containers={"telemetry": self.archive},
+            containers=self.containers,
             run_files=self.run_files,
             publications=self.open(self.tables.publications),
             others=self.tables.others,
@@ -437,7 +423,7 @@ class Deployment:
     def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
         """Return the manifest of a range, with the present definition unless another is given."""
         slices = slices_between(start, end, LENGTH)
-        return pin_blobs(definition or self.definition, {"telemetry": self.archive}, slices, self.clock.now)
+        return pin_blobs(definition or self.definition, self.containers, slices, self.clock.now)
 
     def rollback(self, start: int) -> None:
         """Roll back the last publication of a slice, if there is one."""

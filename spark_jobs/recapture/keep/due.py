@@ -190,7 +190,7 @@ _NOTHING = SliceFacts()
 
 
 def _is_up_to_date(facts: SliceFacts) -> bool:
-    return facts.run is not None and facts.difference is None and not facts.outdated
+    return facts.run is not None and facts.difference is None and not (facts.outdated or facts.is_provisional)
 
 
 def _requested(state: State) -> Iterator[int]:
