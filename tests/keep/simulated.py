@@ -326,7 +326,8 @@ class Deployment:
         self.compute = self._compute
         """Computes a range that an update found due, and returns the run."""
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
-        self.containers = {read.alias: self.archive for read in (*self.definition.inputs, *self.definition.references)}
+        self.containers = {read.alias: self.archive for read in self.definition.inputs}
+        self.containers |= {read.alias: self.archive for read in self.definition.references}
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
         self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
