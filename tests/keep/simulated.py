@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -514,8 +515,13 @@ def has_fault(row: str, slice_: Slice, fault: str) -> bool:
     name, _, content = row.partition(": ")
     if not content.startswith(fault):
         return False
-    opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
-    return slice_.start <= ticks.from_datetime(opened) < slice_.end
+    return slice_.start <= ticks.from_datetime(opened_at(name)) < slice_.end
+
+
+@cache
+def opened_at(name: str) -> datetime:
+    """Return the time in the name of a blob."""
+    return datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
 
 
 def _ticks(text: str) -> int:
