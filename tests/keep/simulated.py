@@ -296,6 +296,7 @@ class Computation:
     slices: tuple[int, ...]
     by: DueRange | None
     """What an update found due; None for a person."""
+    is_published: bool = False
 
 
 @dataclass
@@ -403,7 +404,8 @@ class Deployment:
         files.write_manifest(manifest)
         self.definitions[self.definition.digest] = self.definition
         starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
-        self.computations.append(Computation(manifest.run, starts, by))
+        computation = Computation(manifest.run, starts, by)
+        self.computations.append(computation)
         rows = [
             self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
             for blobs in manifest.input("telemetry").blobs_by_slice()
@@ -420,6 +422,7 @@ class Deployment:
             for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.reads, strict=True)
         }
         publish.publish(self.tables, publications)
+        computation.is_published = True
         return manifest.run
 
     def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:

@@ -279,8 +279,10 @@ class World:
         number = len(self.deployment.computations)
         self.disturbed(other)
         if other == self.undisturbed_update:
-            computed = [start for run in self.deployment.computations[number:] for start in run.slices]
-            assert len(computed) == len(set(computed)), "two updates at once compute no slice twice"
+            runs = self.deployment.computations[number:]
+            assert len({run.slices for run in runs}) == len(runs), "two updates at once compute no range twice"
+            published = [start for run in runs if run.is_published for start in run.slices]
+            assert len(published) == len(set(published)), "two updates at once publish no slice twice"
 
     def undisturbed_update(self) -> None:
         with suppress(RunError):
