@@ -346,7 +346,9 @@ class World:
         """
         deployment = self.deployment
         entry, work = deployment.entry(start), WORK.read(deployment.run_files)
-        is_early = deployment.schedule.provisional and entry.current is None and any(blob.size for blob in present.blobs)
+        is_early = (
+            deployment.schedule.provisional and entry.current is None and any(blob.size for blob in present.blobs)
+        )
         if not present.is_complete and not is_early:
             return False
         if any(lease.start <= start < lease.end and now < lease.until for lease in work.leases):
