@@ -286,7 +286,11 @@ def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_
     sections = yaml.safe_load(TELEMETRY)
     alarms = {"alias": "alarms", "format": "Json", "container": str(tmp_path), "path": "alarms/{date}"}
     query = "SELECT id INTO aggregates FROM telemetry UNION SELECT id FROM alarms"
-    two = {"input": [sections["input"], alarms], "job": {**sections["job"], "query": query}, "quality": None}
+    two: dict[str, Any] = {
+        "input": [sections["input"], alarms],
+        "job": {**sections["job"], "query": query},
+        "quality": None,
+    }
     dag = changed(parse, tmp_path / "dags", "two", **two)
     assert dag["description"] == "contoso/telemetry, alarms/{date} to aggregates"
     assert sorted(dag["tags"]) == ["Json", "contoso", "recapture", "telemetry"]
