@@ -1,26 +1,31 @@
-"""Three DAGs for every file in dags/pipelines: one computes slices, one rolls them back, one finds changed blobs."""
+"""The DAGs of every file in dags/pipelines: they update its tables, compute slices by hand, roll back and check."""
 
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, chain
+from airflow.sdk import DAG
 
 import backfill_tasks as tasks
+import dag_docs
+import dag_forms
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
-from slice_schedule import OLDEST, NewestFirst, SliceTimetable, most_active_runs
-from stage_tasks import stage_tasks
+from recapture.definition.sections import Schedule
+from slice_schedule import OLDEST, NewestFirst, SliceTimetable, every
+from stage_tasks import approval_tasks, backfill_tasks, update_tasks
 
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 """What Spark runs. It is in the same checkout as the DAGs, which the plugins need not be."""
+MOST_QUESTIONS = 100
+"""Number of runs of a DAG that may be active at once: runs that wait for a person keep no others from starting."""
 
 
 def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **settings: Any) -> DAG:
     """Return a DAG of a pipeline without its tasks, with the settings that all DAGs share."""
     return DAG(
-        tasks.dag_ids_of(pipeline)[action],
+        dag_forms.dag_ids_of(pipeline)[action],
         schedule=schedule,
         description=description,
         start_date=OLDEST,
@@ -38,23 +43,53 @@ def dag_of(pipeline: Pipeline, action: str, schedule: Any, description: str, **s
     )
 
 
+def update(pipeline: Pipeline) -> DAG:
+    """Return the DAG that keeps the tables up to date, one run at a time: see `recapture update`."""
+    with dag_of(
+        pipeline,
+        "update",
+        every((pipeline.schedule or Schedule()).every_minutes),
+        f"Keep the tables of {pipeline.name} up to date",
+        max_active_runs=1,
+        doc_md=dag_docs.UPDATE,
+    ) as dag:
+        update_tasks(pipeline, APPLICATION)
+    return dag
+
+
+def approval(pipeline: Pipeline) -> DAG:
+    """Return the DAG that asks a person about runs of updates that their audits stopped."""
+    with dag_of(
+        pipeline,
+        "approval",
+        None,
+        f"Ask whether to publish runs of {pipeline.name} that their audits stopped",
+        max_active_runs=MOST_QUESTIONS,
+        params=dag_forms.run_param(),
+        doc_md=dag_docs.APPROVAL,
+        is_paused_upon_creation=False,
+    ) as dag:
+        approval_tasks(pipeline)
+    return dag
+
+
 def backfill(pipeline: Pipeline) -> DAG:
-    """Return the DAG that computes slices. Its tasks are the stages of `recapture backfill`."""
-    start = None if pipeline.schedule is None else pipeline.schedule.start
+    """Return the DAG that computes slices by hand and in Airflow's backfills. Its tasks are the stages of a run."""
     with dag_of(
         pipeline,
         "backfill",
-        SliceTimetable(pipeline.slice_hours, start),
-        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(tasks.assets_of(pipeline))}",
-        max_active_runs=most_active_runs(pipeline),
-        params=tasks.range_params(
+        SliceTimetable(pipeline.slice_hours),
+        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(dag_forms.assets_of(pipeline))}",
+        max_active_runs=MOST_QUESTIONS,
+        params=dag_forms.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
         )
-        | tasks.loss_param()
-        | tasks.suite_params(pipeline),
-        doc_md=tasks.DOCUMENTATION,
+        | dag_forms.loss_param()
+        | dag_forms.suite_params(pipeline),
+        doc_md=dag_docs.BACKFILL,
+        is_paused_upon_creation=False,
     ) as dag:
-        chain(*stage_tasks(pipeline, APPLICATION))
+        backfill_tasks(pipeline, APPLICATION)
     return dag
 
 
@@ -65,11 +100,11 @@ def rollback(pipeline: Pipeline) -> DAG:
         "rollback",
         None,
         f"Take back the last publication of slices of {pipeline.name}",
-        params=tasks.range_params(),
-        doc_md=tasks.ROLLBACK_DOCUMENTATION,
+        params=dag_forms.range_params(),
+        doc_md=dag_docs.ROLLBACK,
         is_paused_upon_creation=False,
     ) as dag:
-        tasks.rollback.override(outlets=list(tasks.assets_of(pipeline).values()))(str(pipeline.file))
+        tasks.rollback.override(outlets=list(dag_forms.assets_of(pipeline).values()))(str(pipeline.file))
     return dag
 
 
@@ -81,15 +116,17 @@ def check(pipeline: Pipeline) -> DAG:
         "@daily",
         f"Find published slices of {pipeline.name} whose blobs have changed",
         max_active_runs=1,
-        params=tasks.range_params("Empty: the last seven days."),
-        doc_md=tasks.CHECK_DOCUMENTATION,
+        params=dag_forms.range_params("Empty: the last seven days."),
+        doc_md=dag_docs.CHECK,
         is_paused_upon_creation=False,
     ) as dag:
         tasks.check(str(pipeline.file))
     return dag
 
 
+DAGS = {"update": update, "backfill": backfill, "approval": approval, "rollback": rollback, "check": check}
+"""Functions that return a DAG, by what it does."""
 # pipeline_errors.py raises the errors. Raising them here would keep this module from loading any pipeline.
 pipelines, _ = load_all(PIPELINES)
-dags = [dag_of_pipeline(pipeline) for pipeline in pipelines for dag_of_pipeline in (backfill, rollback, check)]
+dags = [DAGS[action](pipeline) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
 globals().update({dag.dag_id: dag for dag in dags})

@@ -1,29 +1,27 @@
-"""The tasks of a backfill DAG. Each task is one stage of a run and has its own process."""
+"""The tasks that are stages of a run, a rollback or a check. Each has its own process."""
 
 import logging
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import Asset, BaseHook, Context, ExceptionRetryPolicy, Param, RetryAction, RetryRule, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
-from capture_complete import range_of_dag_run
+from dag_forms import ACCEPT_LOSS, PARAMETERS, assets_of, dag_ids_of
 from recapture.definition.pipeline import Pipeline, load
+from recapture.errors import RunError
 from recapture.printable import one_line
 from recapture.process.wording import named_slices
 from run_notifications import notifiers_of, notify
+from run_range import BACKFILL, range_of_dag_run
 from storage_connection import take_credentials
 
 CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
-PROCESSES = "processes"
-"""Name of the pool of the tasks that compute rows without Spark."""
 SPARK = "spark_default"
-WHOLE_HOUR = r"^\d{4}-\d\d-\d\dT\d\d:00(:00(\.0+)?)?(Z|[+-]\d\d:00)$"
-"""Regular expression of a whole hour in ISO 8601, with its zone."""
 RETRY_POLICY = ExceptionRetryPolicy(
     [
         RetryRule(
@@ -35,62 +33,56 @@ RETRY_POLICY = ExceptionRetryPolicy(
 )
 """Retry policy of the tasks: these errors fail a task at once."""
 
-DOCUMENTATION = """
-Recomputes slices of the pipeline from its archive and publishes them if they pass their audit.
-
-**Where to look first.** The page Coverage shows which slices are published, blocked, missing or still waiting for
-Capture, and leads to their reports. The tab Recapture of a DAG run has the report of its run.
-
-**When to use it.** On its schedule, each run computes the slice of its data interval as soon as Capture has written it.
-Trigger it by hand, with `from` and `to`, to recompute a range: after the query, the policies or the suite changed,
-after Capture was late, or for hours before the pipeline existed. For a long range, use Airflow's own backfill of this
-DAG, which computes one slice per DAG run: its date range gives the starts of the first and the last slice, and `from`
-and `to` stay empty. The page Coverage starts runs too.
-
-**When not to use it.** Do not use it for the current hour: a slice is computed after it has ended and its late events
-have arrived. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`. Do not trigger it again
-after the audit stopped a run: the same input gives the same verdict. Correct the query, the policies or the suite
-first, or let a person decide: the page Coverage says how.
-
-A range is `(from, to]`, in whole slices and UTC. A run of the same blobs and the same query publishes nothing new.
-"""
-ROLLBACK_DOCUMENTATION = """
-Takes back the last publication of each slice of a range: every table holds again what it held before.
-
-**When to use it.** Trigger it by hand, with `from` and `to`, when a publication was wrong. If it fails or is run again,
-it goes back only once.
-
-**When not to use it.** Do not use it to correct rows: backfill the range instead, which replaces them.
-"""
-CHECK_DOCUMENTATION = """
-Compares the archive with what the published slices of a range read of it. The page Coverage then shows as stale the
-slices whose blobs were added, modified or deleted since. It changes no table.
-
-**When to use it.** On its schedule, it checks the last seven days. Trigger it by hand, with `from` and `to`, to check
-another range, for example after blobs were restored.
-
-**When not to use it.** Do not use it to recompute stale slices: backfill them.
-"""
-PARAMETERS = "parameters"
-"""Name of the field with the parameters of the suites."""
-ACCEPT_LOSS = "accept_loss"
-"""Name of the field that lets slices lose events that are published."""
+STOPPED = "stopped"
+"""Key under which the audit of an update says that it stopped its run, and whether a person is to be asked about it."""
 
 
 @task
-def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
-    """Plan a run of the range, remove what an interrupted run of these slices left, and return the run's id.
+def plan(file: str, *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
+    """Plan a run of the range of a DAG run, and return the run's id.
+
+    Raise AirflowSkipException if the slice of Airflow's backfill is up to date, RunError if Capture has not written the
+    range yet, and DefinitionError as `plan_range` does.
+    """
+    from recapture.keep.up_to_date import is_up_to_date
+    from recapture.run.progress import completeness
+    from recapture.run.slices import require_whole_slices
+
+    pipeline, is_backfill = load(Path(file)), dag_run.run_type == BACKFILL
+    interval = dag_run.data_interval_start, dag_run.data_interval_end
+    start, end = range_of_dag_run(params or {}, *interval, is_backfill=is_backfill)
+    require_whole_slices(pipeline, start, end)
+    if is_backfill and is_up_to_date(pipeline, start, end):
+        raise AirflowSkipException(
+            f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition have "
+            "changed. Trigger the DAG with `from` and `to` to compute it nevertheless"
+        )
+    if waiting := completeness(pipeline, start, end, datetime.now(UTC)).waiting:
+        raise RunError(
+            f"Capture has not written the range yet: {'; '.join(waiting)}. Choose an earlier `to`, or wait: the DAG "
+            f"{dag_ids_of(pipeline)['update']} computes slices when they are complete"
+        )
+    return _planned(pipeline, start, end, parameters_of(params), dag_run)
+
+
+@task(task_id="plan")
+def plan_range(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
+    """Plan a run of a range that is due, and return the run's id.
 
     Raise DefinitionError for a mistake in the pipeline file or the range, and if a notifier cannot be used.
     """
+    start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
+    return _planned(load(Path(file)), start, end, {}, dag_run)
+
+
+def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dict[str, Any], dag_run: Any) -> str:
+    """Plan a run, remove what an interrupted run of these slices left, and return the run's id."""
     from recapture.run.leftovers import remove_leftovers
     from recapture.run.plan import plan_run
     from recapture.run_files.contents import PLANNED_BY, PlannedBy
 
-    pipeline = load(Path(file))
     notifiers_of(pipeline)
-    start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
-    run = plan_run(pipeline, start, end, parameters_of(params))
+    run = plan_run(pipeline, start, end, parameters)
     run.files.write(PLANNED_BY, PlannedBy(dag_run.dag_id, dag_run.run_id))
     for leftover in remove_leftovers(pipeline, run.id):
         logging.getLogger(__name__).info(
@@ -100,10 +92,14 @@ def plan(file: str, range_: dict[str, str], *, params: dict[str, Any] | None = N
 
 
 @task
-def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
+def audit(
+    file: str, run: str, *, in_update: bool = False, params: dict[str, Any] | None = None, ti: Any = None
+) -> dict[str, Any]:
     """Audit the run, and return the verdict and the text of the audit.
 
-    If the audit stops the run, write its report and notify. Then raise AuditError, unless a person may approve the run.
+    If the audit stops the run, write its report and notify. Then raise AuditError, unless the DAG run waits until a
+    person has decided. An update does not wait: if its run has one slice, it says that a person is to be asked. If it
+    has several, nobody is notified, because the next updates compute its halves.
     """
     from recapture.run.audit import audit, stopped
     from recapture.run_files.computed import read_computed
@@ -117,10 +113,14 @@ def audit(file: str, run: str, *, params: dict[str, Any] | None = None) -> dict[
     if error is None:
         return {"verdict": audited.verdict, "text": audited.text}
     error = with_report(error, planned_run, computed, audited)
-    notify(planned_run.pipeline, "blocked", run, str(error))
-    if planned_run.pipeline.approval is None:
-        raise error
-    return {"verdict": "failed", "reason": str(error)}
+    is_asked, is_final = planned_run.pipeline.approval is not None, not in_update or len(planned_run.slices) == 1
+    if is_final:
+        notify(planned_run.pipeline, "blocked", run, str(error))
+    if in_update:
+        ti.xcom_push(key=STOPPED, value={"asks": is_asked and is_final})
+    elif is_asked:
+        return {"verdict": "failed", "reason": str(error)}
+    raise error
 
 
 @task
@@ -131,6 +131,7 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     """
     from recapture.run.approval import APPROVED, approval_of
     from recapture.run.publish import publish
+    from recapture.run.slice_changes import entries_of, slice_changes
     from recapture.run.slice_state import blocked_slices_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.contents import AUDIT, OUTCOME
@@ -140,11 +141,15 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     planned_run = load_run(pipeline, run)
     files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
-    own_audit = files.read(AUDIT)
+    own_audit, before = files.read(AUDIT), entries_of(pipeline, planned_run.slices)
     outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
     published: dict[str, Any] = OUTCOME.json_types(outcome)
-    outputs, slices = published["outputs"], published["slices"]
-    _add_to_events(outlet_events, pipeline, outputs, slices, run=run, audit=audited["verdict"])
+    after = entries_of(pipeline, planned_run.slices)
+    for output in outcome.outputs:
+        changes = slice_changes(before, after, run, output.alias)
+        event, slices = outlet_events[assets_of(pipeline)[output.alias]], [*changes.new, *changes.revised]
+        told = {"new": changes.new, "revised": changes.revised}
+        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)
@@ -176,7 +181,9 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
     pipeline = load(Path(file))
     result = rollback(pipeline, *range_of_dag_run(params or {}, None, None))
     slices = [slice_["slice_start"] for slice_ in result["rolled_back"]]
-    _add_to_events(outlet_events, pipeline, result["outputs"], slices, rolled_back=True)
+    for output in result["outputs"]:
+        event = outlet_events[assets_of(pipeline)[output["alias"]]]
+        _add_to_event(event, slices, version=output["version"], rolled_back=slices)
     return result
 
 
@@ -191,76 +198,10 @@ def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     return check(pipeline, *range_of_dag_run(params or {}, end - CHECK_RANGE, end))
 
 
-def _add_to_events(
-    outlet_events: Any, pipeline: Pipeline, outputs: list[dict[str, Any]], slices: list[str], **extra: Any
-) -> None:
-    """Add slices, and more, to the asset event of each output."""
-    assets = assets_of(pipeline)
-    for output in outputs:
-        event = outlet_events[assets[output["alias"]]]
-        event.add_partitions(slices)
-        event.extra = {**extra, "slices": slices, "version": output["version"]}
-
-
-def dag_ids_of(pipeline: Pipeline) -> dict[str, str]:
-    """Return the id of each of the pipeline's DAGs, by what it does. No pipeline has a name with a full stop."""
-    return {"backfill": pipeline.name, "rollback": f"{pipeline.name}.rollback", "check": f"{pipeline.name}.check"}
-
-
-def assets_of(pipeline: Pipeline) -> dict[str, Asset]:
-    """Return the asset of each published table, by alias. If there are several, their names end with the alias."""
-    several = len(pipeline.outputs) > 1
-    return {
-        output.alias: Asset(name=f"{pipeline.name}.{output.alias}" if several else pipeline.name, uri=output.table)
-        for output in pipeline.outputs
-    }
-
-
-def range_params(without: str | None = None) -> dict[str, Param]:
-    """Return the fields of the trigger form: whole hours. `without` says what a run without a range does.
-
-    If it is None, both fields are required. A section of their own would be collapsed in the form.
-    """
-    descriptions = {
-        "from": "Start of the range, exclusive: a whole hour at which a slice starts, such as 2026-03-01T06:00:00Z.",
-        "to": "End of the range, inclusive: a whole hour at which a slice ends, not in the future.",
-    }
-    schema: dict[str, Any] = {"type": "string"} if without is None else {"type": ["null", "string"], "default": None}
-    return {
-        name: Param(
-            **schema,
-            format="date-time",
-            pattern=WHOLE_HOUR,
-            title=name.capitalize(),
-            description=f"{description} {without}" if without else description,
-        )
-        for name, description in descriptions.items()
-    }
-
-
-def loss_param() -> dict[str, Param]:
-    """Return the field of the trigger form that accepts the loss of events."""
-    text = "Publish although the archive has holes, or fewer events than are published: the blobs are gone for good."
-    return {ACCEPT_LOSS: Param(False, type="boolean", title="Accept loss", description=text)}
-
-
-def suite_params(pipeline: Pipeline) -> dict[str, Param]:
-    """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
-    qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
-    declared = {name: value for quality in qualities for name, value in quality.parameters.items()}
-    if not declared:
-        return {}
-    types = {name: {"type": "string" if isinstance(value, str) else "number"} for name, value in declared.items()}
-    return {
-        PARAMETERS: Param(
-            declared,
-            type="object",
-            properties=types,
-            additionalProperties=False,
-            title="Parameters of the suites",
-            description="Values for this run. The defaults are those of the pipeline file.",
-        )
-    }
+def _add_to_event(event: Any, slices: list[str], **extra: Any) -> None:
+    """Give an asset event a partition for each slice whose rows readers have to read again, and more."""
+    event.add_partitions(slices)
+    event.extra = {"new": [], "revised": [], "rolled_back": [], **extra}
 
 
 def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:

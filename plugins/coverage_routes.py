@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -18,14 +18,15 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.pool import Pool
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from sqlalchemy import select
 
 import storage_connection
-from backfill_tasks import dag_ids_of
 from dag_activity import activity_of
+from dag_forms import HISTORY, RUN, dag_ids_of
 from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, PermanentError, RecaptureError
@@ -198,13 +199,15 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     reader = _readers()[0].get(dag_id.partition(".")[0])
     if reader is None:
         return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} has no pipeline.")
-    if run := _planned_run(session, dag_id, dag_run_id):
+    params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
+    if run := _planned_run(session, dag_id, dag_run_id) or _asked_run(params):
         files = _files(reader.pipeline, run, environment)
         return HTMLResponse(run_page(files, reader.pipeline.name, _root(request)))
-    params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
     chosen = {name: params[name] for name in ("from", "to") if params.get(name)}
     address = f"{_root(request)}/{reader.pipeline.name}/?{urlencode(chosen, errors='replace')}"
-    text = "This DAG computes no slices." if "." in dag_id else "This DAG run has not planned a run yet."
+    ids = dag_ids_of(reader.pipeline)
+    computes = dag_id in (ids["backfill"], ids["update"])
+    text = "This DAG run has not planned a run." if computes else "This DAG computes no slices."
     return _message(dag_id, text, links=[("Calendar", address)])
 
 
@@ -227,6 +230,12 @@ def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | Non
     return value if isinstance(value, str) and range_of_run(value) else None
 
 
+def _asked_run(params: Mapping[str, Any]) -> str | None:
+    """Return the run that a DAG run asks a person about; None if it asks nothing."""
+    run = params.get(RUN)
+    return run if isinstance(run, str) and range_of_run(run) else None
+
+
 def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> dict[str, str | None]:
     """Return why the user cannot start each action; None for one that the user can start."""
     reasons: dict[str, str | None] = {}
@@ -241,6 +250,8 @@ def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> 
             reasons[action] = f"Airflow has not loaded the DAG {dag_id}."
         elif dag.is_paused:
             reasons[action] = f"the DAG {dag_id} is paused: unpause it first, or its runs do not start."
+        elif action == "backfill" and Pool.get_pool(HISTORY, session=session) is None:
+            reasons[action] = f"the pool {HISTORY} is missing: create it, or Airflow does not compute the slices."
         else:
             reasons[action] = None
     return reasons

@@ -1,49 +1,83 @@
-"""The tasks of a backfill DAG: one for each stage of a run."""
+"""The tasks of the DAGs that compute slices: one for each stage of a run."""
 
 import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from processes_run import ProcessesRun
+from airflow.sdk import TriggerRule, chain
 
 import backfill_tasks as tasks
-from capture_complete import CaptureCompleteSensor
-from recapture.definition.digest import run_definition
+from dag_forms import HISTORY, RUN, assets_of, dag_ids_of
+from processes_run import ProcessesRun
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine, unattended_engine
-from recapture.run.stages import Stage, stages_of
+from recapture.run.stages import Stage
 from run_approval import RunApproval
 from spark_run import SparkRun
+from update_tasks import AskPerson, NextUpdate, due, record_job
+
+POOLS = {Engine.SPARK: "spark", Engine.PROCESSES: "processes"}
+"""Pools of the updates."""
 
 
-def stage_tasks(pipeline: Pipeline, application: Path) -> list[Any]:
-    """Return the tasks of the stages of a run, in order. `application` is the script that spark-submit runs."""
+def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
+    """Add the tasks of a run by hand. `application` is the script that spark-submit runs."""
     file = str(pipeline.file)
-    timeout = run_definition(pipeline).longest_wait + timedelta(days=1)
-    wait = CaptureCompleteSensor(task_id=Stage.WAIT_FOR_CAPTURE, file=file, timeout=timeout)
-    run = tasks.plan(file, wait.output)
-    computation = _order_and_aggregate(pipeline, application, run)
+    run = tasks.plan(file)
+    computation = _order_and_aggregate(pipeline, application, run, HISTORY)
     audit: Any = tasks.audit(file, run)
-    made = {Stage.WAIT_FOR_CAPTURE: wait, Stage.PLAN: run, Stage.ORDER_AND_AGGREGATE: computation, Stage.AUDIT: audit}
+    stages = [run, computation, audit]
     if pipeline.approval is not None:
-        longest = timedelta(hours=pipeline.approval.wait_hours)
-        approval = RunApproval(task_id=Stage.APPROVAL, file=file, run=run, audited=audit, response_timeout=longest)
-        made[Stage.APPROVAL], audit = approval, approval.output
-    outlets = list(tasks.assets_of(pipeline).values())
-    made[Stage.PUBLISH] = tasks.publish.override(outlets=outlets)(file, run, audit)
-    made[Stage.REPORT] = tasks.report(file, run)
-    return [made[stage] for stage in stages_of(pipeline, unattended=True)]
+        audit = _approval(pipeline, run, audit)
+        stages.append(audit.operator)
+    chain(*stages, *_publish_and_report(pipeline, run, audit))
 
 
-def _order_and_aggregate(pipeline: Pipeline, application: Path, run: Any) -> SparkRun | ProcessesRun:
+def update_tasks(pipeline: Pipeline, application: Path) -> None:
+    """Add the tasks of an update. `application` is the script that spark-submit runs."""
+    file = str(pipeline.file)
+    newest = due(file)
+    NextUpdate(task_id="next_update", trigger_dag_id=dag_ids_of(pipeline)["update"], due=newest)
+    run = tasks.plan_range(file, newest)
+    computation = _order_and_aggregate(pipeline, application, run, POOLS[unattended_engine(pipeline.engine)])
+    audit = tasks.audit(file, run, in_update=True)
+    publish, report = _publish_and_report(pipeline, run, audit)
+    chain(run, computation, audit, publish, report)
+    chain(publish, record_job.override(trigger_rule=TriggerRule.NONE_SKIPPED)(file, newest))
+    if pipeline.approval is not None:
+        trigger = dag_ids_of(pipeline)["approval"]
+        ask = AskPerson(task_id="ask", trigger_dag_id=trigger, run=run, trigger_rule=TriggerRule.ALL_FAILED)
+        chain(audit, ask)
+
+
+def approval_tasks(pipeline: Pipeline) -> None:
+    """Add the tasks that ask a person about a run, and publish it."""
+    run = f"{{{{ params.{RUN} }}}}"
+    chain(approval := _approval(pipeline, run, {"verdict": "failed"}), *_publish_and_report(pipeline, run, approval))
+
+
+def _approval(pipeline: Pipeline, run: Any, audited: Any) -> Any:
+    """Return the result of the audit after a person's decision."""
+    assert pipeline.approval is not None
+    longest = timedelta(hours=pipeline.approval.wait_hours)
+    file = str(pipeline.file)
+    return RunApproval(task_id=Stage.APPROVAL, file=file, run=run, audited=audited, response_timeout=longest).output
+
+
+def _publish_and_report(pipeline: Pipeline, run: Any, audited: Any) -> tuple[Any, Any]:
+    file, outlets = str(pipeline.file), list(assets_of(pipeline).values())
+    return tasks.publish.override(outlets=outlets)(file, run, audited), tasks.report(file, run)
+
+
+def _order_and_aggregate(pipeline: Pipeline, application: Path, run: Any, pool: str) -> SparkRun | ProcessesRun:
     file = str(pipeline.file)
     if unattended_engine(pipeline.engine) is Engine.PROCESSES:
-        return ProcessesRun(task_id=Stage.ORDER_AND_AGGREGATE, pool=tasks.PROCESSES, file=file, run=run)
+        return ProcessesRun(task_id=Stage.ORDER_AND_AGGREGATE, pool=pool, file=file, run=run)
     return SparkRun(
         task_id=Stage.ORDER_AND_AGGREGATE,
         conn_id=tasks.SPARK,
-        pool="spark",
+        pool=pool,
         application=str(application),
         application_args=[file, run],
         name=f"{pipeline.name} {{{{ ti.xcom_pull('{Stage.PLAN}') }}}}",

@@ -1,11 +1,14 @@
 """Fixtures for all tests, and the marks of the tests. HYPOTHESIS_PROFILE sets how many examples are drawn."""
 
+import gc
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,6 +91,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place(marks_of_files[item.path], _length(item)))
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported: it would look at all of it again and again."""
+    gc.freeze()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
     return LaneScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
@@ -125,6 +133,18 @@ def python() -> Python:
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pictures_without_a_process() -> Iterator[None]:
+    """Let runs of this process draw their pictures in it: a process of its own would load V8 for each run."""
+    from recapture.commands import backfill
+    from recapture.pages import picture
+
+    drawing = SimpleNamespace(load=lambda: None, svg=picture.svg)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backfill, "drawing_process", lambda: nullcontext(drawing))
+        yield
 
 
 @pytest.fixture(scope="session")

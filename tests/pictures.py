@@ -57,7 +57,7 @@ def calendar(pipeline: Pipeline) -> bytes:
     """Return the calendar as Airflow shows it, three hours after the last slice that can be computed."""
     now, start = START + (HOURS + 3) * HOUR, ticks.from_datetime(START)
     length = slice_length(pipeline)
-    coverage = CoverageReader(pipeline).read(now, os.environ, Activity(schedule_start=start))
+    coverage = CoverageReader(pipeline).read(now, os.environ, Activity(is_updated=True, since=start))
     faulty = Range(start + FAULTY_HOUR * length, start + (FAULTY_HOUR + 1) * length)
     return calendar_page(
         pipeline.name,

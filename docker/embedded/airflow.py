@@ -130,7 +130,7 @@ class Airflow:
 
             self._servers[API_SERVER].wait_until(ready, 180)
             self._sign_in()
-            for pool in ("spark", "processes"):
+            for pool in ("spark", "processes", "history"):
                 self._call("POST", "/api/v2/pools", {"name": pool, "slots": 1})
             self.connect("spark_default", conn_type="spark", host="local[*]")
             self._started = started.pop_all()
@@ -183,16 +183,6 @@ class Airflow:
         self._call("POST", "/api/v2/backfills", body)
         runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?run_type=backfill&order_by=run_after")["dag_runs"]
         return [run["dag_run_id"] for run in runs]
-
-    def newest_runs(self, dag: str) -> list[dict[str, Any]]:
-        """Return the hundred newest runs of a DAG, as Airflow's API describes them.
-
-        The key `awaits_decision` says whether a task of the run waits for a person.
-        """
-        runs = self._call("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=-run_after&limit=100")["dag_runs"]
-        tasks = self._call("GET", f"/api/v2/dags/{dag}/dagRuns/~/taskInstances?state=awaiting_input")
-        waiting = {task["dag_run_id"] for task in tasks["task_instances"]}
-        return [{**run, "awaits_decision": run["dag_run_id"] in waiting} for run in runs]
 
     def wait(self, dag: str, run: str, seconds: float = 900) -> None:
         """Wait until the run has ended, and print each task when it ends.

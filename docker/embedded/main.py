@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,11 +22,10 @@ from rich.console import Console
 from embedded.airflow import USER, Airflow
 from embedded.arrivals import set_last_modified
 from embedded.azurite import Azurite
-from embedded.live import HOUR, LiveWorld, capturing, whole_hour
+from embedded.live import HOUR, LiveWorld, capturing
 from embedded.process import CACHE, ROOT
 
 if TYPE_CHECKING:
-    from recapture.tools.coverage.activity import Activity
     from recapture.tools.sample import SampleBlob
 
 PIPELINE = "telemetry"
@@ -143,13 +142,16 @@ def up() -> None:
             console.print(f"Airflow  {airflow.url}  user {USER}  password {airflow.password}")
             console.print(f"Look first at the coverage calendar: {airflow.url}/plugin/recapture/recapture/{PIPELINE}/")
             airflow.unpause(PIPELINE)
-            before_last = whole_hour(datetime.now(UTC)) - 2 * HOUR
-            airflow.backfill(PIPELINE, world.start.isoformat(), before_last.isoformat())
+            bounds = world.start.isoformat(), (world.start + HOUR).isoformat()
+            run = airflow.trigger(PIPELINE, dict(zip(("from", "to"), bounds, strict=True)))
             console.print(
-                "Airflow computes the hours that have ended, in about four minutes. The audit stops one of them; the "
-                "calendar says why, and leads to the question whether to publish it. The newest one waits for Capture, "
-                "because events may be an hour late. Then there is one more slice every hour. Ctrl-C stops everything."
+                "Airflow backfills the first hour. Then updates compute the others that have ended, in about five "
+                "minutes. The audit stops one of them; the calendar says why, and leads to the question whether to "
+                "publish it. The newest one waits for Capture, because events may be an hour late. Then there is one "
+                "more slice every hour. Ctrl-C stops everything."
             )
+            airflow.wait(PIPELINE, run)
+            airflow.unpause(f"{PIPELINE}.update")
             _follow(airflow)
 
 
@@ -159,14 +161,14 @@ def _follow(airflow: Airflow) -> None:
     from recapture.errors import RecaptureError
     from recapture.run.slice_state import State
     from recapture.time_model import ticks
+    from recapture.tools.coverage.activity import Activity
     from recapture.tools.coverage.reading import CoverageReader
 
-    reader = CoverageReader(load(DEFINITION))
+    reader, updated = CoverageReader(load(DEFINITION)), Activity(is_updated=True)
     states: dict[int, State] = {}
     while True:
         try:
-            activity = activity_of(airflow.newest_runs(PIPELINE))
-            slices = reader.read(datetime.now(UTC), activity=activity).slices
+            slices = reader.read(datetime.now(UTC), activity=updated).slices
         except (RecaptureError, httpx.HTTPError) as error:
             console.print(str(error), markup=False)
             slices = ()
@@ -177,28 +179,6 @@ def _follow(airflow: Airflow) -> None:
             states[slice_.start] = slice_.state
         airflow.keep_running()
         time.sleep(FOLLOW_SECONDS)
-
-
-def activity_of(runs: Iterable[Mapping[str, Any]]) -> "Activity":
-    """Return the DAG runs of an unpaused DAG and its schedule. `runs` are those of `Airflow.newest_runs`."""
-    from recapture.time_model import ticks
-    from recapture.tools.coverage.activity import Activity, DagRun, RunState
-
-    def instant(text: str) -> int:
-        return ticks.from_datetime(ticks.parse_utc(text))
-
-    computed, scheduled = [], []
-    for run in runs:
-        conf = run["conf"] or {}
-        start, end = conf.get("from") or run["data_interval_start"], conf.get("to") or run["data_interval_end"]
-        began = instant(run["start_date"] or run["queued_at"] or run["run_after"])
-        if start and end:
-            bounds = instant(start), instant(end)
-            asks = run["awaits_decision"]
-            computed.append(DagRun(run["dag_run_id"], RunState(run["state"]), *bounds, began, awaits_decision=asks))
-            if run["run_type"] == "scheduled":
-                scheduled.append(bounds[0])
-    return Activity(tuple(computed), min(scheduled, default=None))
 
 
 def main() -> int:

@@ -1,11 +1,11 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, handover, rollback, clean, advise, infer and
-import.
+"""The `recapture` command: plan, backfill, report, status, check, update, request, handover, rollback, clean and more.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
 """
 
 import argparse
+import getpass
 import importlib
 import io
 import json
@@ -180,6 +180,18 @@ def _parser() -> _Parser:
         "partition, and slices that do not hold what the archive gives."
     )
     add("handover", text, ranged=False)
+    asked = add(
+        "request",
+        "Request the slices of a range: an update computes them once, whether they are up to date or not.",
+    )
+    text = "the time from which they may be computed; ISO 8601, UTC (default: the next update)"
+    asked.add_argument("--at", type=_instant, metavar="T", help=text)
+    asked.add_argument("--reason", metavar="TEXT", help="why, for the list of the requests")
+    add("requests", "List the requests with their states, who made them, and when.", ranged=False)
+    cancelled = add("cancel", "Cancel a request of which no update has begun a slice.", ranged=False)
+    cancelled.add_argument("id", metavar="ID", help="the id of the request, as recapture requests shows it")
+    for person in (asked, cancelled):
+        person.add_argument("--by", default=_user(), metavar="NAME", help="your name (default: %(default)s)")
     back = add("rollback", "Restore what the slices of a range held before their last publication.")
     text = "the run that every slice must hold now; required to go back further than one publication"
     back.add_argument("--run", metavar="RUN", help=text)
@@ -224,6 +236,14 @@ def _parser() -> _Parser:
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
     return parser
+
+
+def _user() -> str:
+    """Return the name of the user of this process; "unknown" if the system does not know it, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
 
 
 def _instant(text: str) -> datetime:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -292,6 +292,28 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
     others = "".join(f", {len(result[key]):,} {key}" for key in ("unfinished", "unknown") if result[key])
     others += "" if result["compared"] else "; no slice was compared, because the job has no late limit"
     out.print(f"{result['pipeline']} at {result['now']}, kept since {result['since']}: {due}{others}")
+
+
+def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:
+    """Print requests, a line each, and which of their slices failed and why."""
+    for request in requests:
+        because = "" if request["reason"] is None else f": {_line(request['reason'])}"
+        made = f"by {_line(request['by'])} at {request['made']}"
+        out.print(f"{request['id']} {_progress(request)}: {request['from']} to {request['to']}, {made}{because}")
+        for start, error in request["failed"].items():
+            out.print(f"  failed: {start}: {_line(error)}")
+    if not requests:
+        out.print("there are no requests")
+
+
+def _progress(request: Mapping[str, Any]) -> str:
+    """Return the state of a request, with what it waits for or how far it got."""
+    state, slices = request["state"], counted(request["slices"], "slice")
+    if state == "waiting":
+        return f"{state} for the first update from {request['at']} on"
+    if state == "cancelled":
+        return f"{state} by {_line(request['cancelled_by'])} at {request['ended']}"
+    return f"{state}, {len(request['published']):,} of {slices} published"
 
 
 def _reasons(range_: Mapping[str, Any]) -> str:

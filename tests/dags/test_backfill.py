@@ -16,6 +16,7 @@ from tests.dags.conftest import REPOSITORY
 from tests.paths import ROOT
 
 DAGS = ROOT / "dags"
+TELEMETRY_DAGS = ["telemetry", "telemetry.approval", "telemetry.check", "telemetry.rollback", "telemetry.update"]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +24,19 @@ def parsed(parse: Any) -> dict[str, Any]:
     return parse(DAGS)
 
 
+def dag_in(parsed: dict[str, Any], dag_id: str) -> dict[str, Any]:
+    dag: dict[str, Any] = next(dag for dag in parsed["dags"] if dag["dag_id"] == dag_id)
+    return dag
+
+
 @pytest.fixture(scope="module")
 def telemetry(parsed: dict[str, Any]) -> dict[str, Any]:
-    return next(dag for dag in parsed["dags"] if dag["dag_id"] == "telemetry")
+    return dag_in(parsed, "telemetry")
+
+
+@pytest.fixture(scope="module")
+def update(parsed: dict[str, Any]) -> dict[str, Any]:
+    return dag_in(parsed, "telemetry.update")
 
 
 def ids(parsed: dict[str, Any]) -> list[str]:
@@ -41,19 +52,22 @@ def followers(dag: dict[str, Any]) -> dict[str, set[str]]:
     return {name: set(task.get("downstream_task_ids", ())) for name, task in tasks(dag).items()}
 
 
-def test_each_pipeline_file_has_three_dags_and_no_import_error(parsed: dict[str, Any]) -> None:
+def test_each_pipeline_file_has_its_dags_and_no_import_error(parsed: dict[str, Any]) -> None:
     assert parsed["errors"] == {}
     assert [path.name for path in (DAGS / "pipelines").glob("*.yaml")] == ["telemetry.yaml"]
-    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
+    assert ids(parsed) == TELEMETRY_DAGS
 
 
-def test_a_dag_that_is_started_by_a_button_is_not_paused_when_it_is_new(parsed: dict[str, Any]) -> None:
+def test_only_the_updates_are_paused_when_they_are_new(parsed: dict[str, Any]) -> None:
     created = {dag["dag_id"]: dag.get("is_paused_upon_creation") for dag in parsed["dags"]}
-    assert created == {"telemetry": None, "telemetry.check": False, "telemetry.rollback": False}
+    assert created == dict.fromkeys(TELEMETRY_DAGS, False) | {"telemetry.update": None}
 
 
-def test_one_check_at_a_time_writes_the_record_of_changed_blobs(parsed: dict[str, Any]) -> None:
-    assert next(dag["max_active_runs"] for dag in parsed["dags"] if dag["dag_id"] == "telemetry.check") == 1
+def test_one_update_and_one_check_at_a_time_write_the_record_of_changed_blobs(parsed: dict[str, Any]) -> None:
+    assert {name: dag_in(parsed, f"telemetry.{name}")["max_active_runs"] for name in ("update", "check")} == {
+        "update": 1,
+        "check": 1,
+    }
 
 
 def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: dict[str, Any]) -> None:
@@ -91,40 +105,36 @@ def changed(parse: Any, folder: Path, name: str = "telemetry", **sections: Any) 
 
 
 @pytest.fixture(scope="module")
-def asking(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The DAG of a pipeline whose blocked runs wait three hours for approval."""
-    return changed(parse, tmp_path_factory.mktemp("asking") / "dags", approval={"wait_hours": 3})
+def deciding(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The DAGs of a pipeline that asks nobody."""
+    folder = tmp_path_factory.mktemp("deciding") / "dags"
+    changed(parse, folder, approval=None)
+    dags: list[dict[str, Any]] = parse(folder)["dags"]
+    return dags
 
 
-@pytest.fixture(scope="module")
-def deciding(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The DAG of a pipeline that asks nobody."""
-    return changed(parse, tmp_path_factory.mktemp("deciding") / "dags", approval=None)
-
-
-def test_only_a_pipeline_that_asks_for_approval_has_a_task_for_it(
-    deciding: dict[str, Any], asking: dict[str, Any]
+def test_only_a_pipeline_that_asks_for_approval_has_tasks_and_a_dag_for_it(
+    deciding: list[dict[str, Any]], telemetry: dict[str, Any]
 ) -> None:
-    assert "approval" not in tasks(deciding)
-    follows = followers(asking)
+    assert "telemetry.approval" not in [dag["dag_id"] for dag in deciding]
+    assert not {"approval", "ask"} & {name for dag in deciding for name in tasks(dag)}
+    follows = followers(telemetry)
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
 
 
-def test_runs_that_wait_for_capture_or_for_approval_do_not_keep_the_next_ones_from_starting(
-    deciding: dict[str, Any], asking: dict[str, Any]
+def test_a_run_that_waits_for_a_person_keeps_no_other_from_starting(
+    parsed: dict[str, Any], update: dict[str, Any]
 ) -> None:
-    """A slice is complete 65 minutes after its end, so two runs wait, and two more may work."""
-    assert (deciding["max_active_runs"], asking["max_active_runs"]) == (4, 7)
-
-
-def test_the_longest_late_tolerance_of_asa_does_not_keep_the_next_runs_from_starting(
-    parse: Any, tmp_path: Path
-) -> None:
-    job = yaml.safe_load(TELEMETRY)["job"]
-    weeks = {**job, "eventsLateArrivalMaxDelayInSeconds": 20 * 86_400}
-    dag = changed(parse, tmp_path / "dags", approval=None, job=weeks)
-    assert dag["max_active_runs"] == 2 + 20 * 24 + 1
+    """An update asks in a DAG run of its own."""
+    assert "approval" not in tasks(update)
+    assert (followers(update)["audit"], tasks(update)["ask"]["trigger_rule"]) == ({"ask", "publish"}, "all_failed")
+    assert [dag_in(parsed, name)["max_active_runs"] for name in ("telemetry", "telemetry.approval")] == [100, 100]
+    assert followers(dag_in(parsed, "telemetry.approval")) == {
+        "approval": {"publish"},
+        "publish": {"report"},
+        "report": set(),
+    }
 
 
 def test_a_backfill_may_begin_years_ago(telemetry: dict[str, Any]) -> None:
@@ -134,7 +144,6 @@ def test_a_backfill_may_begin_years_ago(telemetry: dict[str, Any]) -> None:
 
 def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
     follows = followers(telemetry)
-    assert follows["wait_for_capture"] == {"plan"}
     assert "order_and_aggregate" in follows["plan"]
     assert follows["order_and_aggregate"] == {"audit"}
     assert "approval" in follows["audit"]
@@ -154,18 +163,37 @@ def test_the_tasks_are_the_stages_of_a_run_in_their_order(
     assert all(later in follows[earlier] for earlier, later in pairwise(names))
 
 
-def test_spark_runs_in_its_own_pool(telemetry: dict[str, Any]) -> None:
-    assert tasks(telemetry)["order_and_aggregate"]["pool"] == "spark"
+def test_an_update_finds_what_is_due_and_then_goes_through_the_stages(update: dict[str, Any]) -> None:
+    follows = followers(update)
+    assert follows["due"] == {"next_update", "plan", "record"}
+    stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
+    assert all(later in follows[earlier] for earlier, later in pairwise(stages))
+    assert sorted(follows) == sorted([*stages, "due", "next_update", "record", "ask"])
+    assert follows["publish"] == {"report", "record"}
+    assert tasks(update)["record"]["trigger_rule"] == "none_skipped", "it also writes down what failed"
+
+
+def test_history_does_not_take_the_slot_of_the_updates(telemetry: dict[str, Any], update: dict[str, Any]) -> None:
+    assert [tasks(dag)["order_and_aggregate"]["pool"] for dag in (telemetry, update)] == ["history", "spark"]
 
 
 def test_a_run_without_spark_has_a_pool_of_its_own_and_needs_no_connection(parse: Any, tmp_path: Path) -> None:
-    task = tasks(changed(parse, tmp_path / "dags", engine="processes"))["order_and_aggregate"]
+    changed(parse, tmp_path / "dags", engine="processes")
+    task = tasks(dag_in(parse(tmp_path / "dags"), "telemetry.update"))["order_and_aggregate"]
     assert (task["pool"], task["task_type"]) == ("processes", "ProcessesRun")
     assert "conn_id" not in task
 
 
-def test_the_schedule_has_data_intervals_of_one_hour(telemetry: dict[str, Any]) -> None:
-    assert telemetry["timetable"] == {"__type": "slice_schedule.SliceTimetable", "__var": {"hours": 1, "start": None}}
+def test_airflows_backfill_has_data_intervals_of_one_slice(telemetry: dict[str, Any]) -> None:
+    assert telemetry["timetable"] == {"__type": "slice_schedule.SliceTimetable", "__var": {"hours": 1}}
+
+
+def test_updates_run_every_ten_minutes_or_as_the_pipeline_says(
+    parse: Any, update: dict[str, Any], tmp_path: Path
+) -> None:
+    changed(parse, tmp_path / "dags", schedule={"every_minutes": 5})
+    other = dag_in(parse(tmp_path / "dags"), "telemetry.update")
+    assert [dag["timetable"]["__var"]["expression"] for dag in (update, other)] == ["*/10 * * * *", "*/5 * * * *"]
 
 
 @pytest.mark.parametrize("value", [None, "2026-03-01T06:00:00Z", "2026-03-01T06:00:00.000Z", "2026-03-01T06:00+00:00"])
@@ -260,7 +288,7 @@ def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_
 
 def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse: Any, tmp_path: Path) -> None:
     parsed = parsed_with(parse, tmp_path / "dags", broken="name: broken\ninput: [\n")
-    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
+    assert ids(parsed) == TELEMETRY_DAGS
     assert list(parsed["errors"]) == ["pipeline_errors.py"]
     assert "broken.yaml" in parsed["errors"]["pipeline_errors.py"]
     assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
@@ -271,7 +299,7 @@ def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse:
     slow = TELEMETRY.replace("name: telemetry", "name: slow").replace("COUNT(*) AS events", aggregates)
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     parsed = parsed_with(parse, tmp_path / "dags", slow=slow, laughs=f"a0: &a0 [x, x]\n{laughs}")
-    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
+    assert ids(parsed) == TELEMETRY_DAGS
     errors = parsed["errors"]["pipeline_errors.py"]
     assert "slow.yaml: the pipeline file was not loaded within 5 s: simplify its query" in errors
     assert "laughs.yaml:5: aliases stand for more than 10,000 values: use fewer" in errors
@@ -279,5 +307,5 @@ def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse:
 
 def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None:
     parsed = parsed_with(parse, tmp_path / "dags", twin=TELEMETRY)
-    assert ids(parsed) == ["telemetry", "telemetry.check", "telemetry.rollback"]
+    assert ids(parsed) == TELEMETRY_DAGS
     assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipeline_errors.py"]

@@ -747,10 +747,10 @@ def test_approval_waits_a_day_unless_the_file_says_otherwise(file: Path) -> None
 
 @pytest.mark.parametrize("written", ["2026-03-01T06:00:00Z", "'2026-03-01T07:00:00+01:00'", "2026-03-01T06:00Z"])
 def test_a_schedule_may_begin_at_any_slice_border(file: Path, written: str) -> None:
-    file.write_text(f"{EXAMPLE}\nschedule: {{start: {written}}}\n")
+    file.write_text(f"{EXAMPLE}\nschedule: {{since: {written}}}\n")
     schedule = load(file).schedule
     assert schedule is not None
-    assert schedule.start == datetime(2026, 3, 1, 6, tzinfo=UTC)
+    assert schedule.since == datetime(2026, 3, 1, 6, tzinfo=UTC)
 
 
 def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
@@ -778,9 +778,9 @@ def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
         ("schedule: {quiet_minutes: -1}", "schedule.quiet_minutes"),
         ("schedule: {late_data: drop}", "schedule.late_data"),
         ("schedule: {outdated: yes}", "schedule.outdated"),
-        ("schedule: {start: yesterday}", "schedule.start"),
-        ("schedule: {start: 2026-03-01T06:00:00}", "schedule.start"),
-        ("schedule: {start: 2026-03-01T06:30:00Z}", "schedule.start"),
+        ("schedule: {since: yesterday}", "schedule.since"),
+        ("schedule: {since: 2026-03-01T06:00:00}", "schedule.since"),
+        ("schedule: {every_minutes: 7}", "schedule.every_minutes"),
         ("notifications: [{notifier: Slack}]", "notifications.0.notifier"),
         ("notifications: [{notifier: a.B, events: [published]}]", "notifications.0.events.0"),
         ("notifications: [{notifier: a.B, text: x}]", "notifications.0.text"),
@@ -798,6 +798,6 @@ def test_a_mistake_in_approval_schedule_or_notifications_is_named_with_its_line(
 def test_approval_schedule_and_notifications_do_not_change_what_a_run_computes(file: Path) -> None:
     before = run_definition(load(file)).digest
     file.write_text(
-        f"{EXAMPLE}\napproval: {{}}\nnotifications: [{{notifier: a.B}}]\nschedule: {{start: 2026-03-01T06:00:00Z}}\n"
+        f"{EXAMPLE}\napproval: {{}}\nnotifications: [{{notifier: a.B}}]\nschedule: {{since: 2026-03-01T06:00:00Z}}\n"
     )
     assert run_definition(load(file)).digest == before

@@ -4,15 +4,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from embedded.live import HOUR, LiveWorld, capturing
-from embedded.main import activity_of
-from recapture.run.slice_state import Standing
-from recapture.run_files.changes import Changes
 from recapture.storage import open_container
-from recapture.time_model import ticks
-from recapture.tools.coverage.states import slice_states
 from recapture.tools.sample import SampleBlob
 
 NOW = datetime(2026, 3, 1, 12, 33, 20, tzinfo=UTC)
@@ -44,37 +38,3 @@ def test_a_blob_is_written_when_it_is_due_and_none_after_the_end(tmp_path: Path)
             time.sleep(0.05)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["-1.avro", "1.avro"]
     assert (tmp_path / "1.avro").stat().st_mtime > now.timestamp() + 0.9, "the clock of a file system is coarse"
-
-
-def test_what_airflow_answers_says_which_slices_run_and_which_await_a_decision() -> None:
-    hour = "2026-03-01T{:02}:00:00Z".format
-    answer: dict[str, Any] = {
-        "conf": {},
-        "start_date": None,
-        "queued_at": hour(12),
-        "run_after": hour(12),
-        "awaits_decision": False,
-    }
-
-    def run(kind: str, state: str, start: int, **more: object) -> dict[str, Any]:
-        interval = {"data_interval_start": hour(start), "data_interval_end": hour(start + 1)}
-        return {**answer, "dag_run_id": f"{kind} {start}", "run_type": kind, "state": state, **interval, **more}
-
-    by_hand = run("manual", "running", 3, conf={"from": hour(4), "to": hour(6)})
-    nothing = run("manual", "queued", 3, data_interval_start=None, data_interval_end=None)
-    runs = [run("scheduled", "queued", 10), run("backfill", "running", 6, awaits_decision=True), by_hand, nothing]
-    activity = activity_of(runs)
-    states = slice_states(Standing({}, {}, Changes(), {}), at(11), ticks.from_seconds(3600), None, activity)
-    assert [str(state.state) for state in states] == [
-        "running",
-        "running",
-        "awaiting a decision",
-        "missing",
-        "missing",
-        "missing",
-        "queued",
-    ]
-
-
-def at(hour: int) -> int:
-    return ticks.from_datetime(datetime(2026, 3, 1, hour, tzinfo=UTC))

@@ -326,6 +326,8 @@ class Deployment:
         self.compute = self._compute
         """Computes a range that an update found due, and returns the run."""
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
+        self.containers = {read.alias: self.archive for read in self.definition.inputs}
+        self.containers |= {read.alias: self.archive for read in self.definition.references}
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
         self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
@@ -356,7 +358,7 @@ class Deployment:
             parts=self.parts,
             schedule=self.schedule,
             length=LENGTH,
-            containers={"telemetry": self.archive},
+            containers=self.containers,
             run_files=self.run_files,
             publications=self.open(self.tables.publications),
             others=self.tables.others,
@@ -422,7 +424,7 @@ class Deployment:
     def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
         """Return the manifest of a range, with the present definition unless another is given."""
         slices = slices_between(start, end, LENGTH)
-        return pin_blobs(definition or self.definition, {"telemetry": self.archive}, slices, self.clock.now)
+        return pin_blobs(definition or self.definition, self.containers, slices, self.clock.now)
 
     def rollback(self, start: int) -> None:
         """Roll back the last publication of a slice, if there is one."""

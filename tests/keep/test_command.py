@@ -12,10 +12,14 @@ import yaml
 
 from recapture.archive.manifest import Manifest
 from recapture.cli import main
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError, RunError
+from recapture.keep.due import DueRange
 from recapture.run.status import status
 from recapture.run_files.changes import read_changes
 from recapture.storage import open_container
 from recapture.table import publish
+from recapture.time_model import ticks
 from tests.worlds import TELEMETRY, World, at, body, contents, not_warmer_than
 
 ENQUEUED = TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime", "search_hours": 6}
@@ -228,3 +232,65 @@ def test_a_slice_that_could_not_be_compared_stays_unknown(
         assert changes.unknown == ("2024-03-01T11:00:00Z",)
     main(["update", str(world.file), "--now", at(60 * 48).isoformat(), "--dry-run"])
     assert capsys.readouterr().out.rstrip().endswith(": nothing is due, 1 unknown")
+
+
+def test_an_update_without_a_late_limit_says_that_it_compared_nothing(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.define(inputs=[ENQUEUED], eventsLateArrivalMaxDelayInSeconds=-1)
+    assert main(["update", str(world.file), "--now", at(135).isoformat(), "--dry-run"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith("; no slice was compared, because the job has no late limit")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(DefinitionError("a mistake"), 3), (KeyboardInterrupt(), 130), (RunError("a fault"), 3)]
+)
+def test_what_was_published_before_an_error_is_reported(
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    def compute(pipeline: Pipeline, range_: DueRange, *others: Any) -> dict[str, Any]:
+        if range_.start < ticks.from_datetime(at(60)):
+            raise error
+        return {"run": "a run"}
+
+    monkeypatch.setattr("recapture.commands.update._compute", compute)
+    schedule(world, since=at(0).isoformat())
+    with monkeypatch.context() as patch:
+        patch.setattr("recapture.keep.due._ranges", lambda due, length: (DueRange((slice_,), length) for slice_ in due))
+        result = update(135)
+    assert (result["runs"], len(result["failures"]), result["code"]) == (["a run"], 1, code)
+    retried = json.loads((world.table / "_recapture" / "work.json").read_text())["content"]["failures"]
+    assert len(retried) == isinstance(error, RunError)
+
+
+def test_a_request_is_computed_by_the_next_update_once(
+    world: World, update: Update, capsys: pytest.CaptureFixture[str]
+) -> None:
+    update(135)
+    hour = ["--from", at(60).isoformat(), "--to", at(120).isoformat()]
+    assert main(["request", str(world.file), *hour, "--by", "ann", "--at", at(0).isoformat()]) == 0
+    capsys.readouterr()
+    requested = update(136)
+    assert due(requested) == {"11:00": ["requested by ann"]}
+    assert update(137)["due"] == []
+    assert main(["requests", str(world.file), "--json"]) == 0
+    (request,) = json.loads(capsys.readouterr().out)["requests"]
+    assert (request["state"], request["published"]) == (
+        "published",
+        {"2024-03-01T11:00:00Z": requested["runs"][0]},
+    )
+    assert main(["requests", str(world.file)]) == 0
+    assert ": 2024-03-01T11:00:00Z to 2024-03-01T12:00:00Z, by ann at " in capsys.readouterr().out
+
+
+def test_a_check_finds_a_stopped_slice_whose_blobs_were_corrected(world: World, update: Update) -> None:
+    world.define(inputs=[ENQUEUED], quality=world.write_suite(not_warmer_than(30)))
+    put(world, 65, temperature=40)
+    assert update(135)["code"] == 1
+    record = world.table / "_recapture" / "changed.json"
+    assert main(["check", str(world.file), "--from", at(60).isoformat(), "--to", at(120).isoformat()]) == 0
+    assert json.loads(record.read_text())["content"]["released"] == {}
+    put(world, 65, 130, temperature=20)
+    assert main(["check", str(world.file), "--from", at(60).isoformat(), "--to", at(120).isoformat()]) == 0
+    assert list(json.loads(record.read_text())["content"]["released"]) == ["2024-03-01T11:00:00Z"]

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from azure.storage.blob import ContainerClient
@@ -12,18 +11,12 @@ from azure.storage.blob import ContainerClient
 from embedded.azurite import Azurite
 from recapture.definition.pipeline import Pipeline
 from recapture.tools.coverage.reading import CoverageReader
-from tests.plugins.conftest import LoadPlugin
 from tests.worlds import TELEMETRY, World
 
-LOOKS = 100
+VIEWS = 50
 SLACK = 10
-"""Number of descriptors by which a process may differ from one look to the next."""
+"""Number of descriptors by which a process may differ from one view to the next."""
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def plugin(load_plugin: LoadPlugin) -> ModuleType:
-    return load_plugin("capture_complete")
 
 
 @pytest.fixture
@@ -43,20 +36,6 @@ def descriptors() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
-def test_a_hundred_looks_at_the_archive_open_no_more_descriptors(plugin: ModuleType, pipeline: Pipeline) -> None:
-    """The triggerer looks once a minute for every run that waits."""
-
-    def look() -> None:
-        assert plugin._completeness(str(pipeline.file), NOW - timedelta(hours=1), NOW, dict(os.environ))
-
-    look()
-    before = descriptors()
-    for _ in range(LOOKS):
-        look()
-    assert descriptors() < before + SLACK
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list the descriptors of a process")
 def test_fifty_views_of_the_calendar_open_no_more_descriptors(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +49,6 @@ def test_fifty_views_of_the_calendar_open_no_more_descriptors(
 
     view()
     before = descriptors()
-    for _ in range(LOOKS // 2):
+    for _ in range(VIEWS):
         view()
     assert descriptors() < before + SLACK

@@ -5,20 +5,15 @@ import importlib.util
 import json
 import os
 import sys
-import uuid
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from azure.storage.blob import ContainerClient
 
-from embedded.azurite import Azurite
 from recapture.errors import DefinitionError
 from tests.paths import ROOT
 from tests.plugins.conftest import LoadPlugin
-from tests.worlds import TELEMETRY, World
 
 KEY = "c2VjcmV0LWtleQ=="
 SIGNED = "sv=1&sig=c2VjcmV0"
@@ -169,29 +164,10 @@ def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module.telemetry.get_task("order_and_aggregate")
 
 
-def test_the_trigger_takes_the_connection_without_a_trace(
-    plugin: ModuleType, azurite: Azurite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_pages_take_the_connection_without_a_trace_in_their_process(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The secret is not in its arguments, which Airflow's database stores, nor in the process, which triggers share."""
-    import capture_complete
-
-    client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
-    client.create_container()
-    start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=9)
-    client.upload_blob(f"contoso/telemetry/0/{start:%Y/%m/%d/%H/%M/%S}.avro", b"")
-    world = World(tmp_path)
-    world.define()
-    world.amend(input=TELEMETRY | {"container": f"{azurite.url}/{client.container_name}"})
-    trigger = capture_complete.CaptureCompleteTrigger(
-        str(world.file), start.isoformat(), (start + timedelta(hours=1)).isoformat(), 0.1
-    )
-
-    async def first() -> dict[str, Any]:
-        event: dict[str, Any] = (await anext(trigger.run())).payload
-        return event
-
-    assert "an emulator can be opened only with it" in asyncio.run(first())["error"]
-    connect(monkeypatch, "recapture_storage", conn_type="wasb", extra={"connection_string": azurite.connection_string})
-    assert asyncio.run(first()) == {"range": {"from": trigger.start, "to": trigger.end}}
+    """The requests of a server share its process."""
+    connect(monkeypatch, "recapture_storage", conn_type="wasb", **URL, password=KEY)
+    assert asyncio.run(plugin.environment())[STRING] == OF_KEY
     assert STRING not in os.environ
-    assert "AccountKey" not in str((trigger.serialize(), vars(trigger)))

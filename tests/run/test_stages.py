@@ -25,19 +25,18 @@ def test_the_stages_are_known_without_an_archive(tmp_path: Path) -> None:
     before = contents(tmp_path)
     stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
     assert stages_of(pipeline) == stages
-    assert stages_of(pipeline, unattended=True) == ["wait_for_capture", *stages[:3], "approval", *stages[3:]]
+    assert stages_of(pipeline, unattended=True) == [*stages[:3], "approval", *stages[3:]]
     assert contents(tmp_path) == before
 
 
 def test_without_an_approval_nobody_is_asked(tmp_path: Path) -> None:
-    stages = ["wait_for_capture", "plan", "order_and_aggregate", "audit", "publish", "report"]
+    stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
     assert stages_of(World(tmp_path).define(), unattended=True) == stages
 
 
 def test_every_stage_is_explained(tmp_path: Path) -> None:
     pipeline = asking(World(tmp_path))
     assert {stage: description(stage, pipeline, Engine.SPARK) for stage in Stage} == {
-        "wait_for_capture": "wait until Capture has written what the slices need",
         "plan": "pin the blobs of telemetry",
         "order_and_aggregate": "compute the rows with Spark",
         "audit": "judge the rows with the built-in checks, lenient.json",

@@ -19,6 +19,7 @@ from recapture.errors import RunError
 from recapture.run.publish import warnings
 from recapture.storage.folder import FolderContainer
 from recapture.table import publish
+from recapture.table.delta import PROPERTIES
 from tests.draws import SLOW_EXAMPLES, examples
 from tests.table import strangers
 from tests.table.feeds import COLUMNS, Feed, Row, require_true_feed
@@ -172,11 +173,12 @@ def test_a_commit_names_change_files_as_the_protocol_says(feed: Feed) -> None:
     strangers.require_protocol(folder_of(feed))
 
 
-def test_a_table_with_a_feed_keeps_a_checkpoint_every_ten_commits(feed: Feed) -> None:
-    for number in range(10):
+def test_a_table_with_a_feed_keeps_checkpoints_like_others(feed: Feed) -> None:
+    interval = int(str(PROPERTIES["delta.checkpointInterval"]))
+    for number in range(interval):
         feed.publish({NINE: [(5, "a", float(number))]})
-    log = folder_of(feed) / "_delta_log"
-    assert [path.name for path in log.glob("*.checkpoint.parquet")] == ["00000000000000000009.checkpoint.parquet"]
+    (checkpoint,) = (folder_of(feed) / "_delta_log").glob("*.checkpoint.parquet")
+    assert int(checkpoint.name.partition(".")[0]) == interval - 1
     require_true_feed(feed)
 
 

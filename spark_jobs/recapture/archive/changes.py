@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +13,7 @@ from recapture.archive.references import PlannedReference
 from recapture.errors import DefinitionError
 from recapture.printable import one_line
 from recapture.process.wording import of_input
-from recapture.storage import Blob, Container
+from recapture.storage import Blob, Container, in_parallel
 from recapture.time_model import ticks
 
 SHOWN = 100
@@ -56,8 +55,7 @@ def in_input(planned: PlannedInput, names: BlobNames, container: Container, name
     def list_pinned(prefix: str) -> list[Blob]:
         return [blob for blob in container.list(prefix) if blob.name in pinned_names]
 
-    with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
-        listed = list(itertools.chain.from_iterable(pool.map(list_pinned, prefixes)))
+    listed = itertools.chain.from_iterable(in_parallel(list_pinned, prefixes, CONCURRENT_LISTINGS))
     return _changes((pinned.blob for pinned in planned.blobs), listed, planned.alias if name_input else None)
 
 

@@ -109,11 +109,6 @@ class InputDefinition:
         late = 0 if self.policies is None else self.policies.late_tolerance or 0
         return late + (MAX_CLOCK_SKEW if self.by_enqueued_time else 0)
 
-    @property
-    def longest_wait(self) -> timedelta:
-        """Time after the end of a slice at which it is complete by the clock."""
-        return timedelta(microseconds=self._latest_arrival // ticks.TICKS_PER_MICROSECOND) + self.time_until_written
-
     def first_needed(self, slice_: Slice) -> int:
         """Return the first arrival that can reach the rows of a slice, in ticks."""
         if self.policies is None:
@@ -166,11 +161,6 @@ class RunDefinition:
     """Reference data that the query reads, in any order."""
     functions: Sequence[Mapping[str, Any]] = ()
     """JavaScript functions that the query calls, with their scripts, as JSON."""
-
-    @property
-    def longest_wait(self) -> timedelta:
-        """Time after the end of a slice at which every input is complete by the clock."""
-        return max(definition.longest_wait for definition in self.inputs)
 
     @property
     def digest_content(self) -> dict[str, Any]:

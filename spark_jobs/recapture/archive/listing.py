@@ -9,13 +9,12 @@ import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from recapture.archive.blob_names import ONLY_PARTITION, BlobNames
 from recapture.errors import SetupError
-from recapture.storage import Blob, Container
+from recapture.storage import Blob, Container, in_parallel
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
@@ -225,9 +224,7 @@ def list_blobs(
                 elif not search.by_enqueued_time or first <= listed.name_time <= last:
                     listing.add(listed)
 
-    with ThreadPoolExecutor(CONCURRENT_LISTINGS) as pool:
-        for _ in pool.map(list_prefix, prefixes):
-            pass
+    in_parallel(list_prefix, prefixes, CONCURRENT_LISTINGS)
     return listing
 
 

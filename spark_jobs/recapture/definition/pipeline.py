@@ -313,12 +313,11 @@ def _would_read(section: Input, folder: str) -> bool:
 
 
 def require_schedule_on_slice_border(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the schedule starts within a slice."""
-    schedule = pipeline.schedule or Schedule()
-    for key, instant in (("start", schedule.start), ("since", schedule.since)):
-        if instant is not None and from_datetime(instant) % from_seconds(3600 * pipeline.slice_hours):
-            reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
-            raise document.error(("schedule", key), reason)
+    """Raise DefinitionError if the table is kept from a time within a slice on."""
+    since = None if pipeline.schedule is None else pipeline.schedule.since
+    if since is not None and from_datetime(since) % from_seconds(3600 * pipeline.slice_hours):
+        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+        raise document.error(("schedule", "since"), reason)
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:

@@ -111,12 +111,12 @@ Instant = Annotated[datetime, BeforeValidator(_instant)]
 
 
 class Schedule(Section):
-    """What keeps the table up to date: the schedule in Airflow, and the rules of `recapture update`."""
+    """What keeps the table up to date: the rules of `recapture update`, and its schedule in Airflow."""
 
-    start: Instant | None = None
-    """Start of the first slice that Airflow's schedule computes; None for the newest when it begins."""
     since: Instant | None = None
-    """Start of the first slice that an update keeps; None for `start`, or for the first published slice."""
+    """Start of the first slice that an update keeps; None for the first published slice."""
+    every_minutes: Literal[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60] = 10
+    """Time from one update to the next in Airflow, in minutes."""
     at_most_slices: Annotated[Number, Field(ge=1, le=8784)] = 24
     """Largest number of slices that one update computes."""
     at_most_bytes: Annotated[Number, Field(ge=1)] | None = None

@@ -45,20 +45,25 @@ class Known:
     """Published run, by slice_start."""
 
 
-def claim(work: Work, id: str, range_: DueRange, now: int) -> Work:
-    """Claim a range for the update `id`, and start the requests for it; see `is_claimed`.
+def claim(work: Work, update: str, range_: DueRange, now: int) -> Work:
+    """Claim a range for an update, given by its id, and start the requests for it; see `is_claimed`.
 
-    Nothing changes if another update computes one of its slices, or if one of the requests has ended meanwhile.
+    Nothing changes if another update computes one of its slices, or if a request does not want its slice any more.
     """
     requests = {request for slice_ in range_.slices for request in slice_.requests}
-    ended = {request.id for request in work.requests if request.ended is not None}
     live = tuple(lease for lease in work.leases if lease.until > now)
     is_taken = any(lease.start < range_.end and range_.start < lease.end for lease in live)
-    if is_taken or requests & ended:
+    by_id = {request.id: request for request in work.requests if request.id in requests}
+    is_wanted = all(
+        id in by_id and by_id[id].wants(slice_.start, slice_.start + range_.length)
+        for slice_ in range_.slices
+        for id in slice_.requests
+    )
+    if is_taken or not is_wanted:
         return work
     return replace(
         work,
-        leases=(*live, Lease(id, range_.start, range_.end, now, now + LEASE)),
+        leases=(*live, Lease(update, range_.start, range_.end, now, now + LEASE)),
         requests=tuple(
             replace(request, started=now) if request.id in requests and request.started is None else request
             for request in work.requests

@@ -115,7 +115,7 @@ class _Reader:
 
     def _since(self) -> int | None:
         """Return the start of the first slice that is kept; None if the first update has to choose it."""
-        written = self.sources.schedule.since or self.sources.schedule.start
+        written = self.sources.schedule.since
         if written is not None:
             return ticks.from_datetime(written)
         chosen = self.standing.changes.since

@@ -71,7 +71,7 @@ class Update(Generic[Run]):
         """Compute those slices of a range for which nothing happened since the state was read."""
         work = self._change(lambda work: claim(work, self.id, range_, self.clock()))
         if not is_claimed(work, self.id, range_):
-            yield Passed(range_, "another update computes it, or its request was cancelled")
+            yield Passed(range_, "another update computes it, or its request was cancelled or fulfilled")
             return
         self.sources.publications.refresh()
         standing = read_standing_of(self.sources)
@@ -108,19 +108,21 @@ class Update(Generic[Run]):
             outcome, may_be_published = error, isinstance(error, UnfinishedError)
             is_tried_again = isinstance(error, RunError) and not may_be_published
             result = Result(range_, self.clock(), None, str(error), is_tried_again, may_be_published)
-        known, length = self._known(range_), self.sources.length
+        known, length = known_of(self.sources, self.reading, range_), self.sources.length
         self._change(lambda work: record(work, result, known, length))
         return outcome
 
-    def _known(self, range_: DueRange) -> Known:
-        facts, entries = self.reading.state.slices, self.reading.standing.entries
-        starts = {ticks.to_text(slice_.start): slice_.start for slice_ in range_.slices}
-        read = {text: facts[start].read for text, start in starts.items() if start in facts}
-        runs = {text: entries[text].run for text in starts if text in entries}
-        return Known(self.sources.parts, _present(read), _present(runs))
-
     def _change(self, change: Callable[[Work], Work]) -> Work:
         return WORK.change(self.sources.run_files, change)
+
+
+def known_of(sources: Sources, reading: Reading, range_: DueRange) -> Known:
+    """Return what is known of the slices of a range before they are computed."""
+    facts, entries = reading.state.slices, reading.standing.entries
+    starts = {ticks.to_text(slice_.start): slice_.start for slice_ in range_.slices}
+    read = {text: facts[start].read for text, start in starts.items() if start in facts}
+    runs = {text: entries[text].run for text in starts if text in entries}
+    return Known(sources.parts, _present(read), _present(runs))
 
 
 def _present(values: Mapping[str, str | None]) -> dict[str, str]:

@@ -27,8 +27,6 @@ class Completeness:
     partitions: tuple[PartitionProgress, ...]
     waiting: tuple[str, ...]
     """Reasons to wait, a line each; empty when every slice is complete (docs/time-model.md, section 3)."""
-    not_before: datetime
-    """Time before which the range cannot be complete, unless a blob's time is ahead of the clock."""
 
 
 def storage_time(pipeline: Pipeline, now: datetime, environment: Mapping[str, str] = os.environ) -> datetime:
@@ -53,7 +51,6 @@ def completeness(
     return Completeness(
         tuple(partition for read in input_progress for partition in read.partitions),
         tuple(reason for read in input_progress for reason in read.waiting),
-        max(read.not_before for read in input_progress),
     )
 
 
@@ -87,10 +84,10 @@ def _completeness_of_input(
     needed = Arrivals(last.start, definition.last_needed(last))
     container = open_container(section.container, environment)
     listing, partitions = pinning.survey(definition, container, [needed], now)
-    slice_start, not_before = ticks.to_text(last.start), ticks.to_datetime(definition.last_needed(last))
+    slice_start = ticks.to_text(last.start)
     if not partitions:
         reason = f"no blob of input {definition.alias} under {definition.names.prefix} for slice {slice_start} yet"
-        return Completeness((), (reason,), not_before)
+        return Completeness((), (reason,))
     progresses = tuple(
         partition_progress(definition, name, listing.newest.get(name), section.empty_blobs, now, name_input)
         for name in partitions
@@ -100,7 +97,7 @@ def _completeness_of_input(
         for partition in progresses
         if not pinning.is_complete(definition, last, listing.newest.get(partition.partition), now)
     )
-    return Completeness(progresses, waiting, not_before)
+    return Completeness(progresses, waiting)
 
 
 def capture_progress(pipeline: Pipeline, manifest: Manifest, now: datetime) -> dict[str, list[PartitionProgress]]:

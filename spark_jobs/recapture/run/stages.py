@@ -13,8 +13,6 @@ from recapture.process.wording import counted
 class Stage(StrEnum):
     """A stage of a run."""
 
-    WAIT_FOR_CAPTURE = "wait_for_capture"
-    """Wait until Capture has written what the slices need."""
     PLAN = "plan"
     """Pin the blobs that the slices need, and remove what an interrupted run of these slices left."""
     ORDER_AND_AGGREGATE = "order_and_aggregate"
@@ -32,19 +30,15 @@ class Stage(StrEnum):
 def stages_of(pipeline: Pipeline, *, unattended: bool = False) -> list[Stage]:
     """Return the stages of a run, in order. This reads nothing and changes nothing.
 
-    An `unattended` run also waits for Capture and, if the pipeline asks for it, for a person's approval.
+    An `unattended` run also waits for a person's approval, if the pipeline asks for it.
     """
-    left_out = set() if unattended else {Stage.WAIT_FOR_CAPTURE, Stage.APPROVAL}
-    if pipeline.approval is None:
-        left_out.add(Stage.APPROVAL)
-    return [stage for stage in Stage if stage not in left_out]
+    asks = unattended and pipeline.approval is not None
+    return [stage for stage in Stage if asks or stage is not Stage.APPROVAL]
 
 
 def description(stage: Stage, pipeline: Pipeline, engine: Engine) -> str:
     """Return what a stage of a pipeline's runs does, for a person."""
     match stage:
-        case Stage.WAIT_FOR_CAPTURE:
-            return "wait until Capture has written what the slices need"
         case Stage.PLAN:
             return f"pin the blobs of {', '.join(section.alias for section in pipeline.all_inputs)}"
         case Stage.ORDER_AND_AGGREGATE:

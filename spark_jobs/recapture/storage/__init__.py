@@ -35,7 +35,13 @@ def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Con
     return AzureContainer(address, access(address, environment))
 
 
-def in_parallel(call: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return the result of a call for every item, in order, AT_ONCE at a time. Raise the error of the first failure."""
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(call, items))
+def in_parallel(call: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> list[Result]:
+    """Return the result of a call for every item, in order, `at_once` at a time. Raise the error of the first failure.
+
+    A single call is made in this thread: to start another takes longer than many a call.
+    """
+    listed = list(items)
+    if min(len(listed), at_once) <= 1:
+        return [call(item) for item in listed]
+    with ThreadPoolExecutor(at_once) as threads:
+        return list(threads.map(call, listed))

@@ -118,7 +118,9 @@ def test_the_chosen_slices_lead_to_their_runs_and_count_their_states() -> None:
 
 
 def dag_run(run_state: RunState, **more: Any) -> DagRun:
-    return DagRun("scheduled__2026-03-01T07:00:00+00:00", run_state, FIRST, FIRST + HOUR, FIRST + HOUR, **more)
+    return DagRun(
+        "telemetry.update", "scheduled__2026-03-01T07:00:00+00:00", run_state, FIRST, FIRST + HOUR, FIRST + HOUR, **more
+    )
 
 
 def test_a_blocked_slice_says_which_checks_failed_and_leads_to_the_report() -> None:
@@ -144,13 +146,13 @@ def test_a_slice_that_awaits_a_decision_leads_to_the_question() -> None:
     text = rendered(slice_, chosen=FIRST_RANGE, asks_for_approval=True)
     assert "A person is asked whether to publish the run." in text
     run = "scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
-    assert f'href="/dags/telemetry/runs/{run}/tasks/approval/required_actions"' in text
+    assert f'href="/dags/telemetry.update/runs/{run}/tasks/approval/required_actions"' in text
 
 
 def test_a_failed_slice_leads_to_the_log_of_the_task_that_failed() -> None:
     failed = dag_run(RunState.FAILED, failed_tasks=("plan",))
     text = rendered(state(0, State.FAILED, run=None, dag_run=failed), chosen=FIRST_RANGE)
-    run = "/dags/telemetry/runs/scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
+    run = "/dags/telemetry.update/runs/scheduled__2026-03-01T07%3A00%3A00%2B00%3A00"
     assert f'<a href="{run}" target="_top">' in text
     assert f'<a href="{run}/tasks/plan" target="_top">plan</a>' in text
 

@@ -110,45 +110,55 @@ BEGAN = "2024-03-01T16:00:00Z"
 
 
 def dag_run(state: RunState, start: str = TEN, end: str = ELEVEN, began: str = BEGAN, **more: Any) -> DagRun:
-    return DagRun(f"run {began}", state, at(start), at(end), at(began), **more)
+    return DagRun("telemetry", f"run {began}", state, at(start), at(end), at(began), **more)
 
 
-def active(*runs: DagRun, start: str | None = NINE, is_paused: bool = False) -> Activity:
-    return Activity(runs, None if start is None else at(start), is_paused)
+def active(*runs: DagRun, since: str | None = NINE, **more: Any) -> Activity:
+    return Activity(runs, since=None if since is None else at(since), **{"is_updated": True, **more})
 
 
 def test_a_slice_is_running_or_queued_while_a_dag_run_of_it_is() -> None:
     runs = dag_run(RunState.RUNNING), dag_run(RunState.QUEUED, ELEVEN, TWELVE)
-    assert states({NINE: entry()}, activity=active(*runs)) == ["09 published", "10 running", "11 queued"]
+    activity = active(*runs, is_updated=False)
+    assert states({NINE: entry()}, activity=activity) == ["09 published", "10 running", "11 queued"]
 
 
 def test_running_slices_are_shown_before_anything_is_published() -> None:
-    activity = active(dag_run(RunState.RUNNING), start=None)
+    activity = active(dag_run(RunState.RUNNING), since=None)
     assert states({}, end=ELEVEN, activity=activity) == ["10 running"]
 
 
-def test_a_slice_of_the_schedule_without_a_dag_run_is_queued() -> None:
-    assert states({}, activity=active(start=TEN)) == ["10 queued", "11 queued"]
+def test_a_slice_that_updates_keep_and_that_is_not_published_is_queued() -> None:
+    assert states({}, activity=active(since=TEN)) == ["10 queued", "11 queued"]
+    ended = active(dag_run(RunState.SUCCESS))
+    assert states({NINE: entry()}, activity=ended) == ["09 published", "10 queued", "11 queued"]
+
+
+def test_without_a_beginning_updates_keep_all_slices_from_the_first_published_one_on() -> None:
+    assert states({NINE: entry(), ELEVEN: entry()}, activity=active(since=None))[1] == "10 queued"
+    assert states({}, blocked={TEN: "second"}, activity=active(since=None)) == ["10 blocked", "11 queued"]
+    assert states({}, activity=active(since=None)) == []
 
 
 def test_a_slice_that_no_run_will_compute_is_missing() -> None:
-    """It is before the beginning of the schedule, or its run has ended."""
-    assert states({NINE: entry()}, activity=active(start=ELEVEN)) == ["09 published", "10 missing", "11 queued"]
+    """It is before those that updates keep, a person rolled it back, or there are no updates."""
+    assert states({NINE: entry()}, activity=active(since=ELEVEN)) == ["09 published", "10 missing", "11 queued"]
     rolled_back = {NINE: entry(), TEN: entry(None, None, "first")}
-    activity = active(dag_run(RunState.SUCCESS))
-    assert states(rolled_back, end=ELEVEN, activity=activity) == ["09 published", "10 missing"]
+    assert states(rolled_back, end=ELEVEN, activity=active()) == ["09 published", "10 missing"]
+    assert states({NINE: entry()}, end=ELEVEN, activity=active(is_updated=False)) == ["09 published", "10 missing"]
 
 
-def test_while_the_dag_is_paused_no_slice_is_queued() -> None:
+def test_while_a_dag_is_paused_no_slice_is_queued() -> None:
+    activity = active(dag_run(RunState.QUEUED, is_paused=True))
+    assert states({NINE: entry()}, activity=activity) == ["09 published", "10 paused", "11 queued"]
     activity = active(dag_run(RunState.QUEUED), is_paused=True)
-    assert states({NINE: entry()}, activity=activity) == ["09 published", "10 paused", "11 paused"]
-    running = active(dag_run(RunState.RUNNING), start=None, is_paused=True)
+    assert states({NINE: entry()}, activity=activity) == ["09 published", "10 queued", "11 paused"]
+    running = active(dag_run(RunState.RUNNING, is_paused=True), since=None, is_paused=True)
     assert states({NINE: entry()}, end=ELEVEN, activity=running) == ["09 published", "10 running"]
 
 
-def test_a_slice_whose_dag_run_waits_for_capture_is_not_complete() -> None:
-    activity = active(dag_run(RunState.RUNNING, ELEVEN, TWELVE))
-    found = states({NINE: entry(), TEN: entry()}, incomplete_from=ELEVEN, activity=activity)
+def test_a_slice_that_capture_has_not_written_yet_is_not_queued() -> None:
+    found = states({NINE: entry(), TEN: entry()}, incomplete_from=ELEVEN, activity=active())
     assert found == ["09 published", "10 published", "11 capture incomplete"]
 
 
@@ -172,7 +182,7 @@ def test_a_blocked_slice_is_running_again_or_awaits_a_decision_or_stays_blocked(
         (dag_run(RunState.RUNNING), "running"),
         (dag_run(RunState.RUNNING, awaits_decision=True), "awaiting a decision"),
     ):
-        assert states({TEN: entry()}, end=ELEVEN, blocked=stopped, activity=active(run, start=None)) == [f"10 {state}"]
+        assert states({TEN: entry()}, end=ELEVEN, blocked=stopped, activity=active(run, since=None)) == [f"10 {state}"]
 
 
 def test_a_published_slice_keeps_its_state_while_it_is_computed_again() -> None:

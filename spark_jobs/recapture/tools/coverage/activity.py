@@ -1,4 +1,4 @@
-"""What a scheduler does with the slices of a pipeline: its DAG runs, and the slices that it will still compute."""
+"""What a scheduler does with the slices of a pipeline: its DAG runs, and the slices that it keeps up to date."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ class RunState(StrEnum):
 class DagRun:
     """A DAG run that computes, or computed, the range (start, end] of slices."""
 
+    dag_id: str
     id: str
     state: RunState
     start: int
@@ -28,6 +29,8 @@ class DagRun:
     failed_tasks: tuple[str, ...] = ()
     awaits_decision: bool = False
     """Whether a person is asked whether to publish the run, which its audit stopped."""
+    is_paused: bool = False
+    """Whether the DAG is paused, so that a queued run does not start."""
 
     @property
     def is_active(self) -> bool:
@@ -37,17 +40,15 @@ class DagRun:
 
 @dataclass(frozen=True)
 class Activity:
-    """DAG runs of a pipeline, and its schedule. Without a scheduler, there are neither."""
+    """DAG runs of a pipeline, and what its updates keep. Without a scheduler, there are neither."""
 
     runs: tuple[DagRun, ...] = ()
-    schedule_start: int | None = None
-    """Start of the first slice that the schedule computes, in ticks; None if it computes none."""
+    is_updated: bool = False
+    """Whether updates are scheduled."""
+    since: int | None = None
+    """Start of the first slice that updates keep, in ticks; None for the first that was published."""
     is_paused: bool = False
-    """Whether the schedule creates no runs, and queued runs do not start."""
-
-    def will_schedule(self, start: int) -> bool:
-        """Return whether the slice that begins at `start` is one of the schedule."""
-        return self.schedule_start is not None and start >= self.schedule_start
+    """Whether the updates are paused."""
 
 
 def newest_runs(runs: Iterable[DagRun], first: int, last_end: int, length: int) -> dict[int, DagRun]:

@@ -347,8 +347,8 @@ def _facts(
         "only": inside[0] if len(inside) == 1 else None,
         "differing": in_words(state.differing for state in inside if len(inside) == 1 or state.state is State.OUTDATED),
         "metrics": {name: value_text(name, value) for name, value in metrics.items() if value},
-        "blocks": [_block(pipeline, run, inside, access, audits) for run in blocking_runs(inside, chosen)],
-        "work": [_work(pipeline, run, access) for run in unfinished[-SHOWN_RUNS:]],
+        "blocks": [_block(run, inside, access, audits) for run in blocking_runs(inside, chosen)],
+        "work": [_work(run, access) for run in unfinished[-SHOWN_RUNS:]],
         "unpublished": sum(state.run is None for state in inside),
     }
 
@@ -359,9 +359,7 @@ def _counts(states: Iterable[SliceState]) -> list[tuple[State, int]]:
     return [(state, counts[state]) for state in State if counts[state]]
 
 
-def _block(
-    pipeline: str, run: str, inside: Sequence[SliceState], access: Access, audits: Mapping[str, str]
-) -> dict[str, Any]:
+def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Mapping[str, str]) -> dict[str, Any]:
     """Return why a run was stopped by its audit, and who decides about it."""
     dag_runs = [state.dag_run for state in inside if state.blocked_run == run]
     asking = next((dag_run for dag_run in dag_runs if dag_run and dag_run.awaits_decision), None)
@@ -375,17 +373,17 @@ def _block(
             "pipeline file and backfill the slices."
         )
     failures = [" ".join(line.split()) for line in audits.get(run, "").splitlines() if line.startswith("FAILED")]
-    actions = None if asking is None else f"{_address(pipeline, asking, access)}/tasks/approval/required_actions"
+    actions = None if asking is None else f"{_address(asking, access)}/tasks/approval/required_actions"
     return {"run": run, "failures": failures, "decision": decision, "required_actions": actions}
 
 
-def _work(pipeline: str, run: DagRun, access: Access) -> dict[str, Any]:
+def _work(run: DagRun, access: Access) -> dict[str, Any]:
     """Return a DAG run that has not succeeded, with links to the logs of its failed tasks."""
-    address = _address(pipeline, run, access)
+    address = _address(run, access)
     tasks = [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks]
     return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks}
 
 
-def _address(pipeline: str, run: DagRun, access: Access) -> str:
+def _address(run: DagRun, access: Access) -> str:
     """Return the address of a DAG run in Airflow."""
-    return f"{access.airflow}/dags/{pipeline}/runs/{quote(run.id, safe='')}"
+    return f"{access.airflow}/dags/{quote(run.dag_id, safe='')}/runs/{quote(run.id, safe='')}"

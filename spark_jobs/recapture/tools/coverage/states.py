@@ -9,7 +9,7 @@ from recapture.tools.coverage.activity import Activity, DagRun, RunState, newest
 
 NO_ACTIVITY = Activity()
 MOST_UNPUBLISHED = 20_000
-"""Number of slices before now of which DAG runs and the schedule say something: two years of hours.
+"""Number of slices before now of which DAG runs and updates say something: two years of hours.
 
 A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
 """
@@ -46,32 +46,44 @@ def slice_states(
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
     Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
-    the schedule computes. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
+    updates keep. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
     `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
     first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
     newest = newest_runs(activity.runs, first, last_end, length)
+    kept_since = _kept_since(standing, activity)
     states = []
     for start in range(first, last_end, length):
         slice_start = ticks.to_text(start)
         entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(standing.state(slice_start), entry, dag_run, is_complete)
-        state = _state(held, start, dag_run, activity)
+        is_kept = kept_since is not None and start >= kept_since and entry.taken_back is None
+        state = _state(held, dag_run, is_kept, activity.is_paused)
         blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
         states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing))
     return states
 
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
-    """Return the start of the first known slice, in ticks, or None; runs and the schedule count from `oldest` on."""
-    published_or_blocked = sorted((*standing.entries, *standing.blocked))[:1]
-    known = [ticks.from_datetime(ticks.parse_utc(start)) for start in published_or_blocked]
+    """Return the start of the first known slice, in ticks, or None; runs and updates count from `oldest` on."""
+    known = [_instant(start) for start in sorted((*standing.entries, *standing.blocked))[:1]]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
-    known += [] if activity.schedule_start is None else [max(activity.schedule_start, oldest)]
+    known += [] if not activity.is_updated or activity.since is None else [max(activity.since, oldest)]
     return min(known, default=None)
+
+
+def _kept_since(standing: Standing, activity: Activity) -> int | None:
+    """Return the start of the first slice that updates keep, in ticks; None if they keep none yet."""
+    if not activity.is_updated or activity.since is not None:
+        return activity.since if activity.is_updated else None
+    return min(map(_instant, standing.entries or standing.blocked), default=None)
+
+
+def _instant(text: str) -> int:
+    return ticks.from_datetime(ticks.parse_utc(text))
 
 
 def _held(state: State | None, entry: ShownEntry, dag_run: DagRun | None, is_complete: bool) -> State:
@@ -80,24 +92,27 @@ def _held(state: State | None, entry: ShownEntry, dag_run: DagRun | None, is_com
         return state
     if dag_run is not None and dag_run.state is RunState.FAILED:
         published = entry.published
-        if published is None or ticks.from_datetime(ticks.parse_utc(published)) < dag_run.began:
+        if published is None or _instant(published) < dag_run.began:
             return State.FAILED
     if state is not None:
         return state
     return State.MISSING if is_complete else State.INCOMPLETE
 
 
-def _state(held: State, start: int, dag_run: DagRun | None, activity: Activity) -> State:
-    """Return what becomes of a slice that the last run left in the state `held`."""
+def _state(held: State, dag_run: DagRun | None, is_kept: bool, is_paused: bool) -> State:
+    """Return what becomes of a slice that the last run left in the state `held`.
+
+    `is_kept` says whether updates compute the slice if it is missing, and `is_paused` whether they are paused.
+    """
     if dag_run is not None and dag_run.is_active:
         if dag_run.awaits_decision:
             return State.AWAITING
         if held in CURABLE:
-            return State.RUNNING if dag_run.state is RunState.RUNNING else _turn(activity)
-    elif held is State.MISSING and dag_run is None and activity.will_schedule(start):
-        return _turn(activity)
+            return State.RUNNING if dag_run.state is RunState.RUNNING else _turn(dag_run.is_paused)
+    elif held is State.MISSING and is_kept:
+        return _turn(is_paused)
     return held
 
 
-def _turn(activity: Activity) -> State:
-    return State.PAUSED if activity.is_paused else State.QUEUED
+def _turn(is_paused: bool) -> State:
+    return State.PAUSED if is_paused else State.QUEUED

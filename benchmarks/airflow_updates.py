@@ -1,0 +1,234 @@
+"""Keep a table up to date in a real Airflow, with history to compute, killed schedulers and late blobs.
+
+PYTHONPATH=docker:spark_jobs:. .venv/bin/python -m benchmarks.airflow_updates [SLICES] [IDLE_MINUTES]
+
+The archive has SLICES hours that end now, and goes on. Meanwhile the scheduler is killed twice, the second time for
+three minutes, and late blobs arrive for the newest complete hour. Prints what each update computed, how many runs the
+newest hour waited for, and what Airflow needs. Exits with 1 if a slice is missing or the newest hour waited for more
+than one run.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg2
+
+from embedded import session
+from embedded.airflow import Airflow
+from recapture.definition.pipeline import load
+from recapture.keep.due import tick
+from recapture.keep.sources import sources_of
+from recapture.keep.state import read_state
+from recapture.run.status import status
+from tests.paths import ROOT
+from tests.worlds import HOUR, World, body
+
+DAG = "telemetry.update"
+INTERVAL = 60
+"""Capture interval of the live blobs, in seconds."""
+AT_MOST_SLICES = 10
+LOOK_SECONDS = 15
+DOWN = timedelta(minutes=3)
+MEBIBYTE = 1 << 20
+
+
+@dataclass
+class Measured:
+    """What was measured while the updates ran."""
+
+    late: list[tuple[datetime, str]] = field(default_factory=list)
+    """Time at which a blob of the newest complete hour arrived, and the start of the hour."""
+    needs: list[dict[str, float]] = field(default_factory=list)
+
+
+def world(home: Path, slices: int, now: datetime) -> World:
+    """Write the archive of hours that end now, and the pipeline file in the DAG folder."""
+    archive = World(home)
+    first = now.replace(minute=0, second=0, microsecond=0) - slices * HOUR
+    arrival, number = first + timedelta(minutes=5), 0
+    while arrival < now:
+        archive.put("0", arrival, [body(f"device-{number % 7}", arrival, 20.0)], number)
+        arrival, number = arrival + timedelta(minutes=10), number + 1
+    archive.define(eventsLateArrivalMaxDelayInSeconds=0)
+    sections = archive.sections()
+    schedule = {"since": f"{first:%Y-%m-%dT%H:%M:%SZ}", "every_minutes": 1, "quiet_minutes": 0}
+    archive.amend(
+        engine="processes",
+        schedule=schedule | {"at_most_slices": AT_MOST_SLICES},
+        input=sections["input"] | {"container": archive.capture.as_uri(), "capture_interval_seconds": INTERVAL},
+        output=sections["output"] | {"table": archive.table.as_uri()},
+    )
+    folder = home / "dags" / "pipelines"
+    shutil.copytree(ROOT / "dags", home / "dags", ignore=shutil.ignore_patterns("__pycache__", "telemetry.yaml"))
+    shutil.move(archive.file, folder / "telemetry.yaml")
+    return archive
+
+
+@contextmanager
+def capturing(archive: World) -> Iterator[None]:
+    """Write a blob every INTERVAL."""
+    stopped = threading.Event()
+
+    def write() -> None:
+        number = 1_000_000
+        while not stopped.wait(INTERVAL):
+            now, number = datetime.now(UTC), number + 1
+            archive.put("0", now, [body("device-0", now, 20.0)], number, now - timedelta(seconds=INTERVAL))
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def late_blob(archive: World, number: int) -> tuple[datetime, str]:
+    """Write a blob for the newest complete hour; return when, and the start of the hour."""
+    now = datetime.now(UTC)
+    hour = (now - timedelta(seconds=2 * INTERVAL)).replace(minute=0, second=0, microsecond=0) - HOUR
+    arrival = hour + timedelta(minutes=30, seconds=number)
+    archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000 + number, arrival)
+    return now, f"{hour:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
+    """Return the updates that computed something, in order of time, each with its range."""
+    found: list[dict[str, Any]] = []
+    for offset in itertools.count(0, 100):
+        path = f"/api/v2/dags/{DAG}/dagRuns?order_by=start_date&limit=100&offset={offset}"
+        page = airflow._call("GET", path)["dag_runs"]
+        found += page
+        if not page:
+            break
+    computed = []
+    for run in found:
+        with suppress(Exception):
+            run["due"] = airflow.result(DAG, run["dag_run_id"], "due")
+            computed.append(run)
+    return [{"updates": len(found)}, *computed]
+
+
+def needs(airflow: Airflow, began: float) -> dict[str, float]:
+    """Return what Airflow needs now: memory and open files of its servers, and the size of its database."""
+    members = [
+        process
+        for name, server in airflow._servers.items()
+        if name != "postgres"
+        for process in session.members(server._process.pid)
+    ]
+    memory, files = 0, 0
+    for process in members:
+        with suppress(psutil.NoSuchProcess):
+            memory, files = memory + process.memory_info().rss, files + process.num_fds()
+    with psycopg2.connect(airflow._database.url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        size = cursor.fetchone()[0]
+        cursor.execute("SELECT COUNT(*) FROM dag_run WHERE dag_id = %s", (DAG,))
+        updates = cursor.fetchone()[0]
+    return {
+        "minute": round((time.monotonic() - began) / 60, 1),
+        "updates": updates,
+        "MiB": memory // MEBIBYTE,
+        "files": files,
+        "database MiB": round(size / MEBIBYTE, 1),
+    }
+
+
+def kill(airflow: Airflow, name: str) -> None:
+    """Kill a server of Airflow, with all that it started."""
+    for process in session.members(airflow._servers[name]._process.pid):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+
+
+def waited(runs: list[dict[str, Any]], late: tuple[datetime, str]) -> int | None:
+    """Return how many runs ended between a late blob and the run that took it; None if no run took it."""
+    at, hour = late
+    before = 0
+    for run in runs:
+        if datetime.fromisoformat(run["end_date"] or "9999-01-01T00:00:00Z") < at:
+            continue
+        if datetime.fromisoformat(run["start_date"]) > at and run["due"]["from"] <= hour < run["due"]["to"]:
+            return before
+        before += 1
+    return None
+
+
+def main(slices: int, idle_minutes: float) -> int:
+    """Run the updates, and return the exit code."""
+    home = Path(tempfile.mkdtemp(prefix="recapture-updates-"))
+    home.chmod(0o711)
+    began, measured = time.monotonic(), Measured()
+    archive = world(home, slices, datetime.now(UTC))
+    pipeline = load(home / "dags" / "pipelines" / "telemetry.yaml")
+    for folder in ("plugins", "spark_jobs"):  # so that an edit of the checkout does not change what is measured
+        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    environment: Mapping[str, str] = {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(home / "plugins"),
+        "PYTHONPATH": os.pathsep.join([str(home / "spark_jobs"), str(ROOT)]),
+    }
+    (home / "airflow").mkdir()
+    with capturing(archive), Airflow(environment, schedule=True, homes=home / "airflow") as airflow:
+        print(f"Airflow is healthy after {time.monotonic() - began:.0f} s", flush=True)
+        airflow.unpause("telemetry")
+        airflow.unpause(DAG)
+        kills = {0.25: timedelta(), 0.6: DOWN}
+        caught_up: float | None = None
+        up_at = 0.0
+        while caught_up is None or time.monotonic() - caught_up < 60 * idle_minutes:
+            time.sleep(LOOK_SECONDS)
+            is_up = time.monotonic() >= up_at
+            if is_up:
+                airflow.keep_running()
+            measured.needs.append(needs(airflow, began))
+            print(json.dumps(measured.needs[-1]), flush=True)
+            state = read_state(pipeline, sources_of(pipeline), datetime.now(UTC)).state
+            share = sum(facts.run is not None for facts in state.slices.values()) / slices
+            due = tick(state)
+            left = len(due.left) + sum(len(range_.slices) for range_ in due.ranges)
+            print(f"published {share:.0%}, due {left}", flush=True)
+            for at in [at for at in kills if is_up and share >= at][:1]:
+                pause = kills.pop(at)
+                print(f"the scheduler is killed, and is down for {pause}", flush=True)
+                kill(airflow, "scheduler")
+                up_at = time.monotonic() + pause.total_seconds()
+            if is_up and share > 0.1 * (len(measured.late) + 1) and len(measured.late) < 8:
+                measured.late.append(late_blob(archive, len(measured.late)))
+                print(f"a late blob for {measured.late[-1][1]}", flush=True)
+            if not left and not kills:
+                caught_up = caught_up or time.monotonic()
+        counted, *runs = runs_of(airflow)
+        final = needs(airflow, began)
+    for run in runs:
+        bounds = [run["due"][name] for name in ("from", "to")]
+        print(run["dag_run_id"][:45], run["state"], *bounds, run["start_date"], run["end_date"])
+    waits = [waited(runs, late) for late in measured.late]
+    published = {slice_["slice_start"] for slice_ in status(pipeline)["slices"] if slice_["run"]}
+    first = datetime.now(UTC)
+    state = read_state(pipeline, sources_of(pipeline), first).state
+    missing = [r for r in tick(state).ranges]
+    print(json.dumps({"updates": counted["updates"], "computed": len(runs), "published": len(published)}))
+    print(f"runs before the newest hour: {waits}; ranges that are due: {missing}; at the end: {final}")
+    shutil.rmtree(home, ignore_errors=True)
+    return int(bool(missing) or len(published) < slices or any(wait is None or wait > 1 for wait in waits))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, float(sys.argv[2]) if len(sys.argv) > 2 else 10))

@@ -1,0 +1,76 @@
+"""An update in several processes: one takes a range, others compute it, and the last one writes down what became of it.
+
+Such an update computes only its newest range, so that the newest slice waits for one run at most.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from recapture.keep.claims import Known, Result, claim, is_claimed, record, release
+from recapture.keep.due import DueRange, Tick
+from recapture.keep.sources import Sources
+from recapture.keep.state import Reading
+from recapture.keep.update import known_of
+from recapture.run_files.work import WORK
+
+
+@dataclass(frozen=True)
+class Job:
+    """The range that an update computes."""
+
+    update: str
+    """Id of the update, which claims the range."""
+    range: DueRange
+    known: Known
+    next: int | None
+    """Start of the newest slice that the next update may compute at once, in ticks; None if there is none.
+
+    If the run of several slices fails, these are its halves.
+    """
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job in JSON types."""
+        job: dict[str, Any] = _JOB.dump_python(self, mode="json")
+        return job
+
+
+_JOB = TypeAdapter(Job)
+
+
+def from_json(job: Any) -> Job:
+    """Return the job that `Job.to_json` returned."""
+    return _JOB.validate_python(job)
+
+
+def newest_job(reading: Reading, tick: Tick, sources: Sources, update: str) -> Job | None:
+    """Return the job that an update would do: the newest range; None if nothing is due."""
+    if not tick.ranges:
+        return None
+    newest, *others = tick.ranges
+    left = [slice_.start for range_ in others for slice_ in range_.slices] + [slice_.start for slice_ in tick.left]
+    own = [slice_.start for slice_ in newest.slices[-1:] if len(newest.slices) > 1]
+    return Job(update, newest, known_of(sources, reading, newest), max([*left, *own], default=None))
+
+
+def take(sources: Sources, job: Job, now: int) -> bool:
+    """Claim the range of a job, `now` in ticks. Return False if another update computes it, or if nobody wants it."""
+    work = WORK.change(sources.run_files, lambda work: claim(work, job.update, job.range, now))
+    return is_claimed(work, job.update, job.range)
+
+
+def give_back(sources: Sources, update: str) -> None:
+    """End the claim of an update that is repeated from the beginning."""
+    WORK.change(sources.run_files, lambda work: release(work, update))
+
+
+def finish(sources: Sources, job: Job, at: int, run: str | None, error: str | None, *, is_stopped: bool) -> None:
+    """Write down what became of a job, and end its claim.
+
+    `run` is the run that was published; if it is None, `error` says why nothing was, and `is_stopped` whether the audit
+    stopped the run, so that computing the same again is of no use.
+    """
+    result = Result(job.range, at, run, error, is_tried_again=run is None and not is_stopped)
+    length = sources.length
+    WORK.change(sources.run_files, lambda work: release(record(work, result, job.known, length), job.update))
