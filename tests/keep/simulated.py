@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -295,6 +296,7 @@ class Computation:
     slices: tuple[int, ...]
     by: DueRange | None
     """What an update found due; None for a person."""
+    is_published: bool = False
 
 
 @dataclass
@@ -402,7 +404,8 @@ class Deployment:
         files.write_manifest(manifest)
         self.definitions[self.definition.digest] = self.definition
         starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
-        self.computations.append(Computation(manifest.run, starts, by))
+        computation = Computation(manifest.run, starts, by)
+        self.computations.append(computation)
         rows = [
             self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
             for blobs in manifest.input("telemetry").blobs_by_slice()
@@ -419,6 +422,7 @@ class Deployment:
             for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.reads, strict=True)
         }
         publish.publish(self.tables, publications)
+        computation.is_published = True
         return manifest.run
 
     def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
@@ -495,6 +499,7 @@ class Deployment:
             files=files,
             parts=self.parts,
             read=read,
+            provisional=ticks.to_text(run_slice.slice.start) in manifest.incomplete_slices,
         )
 
     def _stage(self, run_slice: RunSlice, name: str, rows: tuple[str, ...]) -> File:
@@ -514,8 +519,13 @@ def has_fault(row: str, slice_: Slice, fault: str) -> bool:
     name, _, content = row.partition(": ")
     if not content.startswith(fault):
         return False
-    opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
-    return slice_.start <= ticks.from_datetime(opened) < slice_.end
+    return slice_.start <= ticks.from_datetime(opened_at(name)) < slice_.end
+
+
+@cache
+def opened_at(name: str) -> datetime:
+    """Return the time in the name of a blob."""
+    return datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
 
 
 def _ticks(text: str) -> int:
