@@ -8,7 +8,7 @@ The DAG exists only where the sample pipeline does, and is paused when it is new
 """
 
 import os
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, StartOfDayMapper, task
@@ -29,13 +29,15 @@ def roll_up(hourly: str, *, dag_run: Any = None) -> int:
     from recapture.storage.delta import delta_storage_options, delta_table_uri
 
     day, options = dag_run.partition_key, delta_storage_options(hourly)
+    next_day = date.fromisoformat(day) + timedelta(days=1)
     published = DeltaTable(delta_table_uri(hourly), storage_options=options)
     rows = (
         QueryBuilder()
         .register("hourly", published)
         .execute(
-            f"""SELECT '{day}' AS day, "deviceId", SUM(events) AS events
-            FROM hourly WHERE slice_start LIKE '{day}T%' GROUP BY "deviceId" ORDER BY 2"""
+            f"""SELECT '{day}' AS day, "deviceId", SUM(events) AS events FROM hourly
+            WHERE slice_start >= '{day}T00:00:00Z' AND slice_start < '{next_day}T00:00:00Z'
+            GROUP BY "deviceId" ORDER BY "deviceId" """
         )
         .read_all()
     )

@@ -241,7 +241,7 @@ def test_no_two_hubs_give_a_blob_the_same_name(
 # Where to look
 
 
-def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> None:
+def test_a_range_is_listed_by_hours_then_days_tens_of_days_and_whole_months_and_years() -> None:
     def listed(first: datetime, last: datetime) -> list[str]:
         return [prefix.removeprefix("contoso/telemetry/3/") for prefix in NAMES.prefixes(first, last, ["3"])]
 
@@ -257,6 +257,12 @@ def test_a_range_is_listed_by_hours_then_days_and_whole_months_and_years() -> No
     ]
     assert listed(datetime(2023, 12, 31, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)) == [
         "2023/12/31/", "2024/", "2025/01/01/",
+    ]  # fmt: skip
+    assert listed(datetime(2026, 11, 9, tzinfo=UTC), datetime(2026, 11, 25, tzinfo=UTC)) == [
+        "2026/11/09/", "2026/11/1", "2026/11/2",
+    ]  # fmt: skip
+    assert listed(datetime(2026, 11, 26, tzinfo=UTC), datetime(2026, 12, 5, 23, tzinfo=UTC)) == [
+        "2026/11/26/", "2026/11/27/", "2026/11/28/", "2026/11/29/", "2026/11/30/", "2026/12/0",
     ]  # fmt: skip
 
 

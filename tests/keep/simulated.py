@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -58,21 +59,6 @@ TELEMETRY = InputDefinition(
 
 class KilledError(BaseException):
     """The process was killed: nothing catches this."""
-
-
-class OneThread:
-    """An executor that calls functions in this thread, one after another."""
-
-    def __init__(self, workers: int) -> None:
-        pass
-
-    def __enter__(self) -> "OneThread":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    map = staticmethod(map)
 
 
 class Requests:
@@ -310,6 +296,7 @@ class Computation:
     slices: tuple[int, ...]
     by: DueRange | None
     """What an update found due; None for a person."""
+    is_published: bool = False
 
 
 @dataclass
@@ -341,6 +328,8 @@ class Deployment:
         self.compute = self._compute
         """Computes a range that an update found due, and returns the run."""
         self.archive = MemoryContainer("memory:///archive", self.clock, self.requests)
+        self.containers = {read.alias: self.archive for read in self.definition.inputs}
+        self.containers |= {read.alias: self.archive for read in self.definition.references}
         self.run_files = MemoryContainer("memory:///run files", self.clock, self.requests)
         others = {name: Table(f"memory:///{name}", SCHEMA, "telemetry") for name in (ROWS, METRICS, QUARANTINE)}
         self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
@@ -354,7 +343,7 @@ class Deployment:
             patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
             # The order of requests depends on the seed alone.
-            patch.setattr(listing, "ThreadPoolExecutor", OneThread)
+            patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
             patch.setattr(interrupted, "in_parallel", lambda call, items: [*map(call, items)])
             yield
 
@@ -371,7 +360,7 @@ class Deployment:
             parts=self.parts,
             schedule=self.schedule,
             length=LENGTH,
-            containers={"telemetry": self.archive},
+            containers=self.containers,
             run_files=self.run_files,
             publications=self.open(self.tables.publications),
             others=self.tables.others,
@@ -415,7 +404,8 @@ class Deployment:
         files.write_manifest(manifest)
         self.definitions[self.definition.digest] = self.definition
         starts = tuple(run_slice.slice.start for run_slice in manifest.slices)
-        self.computations.append(Computation(manifest.run, starts, by))
+        computation = Computation(manifest.run, starts, by)
+        self.computations.append(computation)
         rows = [
             self._rows([(pinned.blob, self.archive.read(pinned.blob)) for pinned in blobs])
             for blobs in manifest.input("telemetry").blobs_by_slice()
@@ -432,12 +422,13 @@ class Deployment:
             for run_slice, slice_rows, read in zip(manifest.slices, rows, manifest.reads, strict=True)
         }
         publish.publish(self.tables, publications)
+        computation.is_published = True
         return manifest.run
 
     def plan(self, start: int, end: int, definition: RunDefinition | None = None) -> Manifest:
         """Return the manifest of a range, with the present definition unless another is given."""
         slices = slices_between(start, end, LENGTH)
-        return pin_blobs(definition or self.definition, {"telemetry": self.archive}, slices, self.clock.now)
+        return pin_blobs(definition or self.definition, self.containers, slices, self.clock.now)
 
     def rollback(self, start: int) -> None:
         """Roll back the last publication of a slice, if there is one."""
@@ -527,8 +518,13 @@ def has_fault(row: str, slice_: Slice, fault: str) -> bool:
     name, _, content = row.partition(": ")
     if not content.startswith(fault):
         return False
-    opened = datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
-    return slice_.start <= ticks.from_datetime(opened) < slice_.end
+    return slice_.start <= ticks.from_datetime(opened_at(name)) < slice_.end
+
+
+@cache
+def opened_at(name: str) -> datetime:
+    """Return the time in the name of a blob."""
+    return datetime.strptime("/".join(name.split("/")[-6:]), "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
 
 
 def _ticks(text: str) -> int:

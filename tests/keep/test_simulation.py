@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ from tests.keep.simulated import (
     Clock,
     Deployment,
     KilledError,
+    opened_at,
 )
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
@@ -48,6 +50,15 @@ MOST_REQUESTS = 40
 """Largest number of requests of an update that has nothing to do, if nothing waits."""
 REQUESTS_OF_OLDER = 32
 """Largest number of requests for an older slice that waits: one listing."""
+
+
+@dataclass
+class ReadSlice:
+    """What a slice reads by a plan."""
+
+    is_complete: bool
+    read: str
+    blobs: list[Blob]
 
 
 @dataclass
@@ -165,7 +176,7 @@ class World:
         return timedelta(hours=SEARCH_HOURS) - 2 * INTERVAL - timedelta(minutes=45)
 
     def age(self, name: str) -> timedelta:
-        return self.now - datetime.strptime(name[-24:], "%Y/%m/%d/%H/%M/%S.avro").replace(tzinfo=UTC)
+        return self.now - opened_at(name)
 
     def change_definition(self) -> None:
         """Change the query or the late tolerance, which decides the arrivals that a slice reads."""
@@ -268,8 +279,10 @@ class World:
         number = len(self.deployment.computations)
         self.disturbed(other)
         if other == self.undisturbed_update:
-            computed = [start for run in self.deployment.computations[number:] for start in run.slices]
-            assert len(computed) == len(set(computed)), "two updates at once compute no slice twice"
+            runs = self.deployment.computations[number:]
+            assert len({run.slices for run in runs}) == len(runs), "two updates at once compute no range twice"
+            published = [start for run in runs if run.is_published for start in run.slices]
+            assert len(published) == len(set(published)), "two updates at once publish no slice twice"
 
     def undisturbed_update(self) -> None:
         with suppress(RunError):
@@ -296,48 +309,66 @@ class World:
     def due(self) -> tuple[set[int], set[int]]:
         """Return the slices that are certainly due, and those that may be, looked at one by one."""
         certain, possible = set(), set()
-        now = ticks.from_datetime(self.now)
-        for start in range(ticks.from_datetime(SINCE), now // LENGTH * LENGTH, LENGTH):
-            is_due = self.is_due(start, now)
+        now, starts, deployment = ticks.from_datetime(self.now), self.kept(), self.deployment
+
+        def planned(definition: RunDefinition) -> dict[int, ReadSlice]:
+            """Return what every slice reads now; nothing if no blob at all is listed."""
+            try:
+                manifest = deployment.plan(starts[0], starts[-1] + LENGTH, definition)
+            except RunError:
+                return {}
+            planned = manifest.input("telemetry")
+            slices = zip(planned.slices, manifest.reads, planned.blobs_by_slice(), strict=True)
+            return {
+                slice_.slice.start: ReadSlice(not slice_.incomplete_partitions, read, [pinned.blob for pinned in blobs])
+                for slice_, read, blobs in slices
+            }
+
+        plans = cache(lambda digest: planned(deployment.definitions[digest]))
+
+        def read_with(start: int, digest: str) -> ReadSlice:
+            return plans(digest)[start]
+
+        present = planned(deployment.definition) if starts else {}
+        for start, read in present.items():
+            is_due = self.is_due(start, now, read, partial(read_with, start))
             if is_due is not False:
                 possible.add(start)
             if is_due:
                 certain.add(start)
         return certain, possible
 
-    def is_due(self, start: int, now: int) -> bool | None:
-        """Return whether a slice is due; None if that depends on when an update first missed deleted blobs."""
+    def is_due(self, start: int, now: int, present: ReadSlice, read_with: Callable[[str], ReadSlice]) -> bool | None:
+        """Return whether a slice is due; None if that depends on when an update first missed deleted blobs.
+
+        `present` is what the slice reads now, and `read_with` returns what it reads now with an earlier definition.
+        """
         deployment = self.deployment
-        try:
-            manifest = deployment.plan(start, start + LENGTH)
-        except RunError:  # no blob at all is listed
-            return False
-        planned = manifest.input("telemetry")
         entry, work = deployment.entry(start), WORK.read(deployment.run_files)
-        if planned.slices[0].incomplete_partitions:
+        if not present.is_complete:
             return False
         if any(lease.start <= start < lease.end and now < lease.until for lease in work.leases):
             return False
         if any(request.at <= now and request.wants(start, start + LENGTH) for request in work.requests):
             return True
-        (read,) = manifest.reads
-        if entry.taken_back is not None or self.is_stopped_alone(start, read) or self.failed_just_now(start, read, now):
+        if entry.taken_back is not None or self.is_stopped_alone(start, present.read):
+            return False
+        if self.failed_just_now(start, present.read, now):
             return False
         current = entry.current
         if current is None:
             return True
         if deployment.schedule.outdated == "recompute" and current.parts != deployment.parts:
             return True
-        planned_then = deployment.plan(start, start + LENGTH, deployment.definitions[current.definition])
-        if [current.read] == planned_then.reads or deployment.schedule.late_data == "mark":
+        listed = read_with(current.definition)
+        if current.read == listed.read or deployment.schedule.late_data == "mark":
             return False
         then = {blob.name: version_of(blob) for blob in self.blobs_read(current.run, start)}
-        listed = [pinned.blob for pinned in planned_then.input("telemetry").blobs]
-        differing = [blob for blob in listed if then.get(blob.name) != version_of(blob)]
+        differing = [blob for blob in listed.blobs if then.get(blob.name) != version_of(blob)]
         quiet = 60 * deployment.schedule.quiet_minutes * ticks.TICKS_PER_SECOND
         if any(now - ticks.from_datetime(blob.last_modified) < quiet for blob in differing):
             return False
-        if then.keys() - {blob.name for blob in listed} and quiet:
+        if then.keys() - {blob.name for blob in listed.blobs} and quiet:
             return None
         return True
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recapture.archive.definitions import ArrivalTime, RunDefinition
+from recapture.archive.definitions import ArrivalTime, ReferenceDefinition, RunDefinition
 from recapture.definition.sections import Schedule
 from recapture.errors import DefinitionError, RunError
+from recapture.formats.reference_data import ReferencePath
 from recapture.keep.due import DueRange
 from recapture.keep.requests import cancelled, with_request
 from recapture.keep.state import reading_of
@@ -32,8 +33,10 @@ def hour(number: int) -> int:
 class World(Deployment):
     """A pipeline whose table is kept from midnight on. Capture writes every blob when its interval ends."""
 
-    def __init__(self, hours: float, **schedule: object) -> None:
-        definition = RunDefinition(name="telemetry", engine="1", canonical_query="query", inputs=[ENQUEUED])
+    def __init__(self, hours: float, *references: ReferenceDefinition, **schedule: object) -> None:
+        definition = RunDefinition(
+            name="telemetry", engine="1", canonical_query="query", inputs=[ENQUEUED], references=references
+        )
         kept = Schedule.model_validate({"since": MIDNIGHT, "quiet_minutes": 0, "outdated": "keep"} | schedule)
         super().__init__(definition, kept, Clock(MIDNIGHT), refuses_loss=False)
         self.pass_hours(hours)
@@ -258,6 +261,30 @@ def test_slices_that_read_another_container_are_outdated_and_not_stale(world: Wo
     due, _ = world.update()
     assert [slice_.reasons for slice_ in due.waiting] == [("outdated: containers changed",)] * 24
     assert due.ranges == ()
+
+
+ROOMS = ReferenceDefinition(alias="rooms", names=ReferencePath("rooms/{date}.json", "YYYY-MM-DD"), reading={})
+
+
+@pytest.mark.parametrize("day", [1, 2])
+def test_reference_data_that_changed_makes_all_slices_that_need_it_stale(day: int) -> None:
+    world = World(0, ROOMS)
+    with world.in_use():
+        for number in (1, 2):
+            world.archive.write(f"rooms/2024-03-0{number}.json", b"rooms")
+        world.pass_hours(48.75)
+        for _ in range(2):
+            world.update()
+        assert world.hours() == [*range(48)]
+        world.pass_hours(24)
+        world.update()
+        world.archive.write(f"rooms/2024-03-0{day}.json", b"other rooms")
+        due = world.look()
+        stale = {slice_.start for range_ in due.ranges for slice_ in range_.slices if "missing" not in slice_.reasons}
+        hours = {(start - hour(0)) // LENGTH for start in (*stale, *(slice_.start for slice_ in due.left))}
+        assert hours == ({*range(24)} if day == 1 else {*range(23, 72)})
+        reasons = {slice_.reasons for range_ in due.ranges for slice_ in range_.slices}
+        assert reasons == {("stale: reference data rooms changed",)}
 
 
 def test_an_update_whose_storage_refuses_a_request_finds_the_same_or_fails(world: World) -> None:

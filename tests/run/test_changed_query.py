@@ -112,6 +112,9 @@ def test_a_column_of_another_type_is_refused_before_the_archive_is_read_and_the_
     (problem,) = status(changed)["problems"]
     assert "events is long in the table and double in the rows" in problem["problem"]
     assert "1 slice was computed or judged with" in document(of_range(changed, None, None))["verdict"]["sentence"]
+    longer = before.model_copy(update={"slice_hours": 2})
+    with pytest.raises(DefinitionError, match="has slices of 1 h, but slice_hours is 2"):
+        preview(longer, TEN, TEN + 2 * HOUR)
     rollback(changed, TEN, TEN + HOUR)
     assert columns_of(before) == {10: {"events", "low"}}
 

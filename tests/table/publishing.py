@@ -54,9 +54,13 @@ class Place:
 
     @property
     def tables(self) -> publish.Tables:
-        schema = pa.schema([*self.schema, *self._more.schema])
-        tables = {name: Table(self.table_url(name), schema, self.pipeline) for name in self.names}
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, self.pipeline), tables)
+        return self.tables_of(None)
+
+    def tables_of(self, slice_hours: int | None) -> publish.Tables:
+        """Return the tables of a pipeline with slices of this length."""
+        schema, writer = pa.schema([*self.schema, *self._more.schema]), (self.pipeline, slice_hours)
+        tables = {name: Table(self.table_url(name), schema, *writer) for name in self.names}
+        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, *writer), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
@@ -93,10 +97,11 @@ class Place:
         quality: str = "passed",
         but: str | None = None,
         rows: Mapping[str, str] = MappingProxyType({}),
+        slice_hours: int | None = None,
     ) -> Outcome:
         """Publish a run, of nine o'clock unless other slices are given."""
         slices = {start: self.publication(run, start, quality, but, rows) for start in starts or (NINE,)}
-        return publish.publish(self.tables, slices)
+        return publish.publish(self.tables_of(slice_hours), slices)
 
     def rollback(self, *starts: str, run: str | None = None) -> Outcome:
         return publish.rollback(self.tables, starts or (NINE,), run)

@@ -126,11 +126,11 @@ def once(monkeypatch: pytest.MonkeyPatch, method: str, url: str, first: Callable
     monkeypatch.setattr(OpenTable, method, call)
 
 
-@pytest.mark.parametrize("method", ["create", "_set_pipeline"])
+@pytest.mark.parametrize("method", ["create", "_set_properties"])
 def test_of_two_pipelines_that_create_or_claim_the_same_tables_one_is_refused(
     ours: Place, theirs: Place, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    if method == "_set_pipeline":
+    if method == "_set_properties":
         replace(ours, pipeline=None).publish("before")
     once(monkeypatch, method, ours.tables.publications.url, lambda: ours.publish("run"))
     with pytest.raises(DefinitionError, match="belongs to pipeline telemetry, not to copied"):

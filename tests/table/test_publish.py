@@ -424,12 +424,12 @@ def test_a_publication_whose_file_is_missing_is_named(folder: Place) -> None:
         folder.publish("other")
 
 
-def test_a_table_keeps_a_checkpoint_every_ten_commits(folder: Place, tmp_path: Path) -> None:
+def test_a_table_keeps_a_checkpoint_every_five_commits(folder: Place, tmp_path: Path) -> None:
     for number in range(12):
         folder.publish(f"run {number}")
     log = tmp_path / "rows" / "_delta_log"
     assert json.loads((log / "_last_checkpoint").read_text())["version"] >= 9
-    assert delta_table.PROPERTIES == {"delta.checkpointInterval": "10"}
+    assert delta_table.PROPERTIES == {"delta.checkpointInterval": "5"}
 
 
 def test_an_entry_forgets_only_the_oldest_publications(folder: Place) -> None:

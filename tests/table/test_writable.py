@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from recapture.errors import DefinitionError
+from recapture.table import publish
 from recapture.table.writable import WRITER_FEATURES, retention_of
 from tests.table import strangers
 from tests.table.publishing import NINE, QUARANTINE, ROWS, TEN, Place, everywhere
@@ -91,6 +92,31 @@ def test_a_table_that_maps_its_columns_to_the_same_names_is_published_to(publish
     strangers.commit(published.folder(), feature, {"metaData": mapped(published, "name", "run")})
     published.publish("second", NINE, TEN)
     assert published.shown(ROWS) == {NINE: "second", TEN: "second"}
+
+
+@pytest.mark.parametrize(("recorded", "hours"), [(1, 2), (2, 1), (None, 2)])
+def test_slices_of_another_length_are_refused_because_they_would_overlap(
+    tmp_path: Path, recorded: int | None, hours: int
+) -> None:
+    place = Place(tmp_path.as_uri())
+    place.publish("first", slice_hours=recorded)
+    length = f"slices of {recorded} h" if recorded else "shorter slices"
+    with pytest.raises(DefinitionError, match=f"/publications has {length}, but slice_hours is {hours}, so rows"):
+        place.tables_of(hours).require_publishable(take_over=True)
+    with pytest.raises(DefinitionError, match=f"has {length}, but slice_hours is {hours}"):
+        publish.rollback(place.tables_of(hours), [NINE])
+    assert place.held() == everywhere("first")
+
+
+def test_a_table_of_an_earlier_version_records_the_length_of_its_slices_from_the_next_publication_on(
+    published: Place,
+) -> None:
+    published.publish("second", TEN, slice_hours=1)
+    versions = published.versions()
+    published.publish("second", TEN, slice_hours=1)
+    assert published.versions() == versions
+    with pytest.raises(DefinitionError, match="has slices of 1 h, but slice_hours is 3"):
+        published.tables_of(3).require_publishable()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,11 @@ ONLY_PARTITION = "0"
 """Partition of all blobs if their names give none."""
 
 _BY_HOURS = timedelta(days=1)
-"""Longest range that is listed by hours; a longer one is listed by days and by whole months and years."""
+"""Longest range that is listed by hours; a longer one is listed by days, and by longer periods where that is cheap."""
+_TENS = "Tens of the day"
+"""Stands for the first digit of a day: the days 1 to 9, 10 to 19, 20 to 29, or 30 and 31 of a month are one prefix."""
+_FEWEST_OF_TEN = timedelta(days=5)
+"""Length of the part of these days from which on they are listed as a whole: a listing has a page for 5,000 blobs."""
 _BY_DAYS = timedelta(days=366)
 """Longest range that is listed by days if a format has the year after the month or the day."""
 
@@ -163,13 +167,13 @@ def _prefix(written: Iterable[Piece], values: Mapping[str, str]) -> str:
         if piece.token is None and "\\" in piece.text:
             return prefix + piece.text.partition("\\")[0]
         if piece.token is not None and piece.token not in values:
-            return prefix
+            return prefix + values.get(_TENS, "") if piece.token == "Day" else prefix
         prefix += piece.text if piece.token is None else values[piece.token]
     return prefix
 
 
 def _periods(first: datetime, last: datetime, year_first: bool) -> Iterator[dict[str, str]]:
-    """Yield the token values of the fewest years, months, days and hours that cover a range."""
+    """Yield the token values of few years, months, tens of days, days and hours that cover a range."""
     start = first.replace(minute=0, second=0, microsecond=0)
     end = last.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     if end - start > _BY_HOURS:
@@ -177,10 +181,20 @@ def _periods(first: datetime, last: datetime, year_first: bool) -> Iterator[dict
         end = (end + timedelta(hours=23)).replace(hour=0)
     by_days = not year_first and end - start <= _BY_DAYS
     while start < end:
+        values, ten_days = _digits(start), _end_of_ten_days(start)
         tokens, following = next(period for period in _periods_from(start, by_days) if period[1] <= end)
-        values = _digits(start)
-        yield {token: values[token] for token in tokens}
-        start = following
+        if "Day" in tokens and not by_days and min(ten_days, end) - start >= _FEWEST_OF_TEN:
+            yield {"Year": values["Year"], "Month": values["Month"], _TENS: values["Day"][0]}
+            start = ten_days
+        else:
+            yield {token: values[token] for token in tokens}
+            start = following
+
+
+def _end_of_ten_days(start: datetime) -> datetime:
+    """Return the end of the days of this month whose first digit is that of this day."""
+    month_end = (start.replace(day=1) + timedelta(days=31)).replace(day=1, hour=0)
+    return min(month_end, start.replace(hour=0) + timedelta(days=10 - start.day % 10))
 
 
 def _periods_from(start: datetime, by_days: bool) -> Iterator[tuple[tuple[str, ...], datetime]]:

@@ -162,7 +162,10 @@ class Tick:
 def tick(state: State) -> Tick:
     """Return what an update does in this state."""
     due, waiting = [], []
-    for start in sorted({*range(state.since, state.end, state.length), *_requested(state)}):
+    requested = set(_requested(state))
+    for start in sorted({*range(state.since, state.end, state.length), *requested}):
+        if start not in requested and _is_up_to_date(state.slices.get(start, _NOTHING)):
+            continue
         verdict = _verdict(state, start, state.slices.get(start, _NOTHING))
         if isinstance(verdict, DueSlice):
             due.append(verdict)
@@ -180,6 +183,10 @@ def tick(state: State) -> Tick:
 
 
 _NOTHING = SliceFacts()
+
+
+def _is_up_to_date(facts: SliceFacts) -> bool:
+    return facts.run is not None and facts.difference is None and not facts.outdated
 
 
 def _requested(state: State) -> Iterator[int]:

@@ -49,7 +49,8 @@ _MEANINGS = {
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
-    State.OUTDATED: "Published, but with another query, policy, function, input or suite than the pipeline has now.",
+    State.OUTDATED: "Published, but with another query, policy, function, input, container or suite than the pipeline "
+    "has now.",
     State.UNCHECKED: "Published, but the record of the checks, or the manifest of its run, cannot be read, so it is "
     "unknown whether its blobs changed.",
     State.MISSING: "Capture is complete, nothing is published, and no run will compute the slice: backfill it.",

@@ -15,14 +15,14 @@ QUARANTINE = "@quarantine"
 
 def tables_of(pipeline: Pipeline) -> Tables:
     """Return the tables of a pipeline, in the order in which they are committed to."""
-    name, first = pipeline.name, pipeline.outputs[0]
+    writer, first = (pipeline.name, pipeline.slice_hours), pipeline.outputs[0]
     others: dict[str, Table] = {}
     for output in pipeline.outputs:
         columns = published_schema(pipeline.compiled(output).columns)
-        others[output.alias] = Table(output.table, columns, name, change_feed=output.change_feed)
-        others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, name)
-    others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, name)
-    return Tables(Table(first.publications_table, PUBLICATIONS, name), others)
+        others[output.alias] = Table(output.table, columns, *writer, change_feed=output.change_feed)
+        others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, *writer)
+    others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, *writer)
+    return Tables(Table(first.publications_table, PUBLICATIONS, *writer), others)
 
 
 def metrics_key(output: Output) -> str:

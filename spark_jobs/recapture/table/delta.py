@@ -27,12 +27,12 @@ from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_c
 from recapture.table.log import Action, Added, ChangeFile, Removed, statistics, write_commit
 from recapture.table.schema import SLICE_COLUMN, new_columns, partition_values, schema_of
 from recapture.table.snapshot import NO_FILES, SHOWN, files_of
-from recapture.table.writable import PIPELINE, require_writable, retention_of
+from recapture.table.writable import PIPELINE, SLICE_HOURS, require_slice_hours, require_writable, retention_of
 
 METADATA = "recapture"
 """Key of Recapture's entry in a commit's metadata."""
-PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
-"""Properties of a new table. To open it, one checkpoint and at most nine commits are read."""
+PROPERTIES: dict[str, str | None] = {"delta.checkpointInterval": "5"}
+"""Properties of a new table. To open it, one checkpoint and at most four commits are read, each twice."""
 CLAIMS = 10
 """Maximum number of attempts to claim a table while other writers commit first."""
 TRY_LATER = "run the same command again when they are done"
@@ -47,6 +47,8 @@ class Table:
     """Columns of the rows that the pipeline publishes, without slice_start. The table may have fewer, and others."""
     pipeline: str | None = None
     """Name of the pipeline that writes to the table; None if the table is only read."""
+    slice_hours: int | None = None
+    """Length of its slices in hours; None if the table is only read."""
     change_feed: bool = False
     """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
@@ -293,10 +295,11 @@ class OpenTable:
             self.refresh()
         raise RunError(f"other writers kept committing to {self.table.url}: {TRY_LATER}")
 
-    def _own_properties(self) -> dict[str, str | None]:
+    def _own_properties(self) -> dict[str, str]:
         """Return the properties that `Table` asks for."""
-        properties = {PIPELINE: self.table.pipeline, FEED: "true" if self.table.change_feed else None}
-        return {name: value for name, value in properties.items() if value is not None}
+        feed = "true" if self.table.change_feed else None
+        properties = {PIPELINE: self.table.pipeline, SLICE_HOURS: self.table.slice_hours, FEED: feed}
+        return {name: str(value) for name, value in properties.items() if value is not None}
 
     def _set_properties(self) -> bool:
         """Set these properties in a commit; return False if another writer committed since the table was read."""
@@ -304,7 +307,7 @@ class OpenTable:
         try:
             with self._refusals():
                 self._delta.alter.set_table_properties(
-                    {name: str(value) for name, value in self._own_properties().items()},
+                    self._own_properties(),
                     raise_if_not_exists=False,
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
@@ -338,6 +341,9 @@ class OpenTable:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
         if self._delta is not None:
             require_writable(self._delta, self.table.url, self.table.pipeline, take_over)
+        if self.table.slice_hours is not None:
+            starts = self._files[SLICE_COLUMN].unique().to_pylist()
+            require_slice_hours(self._properties(), starts, self.table.url, self.table.slice_hours)
 
     def _properties(self) -> Mapping[str, str]:
         return {} if self._delta is None else self._delta.metadata().configuration

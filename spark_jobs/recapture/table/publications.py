@@ -173,10 +173,7 @@ NOTHING_SHOWN = ShownEntry()
 
 def shown_entries(publications: OpenTable) -> dict[str, ShownEntry]:
     """Return what the table of publications shows of every entry, by slice_start and in order."""
-    return {
-        start: ShownEntry(**{name: values.get(name) for name in _SHOWN})
-        for start, values in publications.slices().items()
-    }
+    return {start: ShownEntry(*map(values.get, _SHOWN)) for start, values in publications.slices().items()}
 
 
 @dataclass(frozen=True)

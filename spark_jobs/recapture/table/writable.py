@@ -1,7 +1,7 @@
 """Decide whether a pipeline may write to a Delta table, from the table's properties, features and columns."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from deltalake import DeltaTable, Field
@@ -10,6 +10,8 @@ from recapture.errors import DefinitionError
 
 PIPELINE = "recapture.pipeline"
 """Property with the name of the pipeline that a table belongs to."""
+SLICE_HOURS = "recapture.sliceHours"
+"""Property with the length of the slices of a table, in hours."""
 WRITER_FEATURES = frozenset(
     (
         *("appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "generatedColumns"),
@@ -50,6 +52,25 @@ def require_writable(delta: DeltaTable, url: str, pipeline: str | None, take_ove
         raise DefinitionError(
             f"table {url} maps its columns (delta.columnMapping.mode is {mode}), so readers would find no values in "
             "Recapture's files: publish to another table"
+        )
+
+
+def require_slice_hours(properties: Mapping[str, str], starts: Iterable[str], url: str, hours: int) -> None:
+    """Raise DefinitionError if the slices of the table have another length than `hours`.
+
+    Slices of two lengths would overlap: rows would be published twice, or be lost. A table of an earlier version does
+    not record the length; `starts`, the slices that it holds (ISO 8601), then show if it was shorter.
+    """
+    recorded = properties.get(SLICE_HOURS)
+    is_other = recorded is not None and recorded != str(hours)
+    if recorded is None:
+        is_other = any(start.endswith(":00:00Z") and int(start[11:13]) % hours for start in starts)
+    if is_other:
+        length = f"slices of {recorded} h" if recorded else "shorter slices"
+        raise DefinitionError(
+            f"table {url} has {length}, but slice_hours is {hours}, so rows would be published twice or be lost: set "
+            "slice_hours as it was, publish to another table (output.table), or start the pipeline's tables anew "
+            "(docs/changes.md, What is refused)"
         )
 
 
