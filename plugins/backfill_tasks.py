@@ -147,8 +147,10 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     after = entries_of(pipeline, planned_run.slices)
     for output in outcome.outputs:
         changes = slice_changes(before, after, run, output.alias)
-        event, slices = outlet_events[assets_of(pipeline)[output.alias]], [*changes.new, *changes.revised]
-        told = {"new": changes.new, "revised": changes.revised}
+        event = outlet_events[assets_of(pipeline)[output.alias]]
+        told = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
+        slices = sorted({start for starts in told.values() for start in starts})
+        told["provisional"] = changes.provisional
         _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
@@ -201,7 +203,7 @@ def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
 def _add_to_event(event: Any, slices: list[str], **extra: Any) -> None:
     """Give an asset event a partition for each slice whose rows readers have to read again, and more."""
     event.add_partitions(slices)
-    event.extra = {"new": [], "revised": [], "rolled_back": [], **extra}
+    event.extra = {"new": [], "revised": [], "completed": [], "provisional": [], "rolled_back": [], **extra}
 
 
 def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def is_retry(state: State, start: int) -> bool:
 
 def is_due(state: State, start: int) -> bool:
     facts = state.slices.get(start, SliceFacts())
-    if facts.waits_for or any(lease.start <= start < lease.end for lease in state.leases):
+    is_early = state.schedule.provisional and facts.run is None and (facts.size or 0) > 0
+    if (facts.waits_for and not is_early) or any(lease.start <= start < lease.end for lease in state.leases):
         return False
     if is_requested(state, start):
         return True
@@ -46,6 +47,8 @@ def is_due(state: State, start: int) -> bool:
     if stop and stop.repeats and stop.slices == 1 and (stop.error is None or (stop.retry or 0) > state.now):
         return False
     if facts.run is None:
+        return True
+    if facts.is_provisional:
         return True
     if facts.difference and state.schedule.late_data == "republish":
         quiet = state.now - facts.difference.last_change

@@ -499,6 +499,7 @@ class Deployment:
             files=files,
             parts=self.parts,
             read=read,
+            provisional=ticks.to_text(run_slice.slice.start) in manifest.incomplete_slices,
         )
 
     def _stage(self, run_slice: RunSlice, name: str, rows: tuple[str, ...]) -> File:

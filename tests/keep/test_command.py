@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from recapture.cli import main
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.keep.due import DueRange
+from recapture.run import plan
 from recapture.run.status import status
 from recapture.run_files.changes import read_changes
 from recapture.storage import open_container
@@ -87,6 +88,42 @@ def test_a_slice_that_capture_has_not_written_waits(world: World, update: Update
     (waiting,) = result["waiting"]
     assert (waiting["from"][11:16], waiting["reasons"]) == ("12:00", ["missing"])
     assert waiting["waits_for"][0].startswith("partition 0: written up to ")
+
+
+def test_a_slice_is_published_provisionally_and_revised_when_it_is_complete(
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.define(inputs=[ENQUEUED | {"empty_blobs": True}])
+    later = [path for path in world.capture.rglob("*.avro") if path.stat().st_mtime > at(60).timestamp()]
+    archive = {path: (path.read_bytes(), path.stat().st_mtime) for path in later}
+    for path in later:
+        path.unlink()
+    schedule(world, since=at(0).isoformat(), provisional=True)
+    plan_at(monkeypatch, 61)
+    early = update(61)
+    assert due(early) == {"10:00": ["missing, and published provisionally until it is complete"]}
+    assert (early["code"], len(early["runs"])) == (0, 1)
+    assert [slice_["state"] for slice_ in shown(world)] == ["published provisionally"]
+    assert update(62)["due"] == []
+    for path, (content, modified) in archive.items():
+        path.write_bytes(content)
+        os.utime(path, (modified, modified))
+    plan_at(monkeypatch, 85)
+    revised = update(85)
+    assert due(revised)["10:00"][0] == "provisional: it was published before Capture had written everything"
+    assert [slice_["state"] for slice_ in shown(world)] == ["published"]
+    assert update(86)["due"] == []
+
+
+def plan_at(monkeypatch: pytest.MonkeyPatch, minutes: float) -> None:
+    """Let runs be planned so many minutes after ten."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Then":
+            return cls.fromtimestamp(at(minutes).timestamp(), tz)
+
+    monkeypatch.setattr(plan, "datetime", Then)
 
 
 def test_a_dry_run_writes_nothing(world: World, update: Update) -> None:

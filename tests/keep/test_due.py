@@ -144,6 +144,26 @@ def test_all_reasons_of_a_slice_are_named() -> None:
     assert reasons(due) == [expected]
 
 
+def test_a_slice_that_is_not_complete_is_published_provisionally_if_the_schedule_says_so() -> None:
+    waiting = replace(WAITING, size=5)
+    assert computed(tick(state_of({9: published(), 10: published(), 11: waiting}))) == []
+    early = tick(state_of({9: published(), 10: published(), 11: waiting}, provisional=True))
+    assert computed(early) == [[11]]
+    assert early.ranges[0].slices[0].reasons == ("missing, and published provisionally until it is complete",)
+    empty = replace(WAITING, size=0)
+    assert computed(tick(state_of({9: published(), 10: published(), 11: empty}, provisional=True))) == []
+
+
+@pytest.mark.parametrize("provisional", [True, False])
+def test_a_provisional_slice_is_computed_again_when_it_is_complete(provisional: bool) -> None:
+    early = replace(published(), is_provisional=True, size=5)
+    incomplete = tick(state_of({9: published(), 10: published(), 11: replace(early, waits_for=WAITING.waits_for)}))
+    assert computed(incomplete) == []
+    assert incomplete.waiting[0].reasons == ("provisional: it was published before Capture had written everything",)
+    complete = state_of({9: published(), 10: published(), 11: early}, provisional=provisional)
+    assert computed(tick(complete)) == [[11]]
+
+
 def test_a_request_for_later_waits_for_its_time() -> None:
     asked = request(7, 9, NOON + HOUR)
     due = tick(state_of(ALL_PUBLISHED, requests=[asked]))
@@ -248,6 +268,7 @@ FACTS = st.builds(
     waits_for=st.sampled_from([(), (), (), ("capture",)]),
     size=st.sampled_from([None, 0, 5, 20]),
     run=st.sampled_from([None, "run", "run"]),
+    is_provisional=st.sampled_from([False, False, True]),
     is_unfinished=st.booleans(),
     difference=st.none()
     | st.builds(Difference, added=st.integers(0, 2), last_change=st.integers(NOON - 90 * MINUTE, NOON)),
@@ -285,6 +306,7 @@ def states(draw: st.DrawFn) -> State:
         at_most_slices=draw(st.integers(1, 13)),
         at_most_bytes=draw(st.none() | st.integers(1, 60)),
         quiet_minutes=draw(st.integers(0, 60)),
+        provisional=draw(st.booleans()),
         late_data=draw(st.sampled_from(["republish", "mark"])),
         outdated=draw(st.sampled_from(["keep", "recompute"])),
     )

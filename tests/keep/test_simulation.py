@@ -46,7 +46,7 @@ from tests.keep.simulated import (
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SINCE = BEGIN + timedelta(hours=3)
 HOURS = 12
-MOST_REQUESTS = 40
+MOST_REQUESTS = 32
 """Largest number of requests of an update that has nothing to do, if nothing waits."""
 REQUESTS_OF_OLDER = 32
 """Largest number of requests for an older slice that waits: one listing."""
@@ -81,6 +81,7 @@ class World:
             at_most_slices=draw.choice([1, 3, 24]),
             at_most_bytes=draw.choice([None, None, 400]),
             quiet_minutes=draw.choice([0, 30]),
+            provisional=random.Random(f"provisional {self.seed}").choice([False, True]),
             late_data=draw.choice(["republish", "republish", "mark"]),
             outdated=draw.choice(["recompute", "keep"]),
         )
@@ -345,7 +346,10 @@ class World:
         """
         deployment = self.deployment
         entry, work = deployment.entry(start), WORK.read(deployment.run_files)
-        if not present.is_complete:
+        is_early = (
+            deployment.schedule.provisional and entry.current is None and any(blob.size for blob in present.blobs)
+        )
+        if not present.is_complete and not is_early:
             return False
         if any(lease.start <= start < lease.end and now < lease.until for lease in work.leases):
             return False
@@ -356,7 +360,7 @@ class World:
         if self.failed_just_now(start, present.read, now):
             return False
         current = entry.current
-        if current is None:
+        if current is None or current.provisional:
             return True
         if deployment.schedule.outdated == "recompute" and current.parts != deployment.parts:
             return True
@@ -460,6 +464,9 @@ class World:
             if shown.get(start) != expected[start]:
                 assert all("a person" in hold for hold in waiting[start]), (ticks.to_text(start), waiting.get(start))
                 assert deployment.refuses_loss or (schedule.late_data, schedule.outdated) != ("republish", "recompute")
+            current = deployment.entry(start).current
+            is_final = current is None or not current.provisional
+            assert is_final or all("a person" in hold for hold in waiting[start]), "a provisional slice is revised"
         for name, table in deployment.tables.others.items():
             held = {start: files[0].path for start, files in deployment.open(table).held().items()}
             entries = {ticks.to_text(start): deployment.entry(start).current for start in deployment.published()}

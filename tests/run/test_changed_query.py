@@ -87,6 +87,9 @@ def test_a_changed_query_is_published_and_everything_that_shows_the_table_works(
     assert (
         "2 slices were computed or judged with another query than the pipeline has now" in report["verdict"]["sentence"]
     )
+    (earlier,) = report["earlier_definitions"]
+    assert (earlier["slices"], len(earlier["changes"])) == (2, 1)
+    assert earlier["changes"][0].startswith("the query (then …")
     (attention,) = report["slices"]["attention"]
     assert (attention["quality"], attention["differing"], attention["slices"]) == ("outdated", "other query", 2)
     for pipeline, outdated in ((after, [True, True, False, False]), (before, [False, False, True, True])):

@@ -1,5 +1,6 @@
 """What a publication changes for those who read a table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from recapture import cli
@@ -35,3 +36,15 @@ def test_a_slice_is_new_then_revised_if_its_rows_differ_and_otherwise_unchanged(
     assert changes(first, second) == SliceChanges([], [SECOND], [FIRST])
     assert changes(second, second).revised == [SECOND], "a publication that is repeated is told again"
     assert changes(first, first).new == [FIRST, SECOND]
+
+
+def test_a_slice_that_is_provisional_and_later_complete_is_told_as_completed(tmp_path: Path) -> None:
+    world = one_event(tmp_path, hours=2)
+    world.define()
+    complete = published(world)
+    current = complete[FIRST].current
+    assert current is not None
+    early = {**complete, FIRST: Entry(replace(current, run="early", provisional=True))}
+    assert slice_changes({start: Entry(None) for start in SLICES}, early, "early", "aggregates").provisional == [FIRST]
+    changes = slice_changes(early, complete, current.run, "aggregates")
+    assert (changes.completed, changes.provisional, FIRST in changes.unchanged) == ([FIRST], [], True)

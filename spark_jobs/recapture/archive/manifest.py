@@ -88,6 +88,12 @@ class Manifest:
             for number, run_slice in enumerate(self.slices)
         ]
 
+    @property
+    def incomplete_slices(self) -> set[str]:
+        """Starts of the slices of which Capture may not have written everything, in ISO 8601."""
+        planned_slices = (planned_slice for planned in self.inputs for planned_slice in planned.slices)
+        return {ticks.to_text(planned.slice.start) for planned in planned_slices if planned.incomplete_partitions}
+
     def input(self, alias: str) -> PlannedInput:
         """Return what the run reads of one of its inputs."""
         return next(planned for planned in self.inputs if planned.alias == alias)

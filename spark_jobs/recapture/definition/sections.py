@@ -121,6 +121,8 @@ class Schedule(Section):
     """Largest number of slices that one update computes."""
     at_most_bytes: Annotated[Number, Field(ge=1)] | None = None
     """Largest size of the blobs of these slices; None for no limit. An update computes one slice at least."""
+    provisional: Annotated[bool, Strict()] = False
+    """Whether slices that have ended are published before Capture has written everything, and computed again later."""
     quiet_minutes: Annotated[Number, Field(ge=0, le=10_080)] = 30
     """Time without changes after which a stale slice is computed again, in minutes."""
     late_data: Literal["republish", "mark"] = "republish"

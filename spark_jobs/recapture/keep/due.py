@@ -14,6 +14,8 @@ from recapture.run_files.work import Lease, Request
 from recapture.time_model import ticks
 
 MISSING = "missing"
+EARLY = "missing, and published provisionally until it is complete"
+PROVISIONAL = "provisional: it was published before Capture had written everything"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class SliceFacts:
     """What a run of the slice reads, as `archive.manifest.slice_read`; None if its blobs were not listed."""
     run: str | None = None
     """Run that is published; None if nothing is."""
+    is_provisional: bool = False
+    """Whether the slice was published before Capture had written everything."""
     is_unfinished: bool = False
     """Whether a table does not hold what is published, because a publication or a rollback was interrupted."""
     difference: Difference | None = None
@@ -186,7 +190,7 @@ _NOTHING = SliceFacts()
 
 
 def _is_up_to_date(facts: SliceFacts) -> bool:
-    return facts.run is not None and facts.difference is None and not facts.outdated
+    return facts.run is not None and facts.difference is None and not (facts.outdated or facts.is_provisional)
 
 
 def _requested(state: State) -> Iterator[int]:
@@ -207,7 +211,12 @@ def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingS
     if not due:
         holds = tuple(hold for _, hold in reasons if hold is not None)
         return WaitingSlice(start, tuple(reason for reason, _ in reasons), holds) if reasons else None
-    waits_for = facts.waits_for or (() if requested else tuple(_stop_holds(facts, state.now))) or _leases(state, start)
+    is_early = _is_early(state.schedule, facts)
+    waits_for = (
+        (() if is_early else facts.waits_for)
+        or (() if requested else tuple(_stop_holds(facts, state.now)))
+        or _leases(state, start)
+    )
     if waits_for:
         return WaitingSlice(start, due, waits_for)
     stop, half = facts.stop, None
@@ -215,6 +224,11 @@ def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingS
         half = stop.run, (start - stop.start) // state.length >= stop.slices // 2
     is_retry = stop is not None and stop.is_alone and not requested
     return DueSlice(start, due, facts.size, half, requested, is_retry)
+
+
+def _is_early(schedule: Schedule, facts: SliceFacts) -> bool:
+    """Return whether a slice is published although Capture may not have written everything: it has some blobs."""
+    return schedule.provisional and facts.run is None and bool(facts.waits_for) and bool(facts.size)
 
 
 def _requests(requests: Iterable[Request], now: int) -> Iterator[tuple[str, str | None]]:
@@ -247,8 +261,10 @@ def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | N
     """Yield the reasons to compute a slice, each with what it waits for; None if it does not wait."""
     schedule = state.schedule
     if facts.run is None:
-        yield MISSING, None
+        yield EARLY if _is_early(schedule, facts) else MISSING, None
         return
+    if facts.is_provisional:
+        yield PROVISIONAL, None
     if facts.difference is not None:
         quiet_until = facts.difference.last_change + ticks.from_seconds(60 * schedule.quiet_minutes)
         hold = None

@@ -140,7 +140,8 @@ class _Reader:
         """Return what is known of every slice that was ever published or stopped, without a listing of its blobs."""
         standing, entries = self.standing, self.standing.entries
         changed = dict(self.comparison.reference_differences(self.published.values()))
-        remarkable = {*standing.changes.slices, *standing.outdated, *self.unfinished, *changed}
+        provisional = (text for text, entry in entries.items() if entry.provisional)
+        remarkable = {*standing.changes.slices, *standing.outdated, *self.unfinished, *changed, *provisional}
         facts = {
             start: self._facts(start, text)
             if text in remarkable or entries[text].run is None or entries[text].taken_back is not None
@@ -159,6 +160,7 @@ class _Reader:
         entry = self.comparison.entry(text)
         return SliceFacts(
             run=entry.run,
+            is_provisional=bool(entry.provisional),
             is_unfinished=text in self.unfinished,
             difference=self.comparison.recorded_difference(text),
             outdated=self.standing.outdated.get(text, ()),

@@ -12,16 +12,20 @@ from recapture.quality.metrics_rules import Rows
 from recapture.quality.sentences import ITEMS, distinct_examples, failed_items
 from recapture.quality.suites import BUILT_IN, Severity
 
+COMPLETENESS = "expect_capture_to_be_complete"
 
-def results(rows: Rows, slice_count: int) -> list[Result]:
+
+def results(rows: Rows, slice_count: int, *, provisional: bool = False) -> list[Result]:
     """Return the result of every check; without rows, only their number is judged.
 
-    `rows` are the metrics of a run, with the fields of `quality.metrics.COLUMNS`. Raise RunError if they lack a column.
+    `rows` are the metrics of a run, with the fields of `quality.metrics.COLUMNS`. If slices may be `provisional`, it is
+    only a warning that Capture may not have written everything. Raise RunError if the rows lack a column.
     """
     missing = [column for column in COLUMNS if rows and not any(column in row for row in rows)]
     if missing:
         raise RunError(f"the run's metrics lack {', '.join(missing)}; run the slices again")
-    return [*_slice_results(rows, slice_count), *(check.result(rows) for check in CHECKS)]
+    checks = [replace(check, severity="warning") if _is_lenient(check, provisional) else check for check in CHECKS]
+    return [*_slice_results(rows, slice_count), *(check.result(rows) for check in checks)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,10 @@ class Check:
         shown = None if success else evidence
         place = (BUILT_IN, "metrics", self.expectation, self.severity)
         return Result(*place, success, examples, finding.failed, sentence, self.title, evidence=shown)
+
+
+def _is_lenient(check: Check, provisional: bool) -> bool:
+    return provisional and check.expectation == COMPLETENESS
 
 
 def _always(
@@ -81,7 +89,7 @@ CHECKS = (
         judge=rules.events_are_conserved,
     ),
     Check(
-        expectation="expect_capture_to_be_complete",
+        expectation=COMPLETENESS,
         severity="critical",
         title="every partition of every slice is complete",
         judge=rules.capture_is_complete,

@@ -39,6 +39,7 @@ def audit(
     slice_count: int,
     slice_results: Sequence[Result] = (),
     earlier_metrics: pd.DataFrame | None = None,
+    provisional: bool = False,
 ) -> Audit:
     """Return the audit of a run's metrics and of the rows that it would publish.
 
@@ -55,8 +56,9 @@ def audit(
         run_start: the start of the run's range, aware; `run_end` is its end.
         slice_results: the results of other checks, which count towards the verdict.
         earlier_metrics: the metrics of slices that were published before, for expectations with a history.
+        provisional: whether slices may be published before Capture has written everything.
     """
-    results = [*built_in_checks.results(metrics, slice_count), *slice_results]
+    results = [*built_in_checks.results(metrics, slice_count, provisional=provisional), *slice_results]
     if not suites:
         return Audit(_verdict(results), tuple(results))
     import pandas as pd

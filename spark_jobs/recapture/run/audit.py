@@ -69,7 +69,8 @@ def audit(
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)
-    holes = holes_of(run, rows, publications)
+    provisional = pipeline.schedule is not None and pipeline.schedule.provisional
+    holes = holes_of(run, rows, publications, provisional=provisional)
     severities = {alias: suite.severities for alias, suite in loaded.items()}
     archive_results = [
         archive_checks.holes_result(
@@ -120,6 +121,7 @@ def audit(
                 ),
             ],
             earlier_metrics=earlier_metrics(run, loaded.values()),
+            provisional=provisional,
         )
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
     audited = Audited(result.verdict, reason_of(result), text_of(result), result, tuple(holes))

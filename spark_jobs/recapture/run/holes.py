@@ -49,8 +49,11 @@ def inputs_read(pipeline: Pipeline, rows: Rows) -> dict[str, dict[str, InputRead
     }
 
 
-def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Hole]:
-    """Return what is missing from the archive for a run, or may be: the most severe first, by input."""
+def holes_of(run: PlannedRun, rows: Rows, publications: Publications, *, provisional: bool = False) -> list[Hole]:
+    """Return what is missing from the archive for a run, or may be: the most severe first, by input.
+
+    If slices may be `provisional`, a blob is not missing that Capture may still write after the last one.
+    """
     slices = [run_slice.slice for run_slice in run.manifest.slices]
     neighbours = _Neighbours(publications, slices[0], slices[-1])
     arrived: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
@@ -61,7 +64,7 @@ def holes_of(run: PlannedRun, rows: Rows, publications: Publications) -> list[Ho
         for definition in run_definition(run.pipeline).inputs
         for hole in (
             *_displaced(run.manifest.input(definition.alias), arrived[definition.alias]),
-            *find_holes(definition, list(_partitions(definition, run, rows, neighbours))),
+            *find_holes(definition, list(_partitions(definition, run, rows, neighbours, provisional))),
         )
     ]
     return sorted(holes, key=lambda hole: _MOST_SEVERE_FIRST.index(hole.severity))
@@ -106,11 +109,12 @@ def _displaced(planned: PlannedInput, arrived: Counter[tuple[str, str]]) -> Iter
 
 
 def _partitions(
-    definition: InputDefinition, run: PlannedRun, rows: Rows, neighbours: "_Neighbours"
+    definition: InputDefinition, run: PlannedRun, rows: Rows, neighbours: "_Neighbours", provisional: bool
 ) -> Iterator[Partition]:
     """Yield what is known about each partition of an input, and about each of the partitions that share its blobs."""
     slices = {ticks.to_text(run_slice.slice.start): run_slice.slice for run_slice in run.manifest.slices}
     planned = run.manifest.input(definition.alias)
+    unwritten = {name for slice_ in planned.slices for name in slice_.incomplete_partitions} if provisional else set()
     source = run.pipeline.section(definition.alias).source
     with_blobs = {
         row.slice_start for row in rows if row.input == definition.alias and row.count("InputEventsSourcesTotal")
@@ -138,7 +142,11 @@ def _partitions(
                 [_of_giver(giver, slice_, numbers) for slice_, numbers in arrived],
                 before=neighbours.numbers(place, giver, step=-1),
                 after=neighbours.numbers(place, giver, step=1),
-                pauses=[pause for pause in planned.pauses if pause.partition == name],
+                pauses=[
+                    pause
+                    for pause in planned.pauses
+                    if pause.partition == name and not (pause.after is None and name in unwritten)
+                ],
                 silent=silent,
                 quiet=[
                     slices[row.slice_start]
@@ -235,7 +243,7 @@ class _Neighbours:
             start = self._edges[step].start + step * length * distance
             publication = self._publication(start, step * length)
             read = None if publication is None else (publication.inputs or {}).get(place.definition.alias)
-            if read is None or read.source != place.source:
+            if publication is None or read is None or read.source != place.source or publication.provisional:
                 return
             yield Slice(start, start + length), read.numbers.get(place.partition, ())
 

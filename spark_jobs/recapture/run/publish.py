@@ -137,6 +137,7 @@ def _publications(
             missing_events=sum(hole.events or 0 for hole in holes_of_slice[start] if hole.severity != "info"),
             missing_blobs=missing_blobs[start],
             read=slice_read,
+            provisional=start in run.manifest.incomplete_slices,
         )
         for (start, run_slice), slice_read in zip(run.slices.items(), run.manifest.reads, strict=True)
     }

@@ -1,7 +1,7 @@
 """What a publication changes in a table, for those who read it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recapture.definition.pipeline import Pipeline
 from recapture.run.tables import tables_of
@@ -18,6 +18,10 @@ class SliceChanges:
     """Slices whose rows are replaced."""
     unchanged: list[str]
     """Slices that hold the same rows already."""
+    provisional: list[str] = field(default_factory=list)
+    """Slices of these that Capture had not written completely, so that they will be computed again."""
+    completed: list[str] = field(default_factory=list)
+    """Slices of these that were provisional before, and no longer are."""
 
 
 def entries_of(pipeline: Pipeline, slices: Collection[str]) -> dict[str, Entry]:
@@ -33,7 +37,11 @@ def slice_changes(before: Mapping[str, Entry], after: Mapping[str, Entry], run: 
     """
     changes = SliceChanges([], [], [])
     for start, entry in sorted(after.items()):
-        previous = _previous(before[start], run)
+        previous, was_published = _previous(before[start], run), before[start].current
+        if entry.current is not None and entry.current.provisional:
+            changes.provisional.append(start)
+        elif was_published is not None and was_published.provisional:
+            changes.completed.append(start)
         if previous is None:
             changes.new.append(start)
         elif entry.current is not None and previous.files.get(table) == entry.current.files.get(table):

@@ -26,6 +26,7 @@ class State(StrEnum):
     AWAITING = "awaiting a decision"
     BLOCKED = "blocked"
     FAILED = "failed"
+    PROVISIONAL = "published provisionally"
     STALE = "stale"
     OUTDATED = "outdated"
     UNCHECKED = "cannot be checked"
@@ -48,6 +49,7 @@ _MEANINGS = {
     State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
+    State.PROVISIONAL: "Published before Capture had written everything: the next update after that computes it again.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input, container or suite than the pipeline "
     "has now.",
@@ -90,6 +92,8 @@ class Standing:
             return State.BLOCKED
         if entry.run is None:
             return None
+        if entry.provisional:
+            return State.PROVISIONAL
         if self.changes.slices.get(start) == entry.run:
             return State.STALE
         if is_outdated(self.outdated.get(start, ())):

@@ -87,6 +87,8 @@ class Publication:
     """Number of blobs that the archive lacks; those whose numbers continue do not count."""
     read: str | None = None
     """What the slice read, as `archive.manifest.slice_read`; None if an older version published it."""
+    provisional: bool = False
+    """Whether Capture may not have written everything yet when the slice was planned."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class ShownEntry:
     """What the slice read, as `archive.manifest.slice_read`."""
     empty: str | None = None
     """Names of the tables in which the slice has no rows, as JSON."""
+    provisional: int | None = None
+    """1 if Capture may not have written everything yet when the slice was planned, else 0."""
     kept: str | None = None
     """Tables whose file the slice kept from an earlier input, with the beginning of its digest, as JSON."""
     tables: str | None = None
@@ -263,6 +267,7 @@ def shown(entry: Entry) -> ShownEntry:
         missing_events=current.missing_events,
         missing_blobs=current.missing_blobs,
         read=current.read,
+        provisional=int(current.provisional),
         empty=json.dumps([name for name, file in current.files.items() if file is None]),
         kept=_kept(current),
         tables=json.dumps(sorted(current.files)),

@@ -16,13 +16,14 @@ from recapture.errors import SetupError
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.storage.container import Blob
 from recapture.storage.delta import refusal_of_delta
+from recapture.table.change_feed import FOLDER
 from recapture.table.delta import Table
 from recapture.table.files import is_written_by_recapture
 from recapture.table.schema import SLICE_COLUMN
 from recapture.table.writable import RETENTION, retention_of
 
-CHANGE_DATA = "_change_data/"
-"""Folder of the files that tell readers of the change data feed what a commit changed."""
+CHANGE_DATA = f"{FOLDER}/"
+"""Prefix of the names of change files, which only readers of the change data feed need."""
 _HOUR = timedelta(hours=1)
 
 

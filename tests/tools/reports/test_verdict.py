@@ -23,7 +23,7 @@ def report(**changed: Any) -> dict[str, Any]:
         **changed.pop("timing", {}),
     }
     slices = {"total": 1, "passed": 1, "passed with warnings": 0, "unpublished": 0, "first_unpublished": None}
-    slices |= dict.fromkeys(("blocked", "stale", "outdated", "cannot be checked"), 0)
+    slices |= dict.fromkeys(("blocked", "published provisionally", "stale", "outdated", "cannot be checked"), 0)
     standing = {"differing": {}, "other_engine": 0, "checked": {"at": CHECKED}, "covers": True, "problems": []}
     return {
         "kind": "run",
@@ -130,6 +130,12 @@ FAILURE = {
             "bad",
             "Do not trust all of this range: 3 slices are stale, as blobs were added, modified or deleted since they "
             f"were read (last check: {CHECKED}). 21 of 24 slices passed every check.",
+        ),
+        (
+            {"kind": "range", "slices": {"total": 24, "passed": 23, "published provisionally": 1}},
+            "bad",
+            "Do not trust all of this range: 1 slice is provisional, published before Capture had written everything. "
+            "23 of 24 slices passed every check.",
         ),
         (
             {"kind": "range", "slices": {"total": 24, "passed": 21, "blocked": 2, "unpublished": 1}},

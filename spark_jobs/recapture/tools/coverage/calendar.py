@@ -27,6 +27,7 @@ _MARKS = {
     State.AWAITING: ("?", "bad"),
     State.BLOCKED: ("✕", "bad"),
     State.FAILED: ("⚠", "bad"),
+    State.PROVISIONAL: ("◌", "stale"),
     State.STALE: ("↻", "stale"),
     State.OUTDATED: ("≠", "stale"),
     State.UNCHECKED: ("~", "stale"),

@@ -13,7 +13,7 @@ MOST_UNPUBLISHED = 20_000
 
 A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
 """
-CURABLE = (State.BLOCKED, State.FAILED, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
+CURABLE = (State.BLOCKED, State.FAILED, State.PROVISIONAL, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
 """States that a run may end. While one is active, its state is shown instead."""
 
 

@@ -14,6 +14,7 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.reports.capture import capture
 from recapture.tools.reports.changes import changes
+from recapture.tools.reports.definitions import earlier_definitions
 from recapture.tools.reports.failures import failures
 from recapture.tools.reports.keys import keys
 from recapture.tools.reports.ledger import ledger, slice_qualities
@@ -46,6 +47,7 @@ def document(source: Source) -> dict[str, Any]:
         "approvals": [approval.to_dict() | {"slices": count} for approval, count in approvals.items()][:MAX_SLICES],
         "slices": _slices(source),
         "standing": standing(source),
+        "earlier_definitions": earlier_definitions(source),
         "failures": failures(source),
         "ledger": ledger(source),
         "timing": timing(source),

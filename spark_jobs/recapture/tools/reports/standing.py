@@ -11,7 +11,7 @@ from recapture.run.slice_state import State
 from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
 
-SHOWN_INSTEAD = (State.BLOCKED, State.STALE, State.OUTDATED, State.UNCHECKED)
+SHOWN_INSTEAD = (State.BLOCKED, State.PROVISIONAL, State.STALE, State.OUTDATED, State.UNCHECKED)
 """States that a report shows instead of the verdict of the audit."""
 
 

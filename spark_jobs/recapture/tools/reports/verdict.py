@@ -8,6 +8,7 @@ from recapture.pages.page import duration, share
 from recapture.process.wording import counted, named_slices
 from recapture.quality.metrics import UNUSABLE
 from recapture.run.outdated import UNKNOWN
+from recapture.run.slice_state import State
 from recapture.time_model.metrics import VERDICTS, total
 from recapture.tools.reports.ledger import LATE, judged
 
@@ -91,6 +92,9 @@ def _not_to_be_trusted(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"{counted(slices['unpublished'], 'slice is', 'slices are')} not published"
     if slices["blocked"]:
         yield f"the audit stopped the last run of {counted(slices['blocked'], 'slice')}"
+    if slices[State.PROVISIONAL]:
+        provisional = counted(slices[State.PROVISIONAL], "slice is", "slices are")
+        yield f"{provisional} provisional, published before Capture had written everything"
     if slices["stale"]:
         stale = counted(slices["stale"], "slice is", "slices are")
         at = document["standing"]["checked"]["at"]
@@ -182,6 +186,8 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
     yield from document["warnings"]
     yield from _clocks(document)
     yield from _tolerances(document)
+    if document["slices"][State.PROVISIONAL]:
+        yield "when Capture has written the provisional slices, run recapture update, or backfill them again"
     if document["slices"]["stale"] or document["slices"]["outdated"]:
         yield "backfill the slices that are stale or outdated: see the table of slices that need attention"
     if document["standing"] is not None:
