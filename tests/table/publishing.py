@@ -42,6 +42,8 @@ class Place:
     """Name of the pipeline; None for tables of a version that did not record it."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Values of further columns of the query, the same in every row."""
+    change_feed: bool = False
+    """Whether the pipeline turns on the change data feeds of the tables but the publications."""
 
     @property
     def _more(self) -> pa.Table:
@@ -59,7 +61,9 @@ class Place:
     def tables_of(self, slice_hours: int | None) -> publish.Tables:
         """Return the tables of a pipeline with slices of this length."""
         schema, writer = pa.schema([*self.schema, *self._more.schema]), (self.pipeline, slice_hours)
-        tables = {name: Table(self.table_url(name), schema, *writer) for name in self.names}
+        tables = {
+            name: Table(self.table_url(name), schema, *writer, change_feed=self.change_feed) for name in self.names
+        }
         return publish.Tables(Table(f"{self.url}/publications", SCHEMA, *writer), tables)
 
     def table_url(self, name: str) -> str:

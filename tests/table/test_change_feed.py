@@ -19,6 +19,7 @@ from recapture.errors import RunError
 from recapture.run.publish import warnings
 from recapture.storage.folder import FolderContainer
 from recapture.table import publish
+from recapture.table.delta import PROPERTIES
 from tests.draws import SLOW_EXAMPLES, examples
 from tests.table import strangers
 from tests.table.feeds import COLUMNS, Feed, Row, require_true_feed
@@ -172,11 +173,12 @@ def test_a_commit_names_change_files_as_the_protocol_says(feed: Feed) -> None:
     strangers.require_protocol(folder_of(feed))
 
 
-def test_a_table_with_a_feed_keeps_a_checkpoint_every_ten_commits(feed: Feed) -> None:
-    for number in range(21):
+def test_a_table_with_a_feed_keeps_checkpoints_like_others(feed: Feed) -> None:
+    interval = int(str(PROPERTIES["delta.checkpointInterval"]))
+    for number in range(interval):
         feed.publish({NINE: [(5, "a", float(number))]})
-    log = folder_of(feed) / "_delta_log"
-    assert sorted(path.name[18:20] for path in log.glob("*.checkpoint.parquet")) == ["09", "19"]
+    (checkpoint,) = (folder_of(feed) / "_delta_log").glob("*.checkpoint.parquet")
+    assert int(checkpoint.name.partition(".")[0]) == interval - 1
     require_true_feed(feed)
 
 
@@ -239,8 +241,8 @@ class KilledError(BaseException):
 
 
 @contextmanager
-def killed(at: int | None) -> Iterator[None]:
-    """Kill the process before or after a request to the storage that writes; None for never."""
+def killed(at: int | None) -> Iterator[Iterator[int]]:
+    """Kill the process before or after a request to the storage that writes, None for never; yield their numbers."""
     requests = itertools.count(1)
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -258,7 +260,21 @@ def killed(at: int | None) -> Iterator[None]:
         for owner, names in ((FolderContainer, ("create", "write")), (DeltaTable, ("create_write_transaction",))):
             for name in names:
                 patch.setattr(owner, name, counted(getattr(owner, name)))
-        yield
+        yield requests
+
+
+def test_a_replacement_that_is_killed_at_any_request_and_repeated_has_a_true_feed(feed: Feed) -> None:
+    feed.publish({NINE: BEFORE, TEN: BEFORE})
+    for at in itertools.count(1):
+        rows = [(5, "a", float(at)), (5, "b", 2.0)]
+        with killed(at) as requests, suppress(KilledError):
+            feed.publish({NINE: rows, TEN: rows})
+        feed.publish({NINE: rows, TEN: rows})
+        require_true_feed(feed, feed.delta().version())
+        if next(requests) <= at:
+            break
+    assert at > 10
+    require_true_feed(feed)
 
 
 VALUES = st.lists(
@@ -271,7 +287,7 @@ STEPS = st.lists(st.tuples(SLICES | st.sampled_from([NINE, TEN, ELEVEN]), st.non
 
 
 @given(STEPS)
-@settings(max_examples=examples(25), suppress_health_check=SLOW_EXAMPLES)
+@settings(max_examples=examples(20), suppress_health_check=SLOW_EXAMPLES)
 def test_each_version_differs_from_the_one_before_by_its_feed_whatever_is_killed(
     steps: list[tuple[dict[str, list[Row]] | str, int | None]],
 ) -> None:

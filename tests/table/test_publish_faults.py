@@ -8,6 +8,7 @@ import pytest
 from embedded.azurite import Azurite
 from recapture.errors import RunError, UnfinishedError
 from tests.storage.fault_proxy import Exchange, Fault, FaultProxy, answered, lost, reset
+from tests.table.feeds import Feed
 from tests.table.publishing import METRICS, NINE, QUARANTINE, ROWS, Place, everywhere, on_azurite
 
 ORDER = ("publications", ROWS, METRICS, QUARANTINE)
@@ -94,3 +95,28 @@ def test_a_storage_that_cannot_be_reached_after_a_commit_leaves_open_whether_it_
     proxy.clear()
     place.publish("second")
     assert place.held() == everywhere("second")
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        (lost, "_delta_log/0+2.json$"),
+        (reset, "_delta_log/0+2.json$"),
+        (answered(409), "_delta_log/0+2.json$"),
+        (lost, "_change_data/"),
+    ],
+    ids=["lost commit", "reset commit", "409", "lost change file"],
+)
+def test_a_commit_with_change_files_is_made_once_too(
+    place: Place, azurite: Azurite, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, name: str
+) -> None:
+    feed = Feed(place.url)
+    feed.publish({NINE: [(5, "a", 1.0), (5, "b", 1.0)]})
+    proxy.inject(fault, "write", f"curated/rows/{name}", times=1)
+    feed.publish({NINE: [(5, "a", 2.0), (5, "b", 1.0)]})
+    assert proxy.requested("write", name), "the fault was met"
+    # load_cdf holds the GIL, which the proxy needs.
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    feed = Feed(place.url.replace(proxy.url, azurite.url))
+    assert feed.delta().version() == 2
+    assert feed.changes() == [("update_preimage", NINE, 5, "a", 1.0), ("update_postimage", NINE, 5, "a", 2.0)]

@@ -16,8 +16,9 @@ import pytest
 from recapture.table import publications, publish
 from recapture.table.publications import Entry
 from tests.table import publishing
+from tests.table.feeds import Feed, require_true_feed
 from tests.table.interleavings import Actors, Logs, PlaceInMemory, Schedule, ScheduledTable, use_memory
-from tests.table.publishing import METRICS, ROWS, Place
+from tests.table.publishing import METRICS, ROWS, WRITTEN_BY, Place
 
 
 def no_waiting(seconds: float) -> None:
@@ -83,20 +84,24 @@ def scheduled(schedule: Schedule) -> Iterator[None]:
     ("names", "expected"),
     [("ab", {("run a", "run b"), ("run b", "run a")}), ("ar", {("run a", "first"), ("second", "first")})],
 )
-def test_any_two_of_them_leave_one_run_on_delta_tables(
+def test_any_two_of_them_leave_one_run_and_a_true_feed_on_delta_tables(
     tmp_path: Path, names: str, expected: set[tuple[str, str]]
 ) -> None:
     schedule = Schedule()
-    seed = Place((tmp_path / "seed").as_uri(), (ROWS,))
+    seed = Place((tmp_path / "seed").as_uri(), (ROWS,), change_feed=True)
     seed.publish("first")
     seed.publish("second")
-    place = Place((tmp_path / "place").as_uri(), (ROWS,))
+    place = Place((tmp_path / "place").as_uri(), (ROWS,), change_feed=True)
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
         actors = {name: call for name, call in actors_of(place).items() if name in names}
         return actors, lambda: shutil.rmtree(tmp_path / "place")
 
+    ends = set()
     with scheduled(schedule):
-        assert set(ends_of(schedule, world, place)) == expected
+        for end in ends_of(schedule, world, place):
+            require_true_feed(Feed(place.url, WRITTEN_BY))
+            ends.add(end)
+    assert ends == expected
     assert schedule.states > 20

@@ -7,7 +7,6 @@ slice, and then they have the rows of all its slices.
 
 import hashlib
 import io
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.errors import RunError
-from recapture.storage import Container, in_parallel, scratch
+from recapture.storage import Container, in_parallel
 from recapture.table.files import content_digest, folder_of, is_written_by_recapture, read_slice_file
-from recapture.table.row_changes import ROWS_AT_ONCE, changed_schema, comparisons, row_changes
+from recapture.table.row_changes import ROWS_AT_ONCE, Rows, changed_schema, comparisons, row_changes
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
@@ -64,17 +63,18 @@ def write_change_files(
     RunError if the storage refuses or this machine cannot compare the rows.
     """
     written: dict[str, tuple[str, int]] = {}
-    name = f"changes-{hashlib.sha256(table.url.encode()).hexdigest()[:12]}"
-    scratch.remove_abandoned(name)
-    with scratch.scratch_folder(name) as folder, comparisons(folder) as connection:
+    with comparisons(f"row-changes-{hashlib.sha256(table.url.encode()).hexdigest()[:12]}") as connection:
         for starts in _groups(slices):
             paths = {path for start in starts for path in (*slices[start].before, slices[start].after) if path}
             contents = dict(zip(paths, in_parallel(lambda path: read_slice_file(table, path), paths), strict=True))
             changes = {}
             for start in starts:
-                before = [_batches(path, contents[path], rows) for path in slices[start].before]
-                after = [_batches(path, contents[path], rows) for path in filter(None, [slices[start].after])]
-                content = _change_file(connection, itertools.chain(*before), itertools.chain(*after), rows)
+                before, after = slices[start].before, slices[start].after
+                content = _change_file(
+                    connection,
+                    _rows({path: contents[path] for path in before}, rows),
+                    _rows({} if after is None else {after: contents[after]}, rows),
+                )
                 if content is not None:
                     path = f"{_folder_of(start)}{version:020}-{content_digest(content)}.parquet"
                     changes[path], written[start] = content, (path, len(content))
@@ -99,40 +99,45 @@ def _folder_of(start: str) -> str:
     return f"{FOLDER}/{folder_of(ticks.from_datetime(datetime.fromisoformat(start)))}"
 
 
-def _batches(path: str, content: bytes | None, rows: pa.Schema) -> Iterable[pa.RecordBatch]:
-    """Return the rows of a file with the columns of the table. Raise UnreadableFileError if it cannot be read."""
-    if content is None:
-        raise UnreadableFileError(path)
-    if is_written_by_recapture(path):  # its digest was compared
-        return _read(content, rows)
-    try:
-        return [*_read(content, rows)]
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableFileError(path) from error
+def _rows(contents: Mapping[str, bytes | None], columns: pa.Schema) -> Rows:
+    """Return the rows of files with the columns of the table. Raise UnreadableFileError if one cannot be read."""
+    count = 0
+    for path, content in contents.items():
+        if content is None:
+            raise UnreadableFileError(path)
+        try:
+            count += pq.read_metadata(io.BytesIO(content)).num_rows
+            if not is_written_by_recapture(path):  # no digest was compared
+                for _ in _read(content, columns):
+                    pass
+        except (pa.ArrowException, OSError) as error:
+            raise UnreadableFileError(path) from error
+
+    def read() -> Iterator[pa.RecordBatch]:
+        for content in filter(None, contents.values()):
+            yield from _read(content, columns)
+
+    return Rows(columns, count, read)
 
 
-def _read(content: bytes, rows: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _read(content: bytes, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(io.BytesIO(content)) as file:
         for batch in file.iter_batches(ROWS_AT_ONCE):
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            present = dict(zip(batch.schema.names, batch.columns, strict=True))
             nothing = pa.nulls(batch.num_rows)
-            yield pa.record_batch([columns.get(field.name, nothing).cast(field.type) for field in rows], schema=rows)
+            arrays = [present.get(column.name, nothing).cast(column.type) for column in columns]
+            yield pa.record_batch(arrays, schema=columns)
 
 
-def _change_file(
-    connection: "DuckDBPyConnection",
-    before: Iterable[pa.RecordBatch],
-    after: Iterable[pa.RecordBatch],
-    rows: pa.Schema,
-) -> bytes | None:
+def _change_file(connection: "DuckDBPyConnection", before: Rows, after: Rows) -> bytes | None:
     """Return the content of a slice's change file; None if no row changed."""
     import duckdb
 
     file = io.BytesIO()
     changed = 0
-    with pq.ParquetWriter(file, changed_schema(rows), compression="zstd") as writer:
+    with pq.ParquetWriter(file, changed_schema(before.columns), compression="zstd") as writer:
         try:
-            for batch in row_changes(connection, before, after, rows):
+            for batch in row_changes(connection, before, after):
                 writer.write_batch(batch)
                 changed += batch.num_rows
         except duckdb.Error as error:

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from recapture.definition.sections import Output
 from recapture.quality.sentences import value_text
-from recapture.storage import open_container, scratch
+from recapture.storage import open_container
 from recapture.table.delta import File
 from recapture.table.files import read_slice_table
 from recapture.table.publications import Entry, Publication
-from recapture.table.row_changes import CHANGE_TYPE, RowChange, changed_schema, comparisons, row_changes
+from recapture.table.row_changes import CHANGE_TYPE, RowChange, Rows, changed_schema, comparisons, row_changes
 from recapture.table.unchanged import is_equal
 from recapture.time_model import ticks
 from recapture.tools.reports.sources import Source
@@ -114,8 +114,9 @@ def _compare(result: _Changes, start: str, before: pa.Table, after: pa.Table) ->
     if not before.schema.equals(after.schema):
         result.uncompared += 1
         return
-    with scratch.scratch_folder("report") as folder, comparisons(folder) as connection:
-        batches = [*row_changes(connection, before.to_batches(), after.to_batches(), before.schema)]
+    rows = (Rows(table.schema, table.num_rows, table.to_batches) for table in (before, after))
+    with comparisons("row-changes-report") as connection:
+        batches = [*row_changes(connection, *rows)]
     changed = pa.Table.from_batches(batches, changed_schema(before.schema))
     kinds = Counter(changed[CHANGE_TYPE].to_pylist())
     result.removed += kinds[RowChange.DELETE] + kinds[RowChange.PREIMAGE]
