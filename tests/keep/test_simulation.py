@@ -46,7 +46,7 @@ from tests.keep.simulated import (
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SINCE = BEGIN + timedelta(hours=3)
 HOURS = 12
-MOST_REQUESTS = 40
+MOST_REQUESTS = 32
 """Largest number of requests of an update that has nothing to do, if nothing waits."""
 REQUESTS_OF_OLDER = 32
 """Largest number of requests for an older slice that waits: one listing."""

@@ -253,6 +253,24 @@ def test_a_mistake_in_the_definition_ends_the_update_after_what_it_published(wor
     assert world.hours() == [*range(24)]
 
 
+def test_a_published_run_is_reported_although_the_storage_refuses_to_write_down_what_became_of_it(
+    world: World,
+) -> None:
+    compute = world.compute
+
+    def refuse() -> None:
+        raise RunError("the storage refuses")
+
+    def compute_then_refuse(range_: DueRange) -> str:
+        run = compute(range_)
+        world.requests.at(0, refuse)
+        return run
+
+    world.compute = compute_then_refuse
+    _, outcomes = world.update()
+    assert [type(outcome) for outcome in outcomes] == [str, RunError]
+
+
 def test_slices_that_read_another_container_are_outdated_and_not_stale(world: World) -> None:
     world.update()
     world.place = "another container"

@@ -78,13 +78,13 @@ class Update(Generic[Run]):
         with self.renewing(self.id):
             for is_same, part in self._parts(range_, standing, work):
                 if is_same:
-                    yield self._compute(part)
+                    yield from self._compute(part)
                 else:
                     yield Passed(part, "it was computed or rolled back meanwhile")
         self._change(lambda work: release(work, self.id))
 
     def _parts(self, range_: DueRange, standing: Standing, work: Work) -> Iterator[tuple[bool, DueRange]]:
-        """Yield the contiguous parts of a range, newest first, with whether nothing happened to their slices."""
+        """Yield the contiguous parts of a range, in order of time, with whether nothing happened to their slices."""
         before = self.reading
 
         def is_same(start: int) -> bool:
@@ -98,8 +98,8 @@ class Update(Generic[Run]):
         for same, slices in groupby(range_.slices, lambda slice_: is_same(slice_.start)):
             yield same, DueRange(tuple(slices), range_.length)
 
-    def _compute(self, range_: DueRange) -> Run | RecaptureError:
-        """Compute a range, write down what became of it and return that."""
+    def _compute(self, range_: DueRange) -> Iterator[Run | RecaptureError]:
+        """Compute a range, yield what became of it, and write it down. If that fails, the run is not lost."""
         outcome: Run | RecaptureError
         try:
             outcome = self.compute(range_)
@@ -108,9 +108,9 @@ class Update(Generic[Run]):
             outcome, may_be_published = error, isinstance(error, UnfinishedError)
             is_tried_again = isinstance(error, RunError) and not may_be_published
             result = Result(range_, self.clock(), None, str(error), is_tried_again, may_be_published)
+        yield outcome
         known, length = known_of(self.sources, self.reading, range_), self.sources.length
         self._change(lambda work: record(work, result, known, length))
-        return outcome
 
     def _change(self, change: Callable[[Work], Work]) -> Work:
         return WORK.change(self.sources.run_files, change)
