@@ -18,6 +18,8 @@ from stage_tasks import approval_tasks, backfill_tasks, update_tasks
 PIPELINES = Path(__file__).parent / "pipelines"
 APPLICATION = Path(__file__).resolve().parents[1] / "spark_jobs" / "backfill.py"
 """What Spark runs. It is in the same checkout as the DAGs, which the plugins need not be."""
+LONGEST_UPDATE = timedelta(days=1)
+"""Time after which an update fails, for example because a pool is missing, so that the next one begins."""
 MOST_QUESTIONS = 100
 """Number of runs of a DAG that may be active at once: runs that wait for a person keep no others from starting."""
 
@@ -51,6 +53,7 @@ def update(pipeline: Pipeline) -> DAG:
         every((pipeline.schedule or Schedule()).every_minutes),
         f"Keep the tables of {pipeline.name} up to date",
         max_active_runs=1,
+        dagrun_timeout=LONGEST_UPDATE,
         doc_md=dag_docs.UPDATE,
     ) as dag:
         update_tasks(pipeline, APPLICATION)

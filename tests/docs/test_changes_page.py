@@ -53,6 +53,7 @@ CHANGES: dict[str, Any] = {
     "schedule.quiet_minutes": 3,
     "schedule.late_data": "mark",
     "schedule.outdated": "recompute",
+    "schedule.provisional": True,
     "notifications": [{"notifier": "a.B"}],
 }
 """A change of each key."""

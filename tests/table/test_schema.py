@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.schema import PrimitiveType
 
-from recapture.errors import DefinitionError, PermanentError
+from recapture.errors import DefinitionError, InterruptedRunError, PermanentError
 from recapture.table import publish
 from recapture.table.delta import OpenTable, Table
 from recapture.table.faults import lagging_slices
@@ -275,3 +275,28 @@ class Renamed(Place):
 
     def table_url(self, name: str) -> str:
         return super().table_url(ROWS if name == "totals" else name)
+
+
+@pytest.mark.parametrize("name", ["publications", ROWS, METRICS, QUARANTINE])
+def test_a_publication_with_a_new_column_that_is_killed_at_a_commit_is_finished_with_any_query(
+    folder: Place, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder.publish("first")
+    wide, killed = replace(folder, more={"peak": 1.5}), KeyboardInterrupt()
+    url = folder.tables.publications.url if name == "publications" else folder.table_url(name)
+    commit = OpenTable.commit
+
+    def killed_at(table: OpenTable, *arguments: Any) -> bool:
+        if table.table.url == url:
+            raise killed
+        return commit(table, *arguments)
+
+    monkeypatch.setattr(OpenTable, "commit", killed_at)
+    with pytest.raises((InterruptedRunError, KeyboardInterrupt)):
+        wide.publish("second")
+    monkeypatch.undo()
+    is_decided = name != "publications"
+    publish.bring_in_line(folder.tables, [NINE])
+    expected = {"run": "second", "peak": 1.5} if is_decided else {"run": "first", "peak": None}
+    assert [read(folder, table) for table in folder.names] == [[expected]] * 3
+    assert folder.rollback().changed[ROWS] == [NINE]

@@ -15,7 +15,8 @@ from recapture.time_model import ticks
 def is_up_to_date(pipeline: Pipeline, start: datetime, end: datetime) -> bool:
     """Return whether whole slices are published, unchanged since, and of the present definition.
 
-    Slices that a person rolled back, that were stopped by their audit, or that a table does not hold, are not.
+    Slices that are provisional, that a person rolled back, that were stopped by their audit, or that a table does not
+    hold, are not.
     """
     sources, now = sources_of(pipeline), datetime.now(UTC)
     if sources.is_never_final:
@@ -26,7 +27,7 @@ def is_up_to_date(pipeline: Pipeline, start: datetime, end: datetime) -> bool:
     comparison = Comparison(sources, standing, now)
     for text in starts.values():
         entry, differing = comparison.entry(text), standing.outdated.get(text, ())
-        if entry.run is None or entry.taken_back is not None or is_outdated(differing):
+        if entry.run is None or entry.provisional or entry.taken_back is not None or is_outdated(differing):
             return False
         if text in standing.blocked or text in unfinished:
             return False
