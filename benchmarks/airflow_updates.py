@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import psycopg2
@@ -120,6 +121,8 @@ def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
     for run in found:
         with suppress(Exception):
             run["due"] = airflow.result(DAG, run["dag_run_id"], "due")
+            plan = airflow._call("GET", f"/api/v2/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances/plan")
+            run["planned"] = datetime.fromisoformat(plan["start_date"])
             computed.append(run)
     return [{"updates": len(found)}, *computed]
 
@@ -158,15 +161,14 @@ def kill(airflow: Airflow, name: str) -> None:
 
 
 def waited(runs: list[dict[str, Any]], late: tuple[datetime, str]) -> int | None:
-    """Return how many runs ended between a late blob and the run that took it; None if no run took it."""
+    """Return how many runs ended between a late blob and the one that read it; None if no run read it."""
     at, hour = late
     before = 0
     for run in runs:
-        if datetime.fromisoformat(run["end_date"] or "9999-01-01T00:00:00Z") < at:
-            continue
-        if datetime.fromisoformat(run["start_date"]) > at and run["due"]["from"] <= hour < run["due"]["to"]:
+        reads = run["planned"] > at and run["due"]["from"] <= hour < run["due"]["to"]
+        if reads:
             return before
-        before += 1
+        before += datetime.fromisoformat(run["end_date"]) > at
     return None
 
 
@@ -225,7 +227,7 @@ def main(slices: int, idle_minutes: float) -> int:
     state = read_state(pipeline, sources_of(pipeline), first).state
     missing = [r for r in tick(state).ranges]
     print(json.dumps({"updates": counted["updates"], "computed": len(runs), "published": len(published)}))
-    print(f"runs before the newest hour: {waits}; ranges that are due: {missing}; at the end: {final}")
+    print(f"runs before the newest hour: {waits}; ranges that are due: {missing}; at the end: {final}", flush=True)
     shutil.rmtree(home, ignore_errors=True)
     return int(bool(missing) or len(published) < slices or any(wait is None or wait > 1 for wait in waits))
 

@@ -50,4 +50,5 @@ class Command:
 
 def unprintable(text: str) -> str:
     """Return the characters that steer a terminal, other than ends of lines."""
-    return "".join(character for character in text if not character.isprintable() and character != "\n")
+    lines = text.replace("\n", "")
+    return "" if lines.isprintable() else "".join(character for character in lines if not character.isprintable())

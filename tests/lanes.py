@@ -1,4 +1,4 @@
-"""How the workers of pytest-xdist share the files of the tests: one starts the services, and the others start Java."""
+"""How the workers of pytest-xdist share the files of the tests: one starts the services, another one starts Java."""
 
 from collections.abc import Set as AbstractSet
 
@@ -20,9 +20,17 @@ def place(marks: AbstractSet[str], length: int) -> tuple[int, int]:
 
 
 class LaneScheduling(LoadFileScheduling):
-    """Give the first worker the first files of the collection, and the other workers the last ones."""
+    """Give the first worker the first files of the collection, the second one the last, and others those in the middle.
+
+    So one worker runs the tests that need Spark, as long as it has some: every other one would start Java, too.
+    """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if node.gateway.id != "gw0":
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        number = next_file(int(node.gateway.id.removeprefix("gw")), len(self.workqueue))
+        self.workqueue.move_to_end(list(self.workqueue)[number], last=False)
         super()._assign_work_unit(node)
+
+
+def next_file(worker: int, files: int) -> int:
+    """Return which of the files that are left a worker runs next: the first, the last or the one in the middle."""
+    return {0: 0, 1: files - 1}.get(worker, files // 2)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.conftest import FOLDERS, LONG
-from tests.lanes import place
+from tests.lanes import next_file, place
 from tests.paths import ROOT
 from tests.query.conftest import COMPILED
 
@@ -20,3 +20,9 @@ def test_services_come_first_and_spark_last_with_the_longest_files_at_both_ends(
     files = [({"storage"}, 1), ({"e2e"}, 2), ({"unit"}, 1), ({"unit"}, 2), ({"spark"}, 2), ({"e2e", "spark"}, 1)]
     shuffled = random.Random(1).sample(files, len(files))
     assert sorted(shuffled, key=lambda file: place(*file)) == files
+
+
+def test_the_workers_begin_at_both_ends_and_in_the_middle_and_run_every_file() -> None:
+    assert [next_file(worker, 9) for worker in (0, 1, 2, 3)] == [0, 8, 4, 4]
+    for worker in range(4):
+        assert next_file(worker, 1) == 0

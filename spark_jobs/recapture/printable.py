@@ -10,6 +10,8 @@ import unicodedata
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode's categories of control, format and surrogate characters, and of separators of lines and paragraphs."""
+_TO_LOOK_AT = re.compile("[^ -~]")
+"""Characters that may be invisible: all but the printable ones of ASCII, which are most."""
 
 
 def printable(text: str) -> str:
@@ -28,12 +30,12 @@ def message(text: str) -> str:
 
 
 def _escaped(text: str, spared: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(
-        _escape(character) if unicodedata.category(character) in _INVISIBLE and character not in spared else character
-        for character in text
-    )
+    def shown(match: re.Match[str]) -> str:
+        character = match[0]
+        invisible = character not in spared and unicodedata.category(character) in _INVISIBLE
+        return _escape(character) if invisible else character
+
+    return text if text.isprintable() else _TO_LOOK_AT.sub(shown, text)
 
 
 def _escape(character: str) -> str:

@@ -74,6 +74,13 @@ def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: d
     assert parsed["heavy"] == []
 
 
+def test_the_example_runs_for_each_day_that_has_changed_and_is_paused_when_it_is_new(parse: Any) -> None:
+    parsed = parse(DAGS / "examples")
+    (dag,) = parsed["dags"]
+    assert (parsed["errors"], dag["dag_id"], dag.get("is_paused_upon_creation")) == ({}, "telemetry.daily", None)
+    assert dag["timetable"]["__type"].endswith("PartitionedAssetTimetable")
+
+
 def test_every_dag_has_an_owner_and_a_tag_and_says_when_to_use_it_and_when_not(parsed: dict[str, Any]) -> None:
     for dag in parsed["dags"]:
         assert dag["default_args"]["__var"]["owner"] == "recapture"
@@ -95,21 +102,22 @@ def parsed_with(parse: Any, folder: Path, **files: str) -> dict[str, Any]:
     return parsed
 
 
-def changed(parse: Any, folder: Path, name: str = "telemetry", **sections: Any) -> dict[str, Any]:
-    """Return the DAG of the sample pipeline with other sections, or another name; None removes one."""
+def changed(parse: Any, folder: Path, name: str = "telemetry", action: str = "", **sections: Any) -> dict[str, Any]:
+    """Return a DAG of the sample pipeline with other sections, or another name; None removes one."""
     written = {**yaml.safe_load(TELEMETRY), "name": name, **sections}
     text = yaml.safe_dump({name: section for name, section in written.items() if section is not None})
     parsed = parsed_with(parse, folder, **{name: text})
     assert parsed["errors"] == {}
-    return next(dag for dag in parsed["dags"] if dag["dag_id"] == name)
+    return dag_in(parsed, f"{name}{action}")
 
 
 @pytest.fixture(scope="module")
 def deciding(parse: Any, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The DAGs of a pipeline that asks nobody."""
+    sections = yaml.safe_load(TELEMETRY)
+    del sections["approval"]
     folder = tmp_path_factory.mktemp("deciding") / "dags"
-    changed(parse, folder, approval=None)
-    dags: list[dict[str, Any]] = parse(folder)["dags"]
+    dags: list[dict[str, Any]] = parsed_with(parse, folder, telemetry=yaml.safe_dump(sections))["dags"]
     return dags
 
 
@@ -178,8 +186,7 @@ def test_history_does_not_take_the_slot_of_the_updates(telemetry: dict[str, Any]
 
 
 def test_a_run_without_spark_has_a_pool_of_its_own_and_needs_no_connection(parse: Any, tmp_path: Path) -> None:
-    changed(parse, tmp_path / "dags", engine="processes")
-    task = tasks(dag_in(parse(tmp_path / "dags"), "telemetry.update"))["order_and_aggregate"]
+    task = tasks(changed(parse, tmp_path / "dags", action=".update", engine="processes"))["order_and_aggregate"]
     assert (task["pool"], task["task_type"]) == ("processes", "ProcessesRun")
     assert "conn_id" not in task
 
@@ -191,8 +198,7 @@ def test_airflows_backfill_has_data_intervals_of_one_slice(telemetry: dict[str, 
 def test_updates_run_every_ten_minutes_or_as_the_pipeline_says(
     parse: Any, update: dict[str, Any], tmp_path: Path
 ) -> None:
-    changed(parse, tmp_path / "dags", schedule={"every_minutes": 5})
-    other = dag_in(parse(tmp_path / "dags"), "telemetry.update")
+    other = changed(parse, tmp_path / "dags", action=".update", schedule={"every_minutes": 5})
     assert [dag["timetable"]["__var"]["expression"] for dag in (update, other)] == ["*/10 * * * *", "*/5 * * * *"]
 
 
@@ -280,7 +286,11 @@ def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_
     sections = yaml.safe_load(TELEMETRY)
     alarms = {"alias": "alarms", "format": "Json", "container": str(tmp_path), "path": "alarms/{date}"}
     query = "SELECT id INTO aggregates FROM telemetry UNION SELECT id FROM alarms"
-    two = {"input": [sections["input"], alarms], "job": {**sections["job"], "query": query}, "quality": None}
+    two: dict[str, Any] = {
+        "input": [sections["input"], alarms],
+        "job": {**sections["job"], "query": query},
+        "quality": None,
+    }
     dag = changed(parse, tmp_path / "dags", "two", **two)
     assert dag["description"] == "contoso/telemetry, alarms/{date} to aggregates"
     assert sorted(dag["tags"]) == ["Json", "contoso", "recapture", "telemetry"]

@@ -1,14 +1,18 @@
-"""What the tasks of a DAG share: which errors are final, and what their logs leave out."""
+"""What the tasks of a DAG share: which errors are final, what their logs leave out, and what consumers are told."""
 
 import importlib
 import logging
+from collections import defaultdict
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from recapture import errors
+from recapture import cli, errors
 from recapture.errors import RecaptureError
 from tests.plugins.conftest import LoadPlugin
+from tests.worlds import one_event
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +72,26 @@ def test_the_log_of_a_task_has_our_lines_and_not_those_of_chatty_libraries(
     assert [name for name, level in shown if level == "WARNING"] == list(names)
     for name in plugin.CHATTY_LIBRARIES:
         logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+class Event:
+    """Stands for Airflow's event of an asset."""
+
+    def __init__(self) -> None:
+        self.partitions: list[str] = []
+        self.extra: dict[str, Any] = {}
+
+    def add_partitions(self, keys: list[str]) -> None:
+        self.partitions += keys
+
+
+def test_a_rollback_tells_consumers_which_slices_it_took_back(plugin: ModuleType, tmp_path: Path) -> None:
+    world = one_event(tmp_path)
+    world.define()
+    bounds = {"from": "2024-03-01T10:00:00Z", "to": "2024-03-01T11:00:00Z"}
+    assert cli.main(["backfill", str(world.file), "--from", bounds["from"], "--to", bounds["to"]]) == 0
+    events: defaultdict[Any, Event] = defaultdict(Event)
+    plugin.rollback.function(str(world.file), params=bounds, outlet_events=events)
+    ((asset, event),) = events.items()
+    assert (asset.name, event.partitions) == ("telemetry", [bounds["from"]])
+    assert event.extra == {"new": [], "revised": [], "rolled_back": [bounds["from"]], "version": 2}

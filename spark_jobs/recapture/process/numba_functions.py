@@ -10,10 +10,14 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from numba import njit
-from numba.core.caching import FunctionCache
-
 from recapture.process.caches import is_private
+from recapture.process.startup import hidden
+
+# Numba looks for the linear algebra of SciPy when it first compiles or loads a function. No function here uses it.
+with hidden(["scipy"]):
+    import numba.np.arraymath  # noqa: F401, it is what looks
+    from numba import njit
+    from numba.core.caching import FunctionCache
 
 
 def compiled(function: FunctionType) -> Any:
