@@ -76,16 +76,16 @@ def test_publishing_a_kept_slice_again_changes_nothing(folder: Place) -> None:
 
 
 @pytest.mark.parametrize("damage", ["lost", "truncated", "other bytes"])
-def test_a_file_that_is_lost_or_damaged_is_not_kept(place: Place, damage: str) -> None:
-    place.publish("first")
-    (held,) = OpenTable(place.tables.others[ROWS]).held()[NINE]
+def test_a_file_that_is_lost_or_damaged_is_not_kept(folder: Place, damage: str) -> None:
+    folder.publish("first")
+    (held,) = OpenTable(folder.tables.others[ROWS]).held()[NINE]
     if damage == "lost":
-        remove(place.table_url(ROWS), held.path)
+        remove(folder.table_url(ROWS), held.path)
     else:
-        place.container(ROWS).write(held.path, bytes(held.size - (damage == "truncated")))
-    outcome = place.publish("second", rows=AS_FIRST)
+        folder.container(ROWS).write(held.path, bytes(held.size - (damage == "truncated")))
+    outcome = folder.publish("second", rows=AS_FIRST)
     assert outcome.changed == {ROWS: [NINE], METRICS: [], QUARANTINE: []}
-    assert place.shown(ROWS) == {NINE: "first"}
+    assert folder.shown(ROWS) == {NINE: "first"}
 
 
 def test_a_kept_slice_is_as_it_was_published(folder: Place) -> None:
