@@ -193,13 +193,13 @@ def test_a_column_that_the_query_gains_is_added_by_an_update_and_another_type_is
     world.define(inputs=[ENQUEUED], query=gained)
     schedule(world, outdated="recompute")
     recomputed = update(137)
-    assert (due(recomputed), recomputed["code"]) == ({"11:00": ["outdated: query changed"]}, 0)
+    assert (due(recomputed), recomputed["code"]) == ({"11:00": ["outdated: other query"]}, 0)
     before = published(world.table)
     assert {row["peak"] for row in before} == {20.0}
     world.define(inputs=[ENQUEUED], query=gained.replace("COUNT(*) AS events", "AVG(temperature) AS events"))
     schedule(world, outdated="recompute")
     refused = update(139)
-    assert (due(refused), refused["code"]) == ({"11:00": ["outdated: query changed"]}, 2)
+    assert (due(refused), refused["code"]) == ({"11:00": ["outdated: other query"]}, 2)
     assert "events is long in the table and double in the rows" in refused["failures"][0]
     assert published(world.table) == before
 
