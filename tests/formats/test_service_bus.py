@@ -94,7 +94,7 @@ def test_the_fields_are_those_that_the_pipeline_names() -> None:
 def test_a_line_without_a_number_is_quarantined_with_its_bytes(number: object) -> None:
     lines = [line(7, {}), line(number, {}), "no JSON"]
     events = read(BUS, "\n".join(lines).encode(), NUMBER)
-    assert reasons(events) == [None, "its line has no whole number in SequenceNumber", "its line is not JSON"]
+    assert reasons(events) == [None, "its line has no integer in SequenceNumber", "its line is not JSON"]
     assert bodies(events)[1:] == [text.encode() for text in lines[1:]]
     assert values(events, NUMBER) == [7, None, None]
 

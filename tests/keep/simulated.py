@@ -5,7 +5,9 @@ made up: those of a slice are the contents of the blobs that it reads, with the 
 """
 
 import hashlib
+import itertools
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -110,14 +112,22 @@ class MemoryContainer:
     requests: Requests
     lag: timedelta = timedelta()
     _versions: "dict[str, Versions]" = field(default_factory=dict)
+    _sorted: "list[str]" = field(default_factory=list)
+    """Names of all blobs that there ever were, in order."""
     _etags: int = 0
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         self.requests()
         then = self.clock_.now - self.lag
-        for name in sorted(self._versions):
-            if name.startswith(prefix) and (blob := self._blob(name, then)) is not None:
+        for name in itertools.takewhile(lambda name: name.startswith(prefix), self._names_from(prefix)):
+            if (blob := self._blob(name, then)) is not None:
                 yield blob
+
+    def _names_from(self, prefix: str) -> Sequence[str]:
+        """Return the names from the first one on that may have this prefix."""
+        if len(self._sorted) < len(self._versions):
+            self._sorted = sorted(self._versions)
+        return self._sorted[bisect_left(self._sorted, prefix) :]
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         end = len(prefix)

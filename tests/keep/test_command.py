@@ -21,7 +21,7 @@ from recapture.run_files.changes import read_changes
 from recapture.storage import open_container
 from recapture.table import publish
 from recapture.time_model import ticks
-from tests.worlds import TELEMETRY, World, at, body, contents, not_warmer_than
+from tests.worlds import COUNTS, TELEMETRY, World, at, body, contents, not_warmer_than, published
 
 ENQUEUED = TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime", "search_hours": 6}
 Update = Callable[..., dict[str, Any]]
@@ -183,6 +183,25 @@ def test_a_changed_query_is_named_and_kept_unless_the_pipeline_says_otherwise(wo
     schedule(world, outdated="recompute")
     assert due(update(137)) == {"11:00": ["outdated: query changed"]}
     assert update(138)["waiting"] == update(138)["due"] == []
+
+
+def test_a_column_that_the_query_gains_is_added_by_an_update_and_another_type_is_refused(
+    world: World, update: Update
+) -> None:
+    assert update(135)["code"] == 0
+    gained = COUNTS.replace("COUNT(*) AS events", "COUNT(*) AS events, MAX(temperature) AS peak")
+    world.define(inputs=[ENQUEUED], query=gained)
+    schedule(world, outdated="recompute")
+    recomputed = update(137)
+    assert (due(recomputed), recomputed["code"]) == ({"11:00": ["outdated: query changed"]}, 0)
+    before = published(world.table)
+    assert {row["peak"] for row in before} == {20.0}
+    world.define(inputs=[ENQUEUED], query=gained.replace("COUNT(*) AS events", "AVG(temperature) AS events"))
+    schedule(world, outdated="recompute")
+    refused = update(139)
+    assert (due(refused), refused["code"]) == ({"11:00": ["outdated: query changed"]}, 2)
+    assert "events is long in the table and double in the rows" in refused["failures"][0]
+    assert published(world.table) == before
 
 
 def test_a_run_that_its_audit_stops_fails_the_update_and_is_not_tried_again(world: World, update: Update) -> None:

@@ -22,7 +22,7 @@ from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
 from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
-from recapture.run_files.work import WORK, Request
+from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
@@ -330,22 +330,24 @@ class World:
         def read_with(start: int, digest: str) -> ReadSlice:
             return plans(digest)[start]
 
-        present = planned(deployment.definition) if starts else {}
+        present, work = planned(deployment.definition) if starts else {}, WORK.read(deployment.run_files)
         for start, read in present.items():
-            is_due = self.is_due(start, now, read, partial(read_with, start))
+            is_due = self.is_due(start, now, read, partial(read_with, start), work)
             if is_due is not False:
                 possible.add(start)
             if is_due:
                 certain.add(start)
         return certain, possible
 
-    def is_due(self, start: int, now: int, present: ReadSlice, read_with: Callable[[str], ReadSlice]) -> bool | None:
+    def is_due(
+        self, start: int, now: int, present: ReadSlice, read_with: Callable[[str], ReadSlice], work: Work
+    ) -> bool | None:
         """Return whether a slice is due; None if that depends on when an update first missed deleted blobs.
 
         `present` is what the slice reads now, and `read_with` returns what it reads now with an earlier definition.
         """
         deployment = self.deployment
-        entry, work = deployment.entry(start), WORK.read(deployment.run_files)
+        entry = deployment.entry(start)
         is_early = (
             deployment.schedule.provisional and entry.current is None and any(blob.size for blob in present.blobs)
         )
@@ -357,7 +359,7 @@ class World:
             return True
         if entry.taken_back is not None or self.is_stopped_alone(start, present.read):
             return False
-        if self.failed_just_now(start, present.read, now):
+        if self.failed_just_now(start, present.read, now, work):
             return False
         current = entry.current
         if current is None or current.provisional:
@@ -392,9 +394,9 @@ class World:
         same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
         return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
 
-    def failed_just_now(self, start: int, read: str, now: int) -> bool:
+    def failed_just_now(self, start: int, read: str, now: int, work: Work) -> bool:
         """Return whether the last run of the slice failed, had no other slice, and is not tried again yet."""
-        for failure in WORK.read(self.deployment.run_files).failures:
+        for failure in work.failures:
             if start in failure.slices and failure.end - failure.start == LENGTH:
                 is_over = self.deployment.entry(start).run != failure.runs.get(ticks.to_text(start))
                 same = failure.parts == self.deployment.parts and failure.read.get(ticks.to_text(start), read) == read

@@ -24,14 +24,14 @@ def define(world: World, text: str, inputs: Inputs, outputs: Iterable[str]) -> P
     """Write what a query reads, and the pipeline file. The world lasts from ten to twelve."""
     query = compile_query(text, inputs=inputs, output_aliases=list(outputs))
     sections: list[dict[str, Any]] = []
-    for of_input in query.inputs:
-        sections.append(TELEMETRY | {"alias": of_input.alias, "event_hub": of_input.alias})
-        times = time_fields(of_input.timestamp_by)
-        columns = [*of_input.body_columns, *of_input.columns_to_check, *times]
+    for read in query.inputs:
+        sections.append(TELEMETRY | {"alias": read.alias, "event_hub": read.alias})
+        times = time_fields(read.timestamp_by)
+        columns = [*read.body_columns, *read.columns_to_check, *times]
         bodies = [json.dumps(_body(columns, number)).encode() for number in range(EVENTS)]
         for partition in (0, 1):
-            world.put(str(partition), at(6) + timedelta(seconds=partition), bodies[partition::2], hub=of_input.alias)
-            world.put(str(partition), at(150), hub=of_input.alias)
+            world.put(str(partition), at(6) + timedelta(seconds=partition), bodies[partition::2], hub=read.alias)
+            world.put(str(partition), at(150), hub=read.alias)
     folder = world.home / "reference"
     folder.mkdir(parents=True)
     for reference in query.references:

@@ -77,8 +77,8 @@ def test_all_ways_publish_the_same_bytes(spark: SparkSession, tmp_path: Path, mo
     world = steady(tmp_path, hours=2)
     in_tasks = staged_by_spark(spark, world, "tasks", QUERY, OUTPUTS)
     query = pipeline.load(world.file).query
-    (of_input,) = query.inputs
-    assert len(of_input.aggregations) == 5
+    (read,) = query.inputs
+    assert len(read.aggregations) == 5
     assert not query.needs_spark
     assert {} not in in_tasks
     with workers(2) as processes:
@@ -145,8 +145,8 @@ def test_the_plan_says_who_computes_the_rows(
     lines = command.text(*arguments).splitlines()
     assert lines[lines.index(said[0]) :][: len(said)] == said
     plan = command.json(*arguments)
-    (of_input,), (output,) = plan["inputs"], plan["outputs"]
-    assert of_input["aggregated_in_tasks"] is aggregated
-    assert of_input["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")
+    (input_,), (output,) = plan["inputs"], plan["outputs"]
+    assert input_["aggregated_in_tasks"] is aggregated
+    assert input_["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")
     assert output == {"alias": "aggregates", "needs_spark_because": because}
     assert plan["needs_spark"] is (because is not None)

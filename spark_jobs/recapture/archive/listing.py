@@ -37,11 +37,8 @@ class ListedBlob:
     name_time: int
     """Time in the blob's name, or LastModified if the name has none; ticks."""
     blob: Blob
-
-    @property
-    def written(self) -> int:
-        """LastModified, in ticks."""
-        return ticks.from_datetime(self.blob.last_modified)
+    written: int
+    """LastModified, in ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +228,11 @@ def list_blobs(
 def _listed(names: BlobNames, blob: Blob) -> ListedBlob | None:
     """Return the blob with the partition and the time in its name; None if the name does not belong to the input."""
     parsed = names.parse(blob.name)
-    return None if parsed is None else ListedBlob(parsed[0], ticks.from_datetime(parsed[1] or blob.last_modified), blob)
+    if parsed is None:
+        return None
+    partition, opened = parsed
+    written = ticks.from_datetime(blob.last_modified)
+    return ListedBlob(partition, written if opened is None else ticks.from_datetime(opened), blob, written)
 
 
 def by_number(partition: str) -> tuple[int, str]:

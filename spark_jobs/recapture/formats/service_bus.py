@@ -70,7 +70,7 @@ class ServiceBusReader:
         number = one_array(read["number"])
         unreadable = pc.coalesce(
             pc.if_else(pc.is_valid(one_array(read["kind"])), pa.scalar(None, pa.string()), "its line is not JSON"),
-            pc.if_else(pc.is_valid(number), None, f"its line has no whole number in {self.fields.sequence_number}"),
+            pc.if_else(pc.is_valid(number), None, f"its line has no integer in {self.fields.sequence_number}"),
         )
         readable = pc.is_null(unreadable).to_numpy(zero_copy_only=False)
         numbers = np.where(readable, number.fill_null(0).to_numpy(), np.arange(len(line)))

@@ -365,7 +365,7 @@ class OpenTable:
         url = self.table.url
         try:
             with self._refusals():
-                DeltaTable.create(
+                self._delta = DeltaTable.create(
                     delta_table_uri(url),
                     schema_of(self._columns),
                     mode="ignore",
@@ -382,7 +382,7 @@ class OpenTable:
             if self._delta is None:
                 raise
         else:
-            self._open()
+            self._files = files_of(self._delta)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

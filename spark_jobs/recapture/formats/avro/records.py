@@ -41,7 +41,7 @@ _PROPERTIES = {
     "bytes": pa.binary(),
 }
 """Types of the values of properties, by their names in Avro."""
-_KINDS = {Kind.LONG: "a whole number", Kind.STRING: "a text", Kind.MAP: "a map of properties"}
+_KINDS = {Kind.LONG: "an integer", Kind.STRING: "a string", Kind.MAP: "a map of properties"}
 
 
 def decode(name: str, content: bytes, record: Record, more: Collection[str] = (), limits: Limits = DEFAULT) -> pa.Table:

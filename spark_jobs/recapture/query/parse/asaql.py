@@ -22,8 +22,10 @@ E = TypeVar("E", bound=exp.Expr)
 NEGATED_PREDICATE = "negated_predicate"
 """Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
+MATCH_RECOGNIZE = "MATCH_RECOGNIZE is not supported: backfill the events, and search the table for the pattern"
+"""Why a clause MATCH_RECOGNIZE is refused."""
 _REFUSED = {
-    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE is not supported: backfill the events, and match the table's rows",
+    "MATCH_RECOGNIZE": MATCH_RECOGNIZE,
     "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
 }
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
