@@ -23,18 +23,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import psutil
 import psycopg2
 
 from embedded import session
 from embedded.airflow import Airflow
-from recapture.definition.pipeline import load
+from recapture.definition.pipeline import Pipeline, load
 from recapture.keep.due import tick
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_state
 from recapture.run.status import status
+from recapture.run_files.planned import files_of
 from tests.paths import ROOT
 from tests.worlds import HOUR, World, body
 
@@ -52,7 +52,7 @@ class Measured:
     """What was measured while the updates ran."""
 
     late: list[tuple[datetime, str]] = field(default_factory=list)
-    """Time at which a blob of the newest complete hour arrived, and the start of the hour."""
+    """Time at which a blob of the newest complete hour arrived, and its name."""
     needs: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -100,12 +100,12 @@ def capturing(archive: World) -> Iterator[None]:
 
 
 def late_blob(archive: World, number: int) -> tuple[datetime, str]:
-    """Write a blob for the newest complete hour; return when, and the start of the hour."""
+    """Write a blob for the newest complete hour; return when, and its name."""
     now = datetime.now(UTC)
     hour = (now - timedelta(seconds=2 * INTERVAL)).replace(minute=0, second=0, microsecond=0) - HOUR
     arrival = hour + timedelta(minutes=30, seconds=number)
-    archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000 + number, arrival)
-    return now, f"{hour:%Y-%m-%dT%H:%M:%SZ}"
+    blob = archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000 + number, arrival)
+    return now, str(blob.relative_to(archive.capture))
 
 
 def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
@@ -121,8 +121,7 @@ def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
     for run in found:
         with suppress(Exception):
             run["due"] = airflow.result(DAG, run["dag_run_id"], "due")
-            plan = airflow._call("GET", f"/api/v2/dags/{DAG}/dagRuns/{quote(run['dag_run_id'])}/taskInstances/plan")
-            run["planned"] = datetime.fromisoformat(plan["start_date"])
+            run["run"] = airflow.result(DAG, run["dag_run_id"], "plan")
             computed.append(run)
     return [{"updates": len(found)}, *computed]
 
@@ -160,13 +159,18 @@ def kill(airflow: Airflow, name: str) -> None:
             process.send_signal(signal.SIGKILL)
 
 
+def blobs_of(pipeline: Pipeline, run: str) -> set[str]:
+    """Return the names of the blobs that a run read."""
+    manifest = files_of(pipeline, run).find_manifest()
+    return {pinned.blob.name for planned in manifest.inputs for pinned in planned.blobs} if manifest else set()
+
+
 def waited(runs: list[dict[str, Any]], late: tuple[datetime, str]) -> int | None:
     """Return how many runs ended between a late blob and the one that read it; None if no run read it."""
-    at, hour = late
+    at, name = late
     before = 0
     for run in runs:
-        reads = run["planned"] > at and run["due"]["from"] <= hour < run["due"]["to"]
-        if reads:
+        if name in run["blobs"]:
             return before
         before += datetime.fromisoformat(run["end_date"]) > at
     return None
@@ -221,6 +225,7 @@ def main(slices: int, idle_minutes: float) -> int:
     for run in runs:
         bounds = [run["due"][name] for name in ("from", "to")]
         print(run["dag_run_id"][:45], run["state"], *bounds, run["start_date"], run["end_date"])
+        run["blobs"] = blobs_of(pipeline, run["run"])
     waits = [waited(runs, late) for late in measured.late]
     published = {slice_["slice_start"] for slice_ in status(pipeline)["slices"] if slice_["run"]}
     first = datetime.now(UTC)

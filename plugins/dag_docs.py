@@ -1,7 +1,7 @@
 """What Airflow shows of each DAG: when to use it, and when not."""
 
 UPDATE = """
-Brings the tables of the pipeline up to date: one tick of `recapture update`. The first task reads what the archive has
+Brings the tables of the pipeline up to date: as `recapture update` does. The first task reads what the archive has
 and what is published. If nothing is due, the other tasks are skipped. Otherwise the run computes the newest slices that
 are due, at most `schedule.at_most_slices`. If more is due, the next run starts as soon as this one has ended.
 
@@ -12,7 +12,7 @@ The page Coverage shows the state of every slice.
 schedule. It needs no parameters, and a run that was missed, killed or repeated changes nothing in the end.
 
 **When not to use it.** Do not use it to recompute slices that are up to date, or a range that you choose: use the DAG
-that has the name of the pipeline.
+that has the name of the pipeline, or `recapture request`.
 """
 BACKFILL = """
 Recomputes slices of the pipeline from its archive and publishes them if they pass their audit. It has no schedule: the
@@ -27,7 +27,7 @@ which computes one slice per DAG run: its date range gives the starts of the fir
 `to` stay empty. A slice that is up to date is skipped there. The page Coverage starts runs too.
 
 **When not to use it.** Do not use it for slices that Capture has not written yet: it refuses them, and the updates
-compute them when their time comes. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`.
+compute them when they are complete. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`.
 Do not trigger it again after the audit stopped a run: the same input gives the same verdict. Correct the query, the
 policies or the suite first, or let a person decide: the page Coverage says how.
 

@@ -58,6 +58,10 @@ class NewestFirst(PriorityWeightStrategy):
     Airflow itself would give the slot of a pool to the run with the oldest logical date.
     """
 
+    def __repr__(self) -> str:
+        """Return the same string in every process: Airflow stores it, and makes a new version of a DAG that differs."""
+        return "NewestFirst()"
+
     def get_weight(self, ti: Any) -> int:
         """Return the weight of a task. Its run is known by its id alone, which has the kind of the run and a time."""
         kind, _, rest = str(ti.run_id).partition("__")

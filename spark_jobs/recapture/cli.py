@@ -166,11 +166,11 @@ def _parser() -> _Parser:
     text = "Compare the archive with what the published slices of a range read: those whose blobs changed are stale."
     add("check", text)
     text = (
-        "Bring the tables up to date: compute the slices that are missing, stale or outdated, newest first, as the "
-        "schedule section of the pipeline file says."
+        "Bring the tables up to date: compute the slices that are missing, provisional, stale, outdated or requested, "
+        "newest first, as the schedule section of the pipeline file says."
     )
     update = add("update", text, ranged=False)
-    text = "the time to take for the present; ISO 8601, UTC (default: the clock)"
+    text = "do what an update at this time would have done; ISO 8601, UTC, not in the future (default: the present)"
     update.add_argument("--now", type=_instant, metavar="T", help=text)
     update.add_argument("--dry-run", action="store_true", help="only show what is due and why; write nothing")
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
@@ -184,11 +184,12 @@ def _parser() -> _Parser:
         "request",
         "Request the slices of a range: an update computes them once, whether they are up to date or not.",
     )
-    text = "the time from which they may be computed; ISO 8601, UTC (default: the next update)"
+    text = "the earliest time at which an update may compute them; ISO 8601, UTC (default: now)"
     asked.add_argument("--at", type=_instant, metavar="T", help=text)
     asked.add_argument("--reason", metavar="TEXT", help="why, for the list of the requests")
-    add("requests", "List the requests with their states, who made them, and when.", ranged=False)
-    cancelled = add("cancel", "Cancel a request of which no update has begun a slice.", ranged=False)
+    text = "List the open requests and the last 100 others, with their states, who made them, and when."
+    add("requests", text, ranged=False)
+    cancelled = add("cancel", "Cancel a request that is still waiting: no update has started it.", ranged=False)
     cancelled.add_argument("id", metavar="ID", help="the id of the request, as recapture requests shows it")
     for person in (asked, cancelled):
         person.add_argument("--by", default=_user(), metavar="NAME", help="your name (default: %(default)s)")
@@ -197,7 +198,7 @@ def _parser() -> _Parser:
     back.add_argument("--run", metavar="RUN", help=text)
     text = (
         "Remove what nothing needs any more: files of slices that were replaced or never published, and run files of "
-        "forgotten runs."
+        "runs that no publication names."
     )
     cleaned = add("clean", text, ranged=False)
     cleaned.add_argument("--dry-run", action="store_true", help="only show what would be removed; remove nothing")

@@ -28,7 +28,7 @@ from recapture.keep import interrupted
 from recapture.keep.due import DueRange, Tick, tick
 from recapture.keep.sources import Sources
 from recapture.keep.state import Reading, reading_of
-from recapture.keep.update import Passed, Update
+from recapture.keep.update import Skipped, Update
 from recapture.run_files.blocks import StoppedRun, record_block
 from recapture.run_files.files import RunFiles
 from recapture.storage.container import Blob, changed, deleted
@@ -377,7 +377,7 @@ class Deployment:
             open=self.open,
         )
 
-    def update(self) -> tuple[Tick, list[str | Passed | RecaptureError]]:
+    def update(self) -> tuple[Tick, list[str | Skipped | RecaptureError]]:
         """Carry out an update as the command does, and return what was due, and what became of it."""
         sources, reading = self.sources(), self.read()
         due = tick(reading.state)

@@ -101,7 +101,7 @@ def test_a_slice_is_published_provisionally_and_revised_when_it_is_complete(
     schedule(world, since=at(0).isoformat(), provisional=True)
     plan_at(monkeypatch, 61)
     early = update(61)
-    assert due(early) == {"10:00": ["missing, and published provisionally until it is complete"]}
+    assert due(early) == {"10:00": ["missing: will be published provisionally"]}
     assert (early["code"], len(early["runs"])) == (0, 1)
     assert [slice_["state"] for slice_ in shown(world)] == ["published provisionally"]
     assert update(62)["due"] == []
@@ -143,7 +143,7 @@ def test_a_late_blob_makes_a_slice_stale_and_due_when_it_was_quiet(world: World,
     waiting = update(205)
     assert due(waiting) == {"12:00": ["missing"]}
     assert waiting["waiting"][0]["reasons"] == ["stale: 1 blob added"]
-    assert waiting["waiting"][0]["waits_for"] == ["2024-03-01T13:40:00Z, if no blob changes before"]
+    assert waiting["waiting"][0]["waits_for"] == ["2024-03-01T13:40:00Z, or later if a blob changes again"]
     assert [slice_["state"] for slice_ in shown(world)] == ["stale", "published"]
     assert due(update(221)) == {"11:00": ["stale: 1 blob added"]}
     assert "stale" not in {slice_["state"] for slice_ in shown(world)}
@@ -179,9 +179,9 @@ def test_a_changed_query_is_named_and_kept_unless_the_pipeline_says_otherwise(wo
     world.define(inputs=[ENQUEUED], query=query)
     schedule(world)
     kept = update(136)
-    assert kept["waiting"][0]["reasons"] == ["outdated: query changed"]
+    assert kept["waiting"][0]["reasons"] == ["outdated: other query"]
     schedule(world, outdated="recompute")
-    assert due(update(137)) == {"11:00": ["outdated: query changed"]}
+    assert due(update(137)) == {"11:00": ["outdated: other query"]}
     assert update(138)["waiting"] == update(138)["due"] == []
 
 
@@ -193,13 +193,13 @@ def test_a_column_that_the_query_gains_is_added_by_an_update_and_another_type_is
     world.define(inputs=[ENQUEUED], query=gained)
     schedule(world, outdated="recompute")
     recomputed = update(137)
-    assert (due(recomputed), recomputed["code"]) == ({"11:00": ["outdated: query changed"]}, 0)
+    assert (due(recomputed), recomputed["code"]) == ({"11:00": ["outdated: other query"]}, 0)
     before = published(world.table)
     assert {row["peak"] for row in before} == {20.0}
     world.define(inputs=[ENQUEUED], query=gained.replace("COUNT(*) AS events", "AVG(temperature) AS events"))
     schedule(world, outdated="recompute")
     refused = update(139)
-    assert (due(refused), refused["code"]) == ({"11:00": ["outdated: query changed"]}, 2)
+    assert (due(refused), refused["code"]) == ({"11:00": ["outdated: other query"]}, 2)
     assert "events is long in the table and double in the rows" in refused["failures"][0]
     assert published(world.table) == before
 
@@ -248,7 +248,7 @@ def test_what_is_due_is_printed_with_its_reasons(
     assert capsys.readouterr().out.splitlines() == [
         "due: 2024-03-01T11:00:00Z: missing",
         "left for the next update: 2024-03-01T09:00:00Z to 2024-03-01T11:00:00Z: missing",
-        "telemetry at 2024-03-01T12:15:00Z, kept since 2024-03-01T09:00:00Z: 1 slice due in 1 run",
+        "telemetry at 2024-03-01T12:15:00Z, slices from 2024-03-01T09:00:00Z on: 1 slice due in 1 run",
     ]
 
 

@@ -111,7 +111,7 @@ def test_a_stale_slice_is_due_with_what_changed() -> None:
 def test_a_stale_slice_waits_until_it_was_quiet() -> None:
     facts = ALL_PUBLISHED | {10: published(difference=LATE)}
     waiting = tick(state_of(facts, quiet_minutes=61)).waiting
-    until = "2024-03-01T12:01:00Z, if no blob changes before"
+    until = "2024-03-01T12:01:00Z, or later if a blob changes again"
     assert waiting == (WaitingSlice(hour(10), ("stale: 2 blobs added, 1 blob modified",), (until,)),)
     assert computed(tick(state_of(facts, quiet_minutes=60))) == [[10]]
 
@@ -128,7 +128,7 @@ def test_slices_of_an_older_definition_are_kept_unless_the_pipeline_says_otherwi
     assert computed(due) == []
     assert due.waiting[0].waits_for == ("a person, because schedule.outdated is keep",)
     due = tick(state_of(facts, outdated="recompute"))
-    assert reasons(due) == [("outdated: engine, query, policies changed",)]
+    assert reasons(due) == [("outdated: other query, policies, version of Recapture",)]
 
 
 def test_another_version_of_the_engine_alone_makes_nothing_due() -> None:
@@ -140,7 +140,7 @@ def test_all_reasons_of_a_slice_are_named() -> None:
     asked = request(10, 11, NOON)
     facts = published(difference=LATE, outdated=("query",))
     due = tick(state_of(ALL_PUBLISHED | {10: facts}, outdated="recompute", requests=[asked]))
-    expected = ("requested by ann", "stale: 2 blobs added, 1 blob modified", "outdated: query changed")
+    expected = ("requested by ann", "stale: 2 blobs added, 1 blob modified", "outdated: other query")
     assert reasons(due) == [expected]
 
 
@@ -149,7 +149,7 @@ def test_a_slice_that_is_not_complete_is_published_provisionally_if_the_schedule
     assert computed(tick(state_of({9: published(), 10: published(), 11: waiting}))) == []
     early = tick(state_of({9: published(), 10: published(), 11: waiting}, provisional=True))
     assert computed(early) == [[11]]
-    assert early.ranges[0].slices[0].reasons == ("missing, and published provisionally until it is complete",)
+    assert early.ranges[0].slices[0].reasons == ("missing: will be published provisionally",)
     empty = replace(WAITING, size=0)
     assert computed(tick(state_of({9: published(), 10: published(), 11: empty}, provisional=True))) == []
 
@@ -189,7 +189,7 @@ def test_the_budget_in_bytes_takes_one_slice_at_least(limit: int, hours: list[li
 
 def test_a_slice_that_was_rolled_back_waits_for_a_person() -> None:
     due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}))
-    assert due.waiting == (WaitingSlice(hour(10), ("missing",), ("a person, who rolled run bad back",)),)
+    assert due.waiting == (WaitingSlice(hour(10), ("missing",), ("a person, because run bad was rolled back",)),)
     asked = request(10, 11, NOON)
     due = tick(state_of(ALL_PUBLISHED | {10: SliceFacts(rolled_back="bad")}, requests=[asked]))
     assert computed(due) == [[10]]
@@ -243,7 +243,7 @@ def test_a_slice_that_another_update_computes_waits_for_it() -> None:
     lease = Lease("other", hour(10), hour(12), NOON - MINUTE, NOON + MINUTE)
     due = tick(state_of({}, leases=[lease]))
     assert computed(due) == [[9]]
-    reason = "the update that computes it since 2024-03-01T11:59:00Z"
+    reason = "another update, which has been computing it since 2024-03-01T11:59:00Z"
     assert [slice_.waits_for for slice_ in due.waiting] == [(reason,), (reason,)]
 
 

@@ -146,7 +146,7 @@ def test_slices_with_the_same_reasons_are_one_problem() -> None:
             50: SliceFacts(run="a", is_unfinished=True),
         },
     )
-    waits = "waits for 0001-01-01T00:30:00Z, if no blob changes before"
+    waits = "waits for 0001-01-01T00:30:00Z, or later if a blob changes again"
     assert list(problems(state, 60, {30})) == [
         Problem(10, 30, ("stale: 1 blob added", waits)),
         Problem(30, 40, ("unknown: the manifest of its run cannot be read",)),

@@ -502,6 +502,7 @@ class World:
 
 @example(46)  # audits of overlapping runs in the same second
 @example(244)  # a run failed after the blobs changed, and they changed back to those of a stopped run
+@example(7138)  # a requested slice fails by an error after its audit stopped it
 @example(1042)  # an update meets another one that computes one of two requested slices
 @given(st.integers(0, 2**32))
 @settings(

@@ -13,7 +13,7 @@ from recapture.formats.reference_data import ReferencePath
 from recapture.keep.due import DueRange
 from recapture.keep.requests import cancelled, with_request
 from recapture.keep.state import reading_of
-from recapture.keep.update import Passed
+from recapture.keep.update import Skipped
 from recapture.run_files.changes import read_changes
 from recapture.run_files.work import WORK, Request, RequestState
 from recapture.time_model import ticks
@@ -210,7 +210,7 @@ def test_a_range_is_judged_again_before_its_run(world: World) -> None:
 
     world.compute = backfilled_meanwhile
     _, outcomes = world.update()
-    parts = [(outcome.range.start, outcome.range.end) for outcome in outcomes if isinstance(outcome, Passed)]
+    parts = [(outcome.range.start, outcome.range.end) for outcome in outcomes if isinstance(outcome, Skipped)]
     assert parts == [(hour(10), hour(12))]
     assert world.hours() == [*range(24)]
     assert max(runs_of(world, number) for number in range(24)) == 1
@@ -228,7 +228,7 @@ def test_what_a_killed_update_was_computing_is_computed_after_ten_minutes(world:
     world.compute = compute
     due, _ = world.update()
     assert not due.ranges
-    assert due.waiting[0].waits_for == ("the update that computes it since 2024-03-02T00:45:00Z",)
+    assert due.waiting[0].waits_for == ("another update, which has been computing it since 2024-03-02T00:45:00Z",)
     world.clock.advance(10)
     world.update()
     assert world.hours() == [*range(24)]
@@ -277,7 +277,7 @@ def test_slices_that_read_another_container_are_outdated_and_not_stale(world: Wo
     for blob in [*world.archive.list()]:
         world.archive.write(blob.name, b"event")
     due, _ = world.update()
-    assert [slice_.reasons for slice_ in due.waiting] == [("outdated: containers changed",)] * 24
+    assert [slice_.reasons for slice_ in due.waiting] == [("outdated: other containers",)] * 24
     assert due.ranges == ()
 
 

@@ -77,7 +77,7 @@ def _print(out: Console, result: dict[str, Any]) -> None:
             out.print(f"input {alias}: no positions: {escape(one_line(input_['problem']))}")
             continue
         title = f"{alias}: last events that arrived in the published slices"
-        table = Table("partition", "sequence number", "offset", "enqueued", "did not arrive before it", title=title)
+        table = Table("partition", "sequence number", "offset", "enqueued", "missing numbers before it", title=title)
         for partition in input_["partitions"]:
             table.add_row(*map(escape, _cells(partition, input_["looked_at_from"])))
         out.print(table)

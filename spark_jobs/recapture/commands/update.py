@@ -19,7 +19,7 @@ from recapture.keep.due import DueRange, tick
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_state
 from recapture.keep.summary import tick_summary
-from recapture.keep.update import Passed, Update
+from recapture.keep.update import Skipped, Update
 from recapture.run.tables import tables_of
 from recapture.run_files.work import WORK
 from recapture.storage import Container
@@ -65,25 +65,25 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
         renewing=lambda id: _renewing(sources.run_files, id, present),
     )
     runs: list[str] = []
-    passed: list[dict[str, str]] = []
+    skipped: list[dict[str, str]] = []
     failures: list[RecaptureError] = []
     for outcome in _until_interrupted(update):
         if isinstance(outcome, RecaptureError):
             printing.print_error(stderr, str(outcome))
             failures.append(outcome)
-        elif isinstance(outcome, Passed):
+        elif isinstance(outcome, Skipped):
             start, end = ticks.to_text(outcome.range.start), ticks.to_text(outcome.range.end)
-            passed.append({"from": start, "to": end, "reason": outcome.reason})
-            stderr.print(f"passed over: {start} to {end}: {outcome.reason}")
+            skipped.append({"from": start, "to": end, "reason": outcome.reason})
+            stderr.print(f"skipped: {start} to {end}: {outcome.reason}")
         else:
             runs.append(outcome["run"])
             if not json:
                 printing.print_published(printing.console(), outcome)
     failed = {"failures": list(map(str, failures)), "exit_code": _exit_code(runs, failures)}
-    return result | {"runs": runs, "passed": passed} | failed
+    return result | {"runs": runs, "skipped": skipped} | failed
 
 
-def _until_interrupted(update: Update[dict[str, Any]]) -> Iterator[dict[str, Any] | Passed | RecaptureError]:
+def _until_interrupted(update: Update[dict[str, Any]]) -> Iterator[dict[str, Any] | Skipped | RecaptureError]:
     """Yield what an update does, and an interrupt as an error: what was published before is still reported."""
     try:
         yield from update.carry_out()

@@ -9,12 +9,12 @@ from itertools import groupby
 
 from recapture.definition.sections import Schedule
 from recapture.process.wording import counted
-from recapture.run.outdated import is_outdated
+from recapture.run.outdated import in_words, is_outdated
 from recapture.run_files.work import Lease, Request
 from recapture.time_model import ticks
 
 MISSING = "missing"
-EARLY = "missing, and published provisionally until it is complete"
+EARLY = "missing: will be published provisionally"
 PROVISIONAL = "provisional: it was published before Capture had written everything"
 
 
@@ -241,7 +241,7 @@ def _stop_holds(facts: SliceFacts, now: int) -> Iterator[str]:
     """Yield what a slice waits for because of what became of its last run, unless a person requests it."""
     stop = facts.stop
     if facts.rolled_back is not None:
-        yield f"a person, who rolled run {facts.rolled_back} back"
+        yield f"a person, because run {facts.rolled_back} was rolled back"
     elif stop is not None and stop.is_alone and stop.error is None:
         yield f"a person, because the audit stopped run {stop.run}"
     elif stop is not None and stop.is_alone and stop.retry is not None and now < stop.retry:
@@ -251,7 +251,7 @@ def _stop_holds(facts: SliceFacts, now: int) -> Iterator[str]:
 def _leases(state: State, start: int) -> tuple[str, ...]:
     """Return the updates that compute a slice now."""
     return tuple(
-        f"the update that computes it since {ticks.to_text(lease.began)}"
+        f"another update, which has been computing it since {ticks.to_text(lease.began)}"
         for lease in state.leases
         if lease.start <= start < lease.end
     )
@@ -271,11 +271,11 @@ def _own_reasons(state: State, facts: SliceFacts) -> Iterator[tuple[str, str | N
         if schedule.late_data == "mark":
             hold = "a person, because schedule.late_data is mark"
         elif state.now < quiet_until:
-            hold = f"{ticks.to_text(quiet_until)}, if no blob changes before"
+            hold = f"{ticks.to_text(quiet_until)}, or later if a blob changes again"
         yield f"stale: {facts.difference}", hold
     if is_outdated(facts.outdated):
         hold = "a person, because schedule.outdated is keep" if schedule.outdated == "keep" else None
-        yield f"outdated: {', '.join(facts.outdated)} changed", hold
+        yield f"outdated: {in_words([facts.outdated])}", hold
 
 
 def _within_budget(due: Sequence[DueSlice], schedule: Schedule) -> int:

@@ -36,6 +36,7 @@ class Stops:
     def stop(self, start: int, archived: ArchivedSlice | None) -> Stop | None:
         """Return the last such run of a slice, if possible one that would end the same.
 
+        A slice that its audit stopped alone waits for a person, also if a later run failed by another error.
         `archived` is what the archive has for the slice now; None if it is not listed.
         """
         text = ticks.to_text(start)
@@ -46,8 +47,7 @@ class Stops:
         if run is not None:
             stopped = self._stopped_of(run)
             stops.append(("" if stopped is None else stopped.at, self._stop_of_audit(text, run, archived)))
-        stops.sort(key=lambda item: (item[1].repeats, item[0], item[1].error is None))
-        return stops[-1][1] if stops else None
+        return max(stops, key=_precedence)[1] if stops else None
 
     def is_released(self, text: str, archived: ArchivedSlice) -> bool:
         """Return whether the archive has other blobs for a slice than the run that its audit stopped had read."""
@@ -87,3 +87,10 @@ class Stops:
 
     def _read_stopped(self, run: str) -> StoppedRun | None:
         return read_block(self._sources.run_files, run)
+
+
+def _precedence(timed: tuple[str, Stop]) -> tuple[bool, bool, str, bool]:
+    """Return the sort key of a stop with its time, ISO 8601."""
+    time, stop = timed
+    is_by_audit = stop.error is None
+    return stop.repeats, stop.is_alone and is_by_audit, time, is_by_audit

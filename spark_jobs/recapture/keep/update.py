@@ -20,7 +20,7 @@ Run = TypeVar("Run")
 
 
 @dataclass(frozen=True)
-class Passed:
+class Skipped:
     """Slices that an update does not compute although they were due when it read the state."""
 
     range: DueRange
@@ -46,8 +46,8 @@ class Update(Generic[Run]):
     """Renews the leases of the update with this id, as long as its range is computed."""
     id: str = field(default_factory=lambda: uuid4().hex)
 
-    def carry_out(self) -> Iterator[Run | Passed | RecaptureError]:
-        """Yield what becomes of each range: its run, why it was passed over, or the error that ended its run.
+    def carry_out(self) -> Iterator[Run | Skipped | RecaptureError]:
+        """Yield what becomes of each range: its run, why it was skipped, or the error that ended its run.
 
         A failure does not keep the other ranges from being computed. After a mistake in the definition or an
         interrupt, which would end the other runs as well, the error is the last value.
@@ -67,11 +67,11 @@ class Update(Generic[Run]):
                 if not isinstance(error, RunError):
                     return
 
-    def _carry_out(self, range_: DueRange) -> Iterator[Run | Passed | RecaptureError]:
+    def _carry_out(self, range_: DueRange) -> Iterator[Run | Skipped | RecaptureError]:
         """Compute those slices of a range for which nothing happened since the state was read."""
         work = self._change(lambda work: claim(work, self.id, range_, self.clock()))
         if not is_claimed(work, self.id, range_):
-            yield Passed(range_, "another update computes it, or its request was cancelled or fulfilled")
+            yield Skipped(range_, "another update computes it, or its request was cancelled or fulfilled")
             return
         self.sources.publications.refresh()
         standing = read_standing_of(self.sources)
@@ -80,7 +80,7 @@ class Update(Generic[Run]):
                 if is_same:
                     yield from self._compute(part)
                 else:
-                    yield Passed(part, "it was computed or rolled back meanwhile")
+                    yield Skipped(part, "it was computed or rolled back in the meantime")
         self._change(lambda work: release(work, self.id))
 
     def _parts(self, range_: DueRange, standing: Standing, work: Work) -> Iterator[tuple[bool, DueRange]]:

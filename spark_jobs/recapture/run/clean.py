@@ -43,7 +43,7 @@ FILES = "files of slices that no version within the retention, no publication an
 CHANGES = "files of change data that are older than the retention"
 ENTRIES = "files of publications that no version within the retention names"
 RUNS = "run files of runs that no publication names and that cannot be published any more"
-MARKS = "marks of stopped runs of which something was published since"
+MARKS = "marks of stopped runs whose slices were published since"
 
 
 @dataclass

@@ -49,7 +49,7 @@ _MEANINGS = {
     State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
     State.FAILED: "The last run failed before it published anything: see the log of its task.",
-    State.PROVISIONAL: "Published before Capture had written everything: the next update after that computes it again.",
+    State.PROVISIONAL: "Published before Capture had written everything: an update computes it again later.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input, container or suite than the pipeline "
     "has now.",
