@@ -17,4 +17,4 @@ def test_the_hour_after_twenty_two_takes_as_many_requests_as_the_hour_after_twel
         measured = [measure(tmp_path / str(hours), hours, azurite, proxy) for hours in (12, 22)]
     first, second = ([cost.requests for cost in costs] for costs in measured)
     assert first == second
-    assert max(first) < 200
+    assert max(first) < 300  # of the call that writes the tables' checkpoints

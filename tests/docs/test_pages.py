@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from recapture.cli import main
 from recapture.definition.pipeline import load, load_without_query
 from tests.paths import ROOT
 
@@ -81,6 +82,20 @@ def test_a_section_of_the_time_model_that_the_code_cites_exists() -> None:
     }
     assert cited
     assert not {(file, number) for file, number in cited if number not in numbers}
+
+
+def test_the_readme_names_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    ([a-z][a-z-]*)(?: |$)", capsys.readouterr().out, re.MULTILINE)
+    assert {"plan", "data-docs", "requests"} <= {*commands}
+    named = re.findall(r"recapture +([a-z][a-z-]*)", read(ROOT / "README.md"))
+    assert [command for command in commands if command not in named] == []
+
+
+def test_the_readme_links_to_each_page() -> None:
+    linked = re.findall(r"^\| \[(docs/[\w-]+\.md)\]", read(ROOT / "README.md"), re.MULTILINE)
+    assert sorted(linked) == sorted(f"docs/{page.name}" for page in PAGES if page.parent.name == "docs")
 
 
 def test_the_pipeline_of_the_readme_is_valid(tmp_path: Path) -> None:

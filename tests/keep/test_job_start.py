@@ -142,12 +142,12 @@ def test_nothing_is_withheld_from_the_guarantee_of_an_ordinary_job() -> None:
         (
             windows.HoppingWindow(MINUTE, MINUTE),
             replace(TELEMETRY, policies=Policies(0, MINUTE, None, adjust=True)),
-            "early events are treated otherwise",
+            "early events are treated differently",
         ),
         (
             windows.HoppingWindow(MINUTE, MINUTE),
             replace(TELEMETRY, policies=Policies(0, MINUTE, FIVE_MINUTES, adjust=True, adjust_early=True)),
-            "early events are treated otherwise",
+            "early events are treated differently",
         ),
     ],
 )

@@ -52,7 +52,7 @@ def not_guaranteed(windows: Iterable[Window | JoinedSide], definitions: Iterable
     if any(isinstance(window, SessionWindow) for window in windows):
         yield (
             "the query has session windows, and Microsoft's pages do not say how far back a job reads for them: a "
-            "session that begins before the start time may be cut elsewhere"
+            "session that begins before the start time may end at another time"
         )
     for definition in inputs:
         of, policies = of_input(definition.alias if name_input else None), definition.policies
@@ -68,4 +68,4 @@ def not_guaranteed(windows: Iterable[Window | JoinedSide], definitions: Iterable
                 "belong to them"
             )
         if policies is not None and (policies.early_window != EARLY or policies.adjust_early):
-            yield f"early events{of} are treated otherwise than in a job (job.early_arrival_seconds, job.early_policy)"
+            yield f"early events{of} are treated differently from a job (job.early_arrival_seconds, job.early_policy)"

@@ -19,18 +19,26 @@ REMEMBERED = 100
 
 
 def make_request(
-    pipeline: Pipeline, start: datetime, end: datetime, by: str, *, at: datetime | None, reason: str | None
+    pipeline: Pipeline,
+    start: datetime,
+    end: datetime,
+    by: str,
+    *,
+    at: datetime | None,
+    reason: str | None,
+    id: str | None = None,
 ) -> dict[str, Any]:
     """Request the slices of a range, and return the request in JSON types. `at` is None for the next update.
 
-    Raise DefinitionError if the range is not one of whole slices that have ended, or if the tables belong to another
-    pipeline.
+    If there is a request with this id already, return it, and make none. An id of None stands for a new one. Raise
+    DefinitionError if the range is not one of whole slices that have ended, if the tables belong to another pipeline,
+    or if the request with this id asks for something else.
     """
     require_whole_slices(pipeline, start, end)
     OpenTable(tables_of(pipeline).publications).require_writable()
     now = ticks.from_datetime(datetime.now(UTC))
     request = Request(
-        id=uuid4().hex[:8],
+        id=uuid4().hex[:8] if id is None else id,
         by=by,
         start=ticks.from_datetime(start),
         end=ticks.from_datetime(end),
@@ -38,8 +46,14 @@ def make_request(
         made=now,
         reason=reason,
     )
-    WORK.change(_run_files(pipeline), lambda work: with_request(work, request))
-    return summary(request, slice_length(pipeline))
+    work = WORK.change(_run_files(pipeline), lambda work: with_request(work, request))
+    made = next(other for other in work.requests if other.id == request.id)
+    if _asked(made) != _asked(request):
+        raise DefinitionError(
+            f"request {made.id} of {pipeline.name}, by {made.by} at {_text(made.made)}, asks for something else under "
+            "the same id: give each request its own"
+        )
+    return summary(made, slice_length(pipeline))
 
 
 def with_request(work: Work, request: Request) -> Work:
@@ -92,6 +106,12 @@ def summary(request: Request, length: int) -> dict[str, Any]:
     times = {name: _text(fields.pop(name)) for name in ("at", "made", "started", "ended")}
     slices = (request.end - request.start) // length
     return {"state": request.state.value, **fields, **bounds, **times, "slices": slices}
+
+
+def _asked(request: Request) -> tuple[object, ...]:
+    """Return what a request asks for; None stands for the first update after it was made."""
+    at = None if request.at == request.made else request.at
+    return request.start, request.end, at, request.by, request.reason
 
 
 def _why_not(request: Request) -> str:
