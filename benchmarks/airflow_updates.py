@@ -218,8 +218,7 @@ def main(slices: int, idle_minutes: float) -> int:
             if is_up and share > 0.1 * (len(measured.late) + 1) and len(measured.late) < 8:
                 measured.late.append(late_blob(archive, len(measured.late)))
                 print(f"a late blob for {measured.late[-1][1]}", flush=True)
-            if not left and not kills:
-                caught_up = caught_up or time.monotonic()
+            caught_up = None if left or kills else caught_up or time.monotonic()
         counted, *runs = runs_of(airflow)
         final = needs(airflow, began)
     for run in runs:
