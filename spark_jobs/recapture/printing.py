@@ -237,6 +237,8 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
         yield "the manifest of its run cannot be read"
     if slice_["blocked_run"]:
         yield f"the audit stopped run {slice_['blocked_run']}"
+    if slice_["error"]:
+        yield f"the last update failed: {_line(slice_['error'])}"
     missing = [
         counted(slice_[name], word)
         for name, word in (("missing_events", "event"), ("missing_blobs", "blob"))

@@ -14,6 +14,7 @@ from recapture.keep.due import DueRange
 from recapture.keep.requests import cancelled, with_request
 from recapture.keep.state import reading_of
 from recapture.keep.update import Skipped
+from recapture.run.slice_state import State
 from recapture.run_files.changes import read_changes
 from recapture.run_files.work import WORK, Request, RequestState
 from recapture.time_model import ticks
@@ -89,6 +90,18 @@ def test_a_slice_that_cannot_be_computed_ends_alone_and_all_others_are_published
     assert world.hours() == [number for number in range(24) if number != 7]
     assert runs_of(world, 7) == 6
     assert max(runs_of(world, number) for number in range(24) if number != 7) <= 6
+
+
+def test_a_slice_that_failed_is_shown_as_such_until_it_is_published(world: World) -> None:
+    world.spoil(7, b"damaged")
+    for _ in range(6):
+        world.update()
+    failed, text = world.read().standing, ticks.to_text(hour(7))
+    assert (failed.state(text), list(failed.failures)) == (State.FAILED, [text])
+    world.spoil(7, b"event")
+    world.update()
+    published = world.read().standing
+    assert (published.state(text), published.failures) == (State.PUBLISHED, {})
 
 
 def test_a_slice_that_failed_alone_is_tried_again_after_pauses_that_grow_to_a_day(world: World) -> None:

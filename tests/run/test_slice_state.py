@@ -10,11 +10,14 @@ from recapture.run.outdated import PARTS, UNKNOWN, in_words, outdated_slices, pa
 from recapture.run.slice_state import Standing, State
 from recapture.run.status import status
 from recapture.run_files.changes import Changes, read_changes
+from recapture.run_files.work import Failure, Work
 from recapture.storage import open_container
 from recapture.table.publications import ShownEntry
+from recapture.time_model import ticks
 from tests.worlds import COUNTS, TELEMETRY, World
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
+HOUR = ticks.from_seconds(3600)
 PRESENT = dict.fromkeys(PARTS, "1")
 
 
@@ -59,6 +62,31 @@ def test_the_most_urgent_state_is_shown(
 
 def test_blobs_that_changed_after_another_run_do_not_make_a_slice_stale() -> None:
     assert Standing({TEN: entry()}, {}, Changes({TEN: "another"}), {}).state(TEN) is State.PUBLISHED
+
+
+def failure(run: str | None) -> Failure:
+    start = ticks.from_text(TEN)
+    runs = {} if run is None else {TEN: run}
+    return Failure(start, start + HOUR, (start,), start, start, "a blob is damaged", {}, {}, runs)
+
+
+@pytest.mark.parametrize(
+    ("published", "failed_after", "stale", "state"),
+    [
+        (None, None, False, State.FAILED),
+        ("first", "first", True, State.FAILED),
+        ("first", "first", False, State.PUBLISHED),
+        ("second", "first", True, State.STALE),
+        ("second", None, False, State.PUBLISHED),
+    ],
+)
+def test_a_slice_that_an_update_failed_at_is_failed_as_long_as_it_has_to_be_computed(
+    published: str | None, failed_after: str | None, stale: bool, state: State
+) -> None:
+    entries = {} if published is None else {TEN: entry(run=published)}
+    changes = Changes({TEN: published} if stale and published is not None else {})
+    standing = Standing(entries, {}, changes, {}, Work(failures=(failure(failed_after),)))
+    assert standing.state(TEN) is state
 
 
 def test_an_unpublished_slice_has_no_state() -> None:

@@ -12,7 +12,6 @@ from recapture.keep.state import read_standing_of
 from recapture.keep.stops import Stops
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run_files.changes import Changes, change_record
-from recapture.run_files.work import Work
 from recapture.time_model import ticks
 
 
@@ -27,7 +26,7 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     sources, now = sources_of(pipeline), datetime.now(UTC)
     sources.publications.require_writable()
     standing = read_standing_of(sources)
-    comparison, stops = Comparison(sources, standing, now), Stops(sources, standing, Work())
+    comparison, stops = Comparison(sources, standing, now), Stops(sources, standing)
     texts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
     runs = {text: run for text in texts.values() if (run := comparison.entry(text).run) is not None}
     listed = [start for start, text in texts.items() if text in runs or text in standing.blocked]

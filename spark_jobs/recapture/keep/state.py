@@ -16,7 +16,6 @@ from recapture.keep.stops import Stops
 from recapture.run.progress import storage_time
 from recapture.run.slice_state import Standing, read_standing
 from recapture.run_files.changes import Changes, change_record
-from recapture.run_files.work import WORK, Work
 from recapture.time_model import ticks
 
 _UP_TO_DATE = SliceFacts(run="published")
@@ -29,7 +28,6 @@ class Reading:
 
     state: State
     standing: Standing
-    work: Work
     changes: Changes
     is_compared: bool
     """Whether published slices were compared with the archive: without a late limit, they cannot be."""
@@ -52,25 +50,25 @@ def read_state(pipeline: Pipeline, sources: Sources, now: datetime) -> Reading:
 def reading_of(sources: Sources, now: datetime) -> Reading:
     """Return the state at this time. Raise RunError if it cannot be read."""
     standing = read_standing_of(sources)
-    return _Reader(sources, standing, WORK.read(sources.run_files), now.astimezone(UTC)).reading()
+    return _Reader(sources, standing, now.astimezone(UTC)).reading()
 
 
 def read_standing_of(sources: Sources) -> Standing:
-    """Return what is published and blocked, and the record. Raise PermanentError if the record is damaged."""
+    """Return what is published and what is known about it. Raise PermanentError if a record of that is damaged."""
     standing = read_standing(sources.publications, sources.run_files, sources.parts, sources.length)
-    if standing.changes.problem is not None:
-        raise PermanentError(standing.changes.problem)
+    for problem in standing.problems:
+        raise PermanentError(problem)
     return standing
 
 
 class _Reader:
     """Reads the state of a pipeline at a time."""
 
-    def __init__(self, sources: Sources, standing: Standing, work: Work, now: datetime) -> None:
-        self.sources, self.standing, self.work = sources, standing, work
+    def __init__(self, sources: Sources, standing: Standing, now: datetime) -> None:
+        self.sources, self.standing, self.work = sources, standing, standing.work
         self.now, self.instant = ticks.whole_seconds(now), ticks.from_datetime(now)
         self.length, self.end = sources.length, self.instant // sources.length * sources.length
-        self.comparison, self.stops = Comparison(sources, standing, now), Stops(sources, standing, work)
+        self.comparison, self.stops = Comparison(sources, standing, now), Stops(sources, standing)
         self.published = dict(_slices(standing.entries, self.length, self.end))
         """Slices that were ever published, by their starts in ticks, with slice_start."""
         self.stopped = dict(_slices(self.stops.starts, self.length, self.end))
@@ -111,7 +109,7 @@ class _Reader:
             leases=tuple(lease for lease in self.work.leases if lease.until > self.instant),
         )
         is_compared = not self.sources.is_never_final
-        return Reading(self._with_sizes(state), self.standing, self.work, changes, is_compared)
+        return Reading(self._with_sizes(state), self.standing, changes, is_compared)
 
     def _since(self) -> int | None:
         """Return the start of the first slice that is kept; None if the first update has to choose it."""

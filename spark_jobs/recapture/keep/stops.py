@@ -8,7 +8,7 @@ from recapture.keep.sources import Sources
 from recapture.run.slice_state import Standing
 from recapture.run_files.blocks import StoppedRun, read_block
 from recapture.run_files.files import range_of_run
-from recapture.run_files.work import Failure, Work
+from recapture.run_files.work import Failure
 from recapture.time_model import ticks
 
 SHORTEST_PAUSE = ticks.from_seconds(900)
@@ -18,20 +18,14 @@ LONGEST_PAUSE = ticks.from_seconds(86_400)
 class Stops:
     """The last run that ended without publishing anything, for each slice."""
 
-    def __init__(self, sources: Sources, standing: Standing, work: Work) -> None:
+    def __init__(self, sources: Sources, standing: Standing) -> None:
         self._sources, self._standing = sources, standing
-        self._failures = {
-            start: failure
-            for failure in work.failures
-            for start in failure.slices
-            if self._holds(ticks.to_text(start), failure)
-        }
         self._stopped_of = cache(self._read_stopped)
 
     @property
     def starts(self) -> list[str]:
         """Return the starts of the slices that have one."""
-        return sorted({*self._standing.blocked, *map(ticks.to_text, self._failures)})
+        return sorted({*self._standing.blocked, *self._standing.failures})
 
     def stop(self, start: int, archived: ArchivedSlice | None) -> Stop | None:
         """Return the last such run of a slice, if possible one that would end the same.
@@ -40,7 +34,7 @@ class Stops:
         `archived` is what the archive has for the slice now; None if it is not listed.
         """
         text = ticks.to_text(start)
-        run, failure = self._standing.blocked.get(text), self._failures.get(start)
+        run, failure = self._standing.blocked.get(text), self._standing.failures.get(text)
         stops = []
         if failure is not None:
             stops.append((ticks.to_text(failure.last), self._stop_of_error(text, failure, archived)))
@@ -79,11 +73,6 @@ class Stops:
             error=failure.error,
             retry=failure.last + pause,
         )
-
-    def _holds(self, text: str, failure: Failure) -> bool:
-        """Return whether nothing was published for a slice since it failed."""
-        entry = self._standing.entries.get(text)
-        return (None if entry is None else entry.run) == failure.runs.get(text)
 
     def _read_stopped(self, run: str) -> StoppedRun | None:
         return read_block(self._sources.run_files, run)

@@ -92,7 +92,7 @@ class Update(Generic[Run]):
             return (
                 standing.entries.get(text) == before.standing.entries.get(text)
                 and standing.blocked.get(text) == before.standing.blocked.get(text)
-                and _failures(work, start) == _failures(before.work, start)
+                and _failures(work, start) == _failures(before.standing.work, start)
             )
 
         for same, slices in groupby(range_.slices, lambda slice_: is_same(slice_.start)):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
@@ -14,6 +15,7 @@ from recapture.run.tables import tables_of
 from recapture.run_files.blocks import Block, blocks_in
 from recapture.run_files.changes import Changes, read_changes
 from recapture.run_files.planned import PlannedRun
+from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable
 from recapture.table.publications import NOTHING_SHOWN, ShownEntry, shown_entries
@@ -48,7 +50,7 @@ class State(StrEnum):
 _MEANINGS = {
     State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
-    State.FAILED: "The last run failed before it published anything: see the log of its task.",
+    State.FAILED: "The last run failed before it published anything: see its error, or the log of its task.",
     State.PROVISIONAL: "Published before Capture had written everything: an update computes it again later.",
     State.STALE: "Published, but blobs were added, modified or deleted since they were read.",
     State.OUTDATED: "Published, but with another query, policy, function, input, container or suite than the pipeline "
@@ -64,6 +66,9 @@ _MEANINGS = {
     State.WARNINGS: "Published, and the audit warned.",
     State.PUBLISHED: "Published, and the audit passed.",
 }
+NO_WORK = Work()
+_WAITING_FOR_A_RUN = (None, State.PROVISIONAL, State.STALE, State.OUTDATED)
+"""States of what is published that the run of an update ends."""
 _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS, APPROVED: State.APPROVED}
 
 
@@ -79,17 +84,36 @@ class Standing:
     """What the checks for changed blobs found."""
     outdated: Mapping[str, tuple[str, ...]]
     """Parts of the definition that differ from the pipeline's present ones, for published slices."""
+    work: Work = NO_WORK
+    """What updates compute now, and what they failed at."""
+    problems: tuple[str, ...] = ()
+    """Why records of updates and checks cannot be read; none if they can."""
 
     @property
     def published(self) -> dict[str, ShownEntry]:
         """Entries of the slices that hold a publication, by slice_start."""
         return {start: entry for start, entry in self.entries.items() if entry.run is not None}
 
+    @cached_property
+    def failures(self) -> dict[str, Failure]:
+        """Last run of an update that failed, for slices of which nothing was published since, by slice_start."""
+        return {
+            text: failure
+            for failure in self.work.failures
+            for text in map(ticks.to_text, failure.slices)
+            if self.entries.get(text, NOTHING_SHOWN).run == failure.runs.get(text)
+        }
+
     def state(self, start: str) -> State | None:
-        """Return the state of a slice; None if nothing is published or blocked."""
-        entry = self.entries.get(start, NOTHING_SHOWN)
+        """Return the state of a slice; None if nothing is published, blocked or failed."""
         if start in self.blocked:
             return State.BLOCKED
+        state = self._published_state(start)
+        return State.FAILED if start in self.failures and state in _WAITING_FOR_A_RUN else state
+
+    def _published_state(self, start: str) -> State | None:
+        """Return the state of what is published; None if nothing is."""
+        entry = self.entries.get(start, NOTHING_SHOWN)
         if entry.run is None:
             return None
         if entry.provisional:
@@ -119,11 +143,13 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     entries = shown_entries(publications)
     try:
         blocked, changes = blocked_slices(entries, blocks_in(container), length), _changes(container)
+        work, damaged = _work(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
             raise
-        blocked, changes = {}, Changes()
-    return Standing(entries, blocked, changes, outdated_slices(parts, entries))
+        blocked, changes, work, damaged = {}, Changes(), NO_WORK, None
+    problems = tuple(problem for problem in (changes.problem, damaged) if problem is not None)
+    return Standing(entries, blocked, changes, outdated_slices(parts, entries), work, problems)
 
 
 def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Block], length: int) -> dict[str, str]:
@@ -157,3 +183,11 @@ def _changes(container: Container) -> Changes:
         return read_changes(container)
     except PermanentError as error:
         return Changes(problem=str(error))
+
+
+def _work(container: Container) -> tuple[Work, str | None]:
+    """Return what updates do, and None; or nothing, and why their record cannot be read."""
+    try:
+        return WORK.read(container), None
+    except PermanentError as error:
+        return NO_WORK, str(error)

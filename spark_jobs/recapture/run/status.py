@@ -21,7 +21,7 @@ from recapture.time_model import ticks
 def status(
     pipeline: Pipeline, start: datetime | None = None, end: datetime | None = None, states: Collection[State] = ()
 ) -> dict[str, Any]:
-    """Return the state of every slice that is published or blocked, and the unpublished ranges between published ones.
+    """Return the state of every slice that is published, blocked or failed, and the unpublished ranges between these.
 
     Only slices of the range from `start` to `end`, and in one of the states, are returned, if these are given.
     `problems` has what is wrong in any table of the pipeline, whatever the range, and what to do. If the pipeline has
@@ -44,7 +44,7 @@ def status(
         slices = [_slice(start, standing, held.get(start, ()), fault_by_slice.get(start)) for start in shown]
         outputs.append({"alias": output.alias, "table": output.table, "slices": slices, "unpublished": unpublished})
     changes = standing.changes
-    unreadable = [] if changes.problem is None else [Problem(pipeline.outputs[0].table, changes.problem, [], None)]
+    unreadable = [Problem(pipeline.outputs[0].table, problem, [], None) for problem in standing.problems]
     return {
         "pipeline": pipeline.name,
         "states": {state: count for state in State if (count := list(state_of.values()).count(state))},
@@ -56,10 +56,10 @@ def status(
 
 
 def _states(standing: Standing, start: datetime | None, end: datetime | None) -> dict[str, State]:
-    """Return the states of the slices of a range that are published or blocked, by slice_start and in order."""
+    """Return the states of the slices of a range of which something is known, by slice_start and in order."""
     first, last = (None if bound is None else ticks.text_of(bound) for bound in (start, end))
     states: dict[str, State] = {}
-    for slice_start in sorted({*standing.entries, *standing.blocked}):
+    for slice_start in sorted({*standing.entries, *standing.blocked, *standing.failures}):
         state = standing.state(slice_start)
         if state is not None and (first is None or slice_start >= first) and (last is None or slice_start < last):
             states[slice_start] = state
@@ -84,6 +84,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         "missing_blobs": entry.missing_blobs,
         "differing": list(standing.outdated.get(start, ())),
         "blocked_run": standing.blocked.get(start),
+        "error": standing.failures[start].error if start in standing.failures else None,
         "checkable": start not in standing.changes.unknown,
     }
 

@@ -157,6 +157,12 @@ def test_a_failed_slice_leads_to_the_log_of_the_task_that_failed() -> None:
     assert f'<a href="{run}/tasks/plan" target="_top">plan</a>' in text
 
 
+def test_a_slice_that_an_update_failed_at_says_why() -> None:
+    failed = [state(hour, State.FAILED, run=None, error="a <blob> is damaged") for hour in (0, 1)]
+    text = rendered(*failed, chosen=Range(FIRST, FIRST + 2 * HOUR))
+    assert text.count("<b>The last update failed:</b> a &lt;blob&gt; is damaged") == 1
+
+
 def test_what_was_never_published_cannot_be_rolled_back(page: Page, show: Callable[[str], list[Any]]) -> None:
     show(rendered(state(0), state(1, State.MISSING, run=None), chosen=Range(FIRST, FIRST + 2 * HOUR)))
     button = page.get_by_role("button", name="Roll back…")

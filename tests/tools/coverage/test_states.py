@@ -8,6 +8,7 @@ import pytest
 from recapture.run.slice_state import Standing, State, blocked_slices
 from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
+from recapture.run_files.work import Failure, Work
 from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity, DagRun, RunState
@@ -33,7 +34,7 @@ def states(
     """Return the hour and the state of each slice."""
     changes = Changes(kinds.get("changed", {}))
     found = slice_states(
-        Standing(entries, kinds.get("blocked", {}), changes, kinds.get("outdated", {})),
+        Standing(entries, kinds.get("blocked", {}), changes, kinds.get("outdated", {}), kinds.get("work", Work())),
         at(end),
         HOUR,
         None if incomplete_from is None else at(incomplete_from),
@@ -48,6 +49,12 @@ def blocked(entries: dict[str, ShownEntry], *blocks: Block) -> dict[str, str]:
 
 def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Block:
     return Block(run, at(start), at(end), when)
+
+
+def test_a_slice_that_an_update_failed_at_is_shown_although_nothing_was_ever_published() -> None:
+    start = at(TEN)
+    failure = Failure(start, start + HOUR, (start,), start, start, "a blob is damaged", {}, {}, {})
+    assert states({}, work=Work(failures=(failure,))) == ["10 failed", "11 missing"]
 
 
 def test_nothing_is_known_before_the_first_publication() -> None:

@@ -48,7 +48,7 @@ KINDS = {state: kind for state, (_, kind) in _MARKS.items()}
 SHOWN_RUNS = 20
 """Number of runs of the chosen slices that are listed."""
 SHOWN_AUDITS = 3
-"""Number of blocking runs of the chosen slices of which the page says what failed."""
+"""Number of blocking or failed runs of the chosen slices of which the page says what failed."""
 FIRST_STATES = tuple(state for state in _MARKS if state not in (State.APPROVED, State.PUBLISHED))
 """States that a reader looks at first, in this order."""
 FIRST_SLICES = 3
@@ -349,6 +349,7 @@ def _facts(
         "differing": in_words(state.differing for state in inside if len(inside) == 1 or state.state is State.OUTDATED),
         "metrics": {name: value_text(name, value) for name, value in metrics.items() if value},
         "blocks": [_block(run, inside, access, audits) for run in blocking_runs(inside, chosen)],
+        "errors": _errors(inside),
         "work": [_work(run, access) for run in unfinished[-SHOWN_RUNS:]],
         "unpublished": sum(state.run is None for state in inside),
     }
@@ -376,6 +377,12 @@ def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Mappi
     failures = [" ".join(line.split()) for line in audits.get(run, "").splitlines() if line.startswith("FAILED")]
     actions = None if asking is None else f"{_address(asking, access)}/tasks/approval/required_actions"
     return {"run": run, "failures": failures, "decision": decision, "required_actions": actions}
+
+
+def _errors(inside: Sequence[SliceState]) -> list[str]:
+    """Return the errors of the updates that failed at the chosen slices, those of the newest slices first."""
+    errors = [state.error for state in reversed(inside) if state.state is State.FAILED and state.error]
+    return list(dict.fromkeys(errors))[:SHOWN_AUDITS]
 
 
 def _work(run: DagRun, access: Access) -> dict[str, Any]:

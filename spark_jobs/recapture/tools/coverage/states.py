@@ -33,6 +33,8 @@ class SliceState:
     """Newest DAG run that covers the slice; None if there is none."""
     differing: tuple[str, ...] = ()
     """Parts of the definition that differ from the pipeline's present one, as in `run.outdated.PARTS`."""
+    error: str | None = None
+    """Error of the last run of an update, if nothing was published since."""
 
     @property
     def run(self) -> str | None:
@@ -45,8 +47,8 @@ def slice_states(
 ) -> list[SliceState]:
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
-    Something is known of a slice that was ever published or blocked, that an active or failed DAG run covers, or that
-    updates keep. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
+    Something is known of a slice that was ever published, blocked or failed, that an active or failed DAG run covers,
+    or that updates keep. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
     `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
     """
     first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
@@ -63,13 +65,15 @@ def slice_states(
         is_kept = kept_since is not None and start >= kept_since and entry.taken_back is None
         state = _state(held, dag_run, is_kept, activity.is_paused)
         blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
-        states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing))
+        failure = standing.failures.get(slice_start)
+        error = None if failure is None else failure.error
+        states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing, error))
     return states
 
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
     """Return the start of the first known slice, in ticks, or None; runs and updates count from `oldest` on."""
-    known = [_instant(start) for start in sorted((*standing.entries, *standing.blocked))[:1]]
+    known = [_instant(start) for start in sorted((*standing.entries, *standing.blocked, *standing.failures))[:1]]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
     known += [] if not activity.is_updated or activity.since is None else [max(activity.since, oldest)]
     return min(known, default=None)
@@ -88,7 +92,7 @@ def _instant(text: str) -> int:
 
 def _held(state: State | None, entry: ShownEntry, dag_run: DagRun | None, is_complete: bool) -> State:
     """Return the state that the last run left; `state` is that of what is published, None if nothing is."""
-    if state is State.BLOCKED:
+    if state in (State.BLOCKED, State.FAILED):
         return state
     if dag_run is not None and dag_run.state is RunState.FAILED:
         published = entry.published
