@@ -12,16 +12,27 @@ MINUTE = 600_000_000
 def due(state: State) -> list[int]:
     """Return the starts of the slices that have to be computed now, in their order, whatever the budget.
 
-    The newest go first, and after them the newest of those that failed alone and that nobody requests.
+    First come the newest complete slice and the requested ones, then the others, and last those that failed alone and
+    that nobody requests; the newest first each.
     """
     starts = [*range(state.since, state.end, state.length)]
     for request in state.requests:
         starts += [start for start in range(request.start, request.end, state.length) if start < state.end]
     newest_first = sorted({start for start in starts if is_due(state, start)}, reverse=True)
+    complete = [start for start in range(state.since, state.end, state.length) if not waits_for_capture(state, start)]
+    urgent = [start for start in newest_first if is_requested(state, start) or [start] == complete[-1:]]
+    others = [start for start in newest_first if start not in urgent]
+    urgent_retries = [start for start in urgent if is_retry(state, start)]
     return [
-        *(start for start in newest_first if not is_retry(state, start)),
-        *(start for start in newest_first if is_retry(state, start)),
+        *(start for start in urgent if not is_retry(state, start)),
+        *(start for start in others if not is_retry(state, start)),
+        *urgent_retries,
+        *(start for start in others if is_retry(state, start)),
     ]
+
+
+def waits_for_capture(state: State, start: int) -> bool:
+    return bool(state.slices.get(start, SliceFacts()).waits_for)
 
 
 def is_requested(state: State, start: int) -> bool:

@@ -317,6 +317,13 @@ def slices_of(due: Tick) -> Iterator[DueSlice]:
         yield from range_.slices
 
 
+def test_a_request_of_old_slices_goes_before_history_and_after_the_newest_slice() -> None:
+    state = state_of({}, since=0, requests=[Request("1", "ann", hour(2), hour(4), NOON, NOON)], at_most_slices=4)
+    taken = [[slice_.start for slice_ in range_.slices] for range_ in tick(state).ranges]
+    assert taken[0][-1] == max(slice_.start for slice_ in slices_of(tick(state)))
+    assert taken[1] == [hour(2), hour(3)]
+
+
 @given(states())
 def test_the_oracle_finds_the_same_slices_due(state: State) -> None:
     due = tick(state)
@@ -334,7 +341,11 @@ def test_ranges_are_contiguous_and_as_long_as_they_may_be(state: State) -> None:
         assert [slice_.start for slice_ in range_.slices] == [*range(range_.start, range_.end, HOUR)]
         assert len({slice_.half for slice_ in range_.slices}) == 1
     for newer, older in pairwise(ranges):
-        assert older.end < newer.start or _of_other_halves(older, newer)
+        assert older.end < newer.start or _of_other_halves(older, newer) or _is_requested(older) != _is_requested(newer)
+
+
+def _is_requested(range_: DueRange) -> bool:
+    return any(slice_.requests for slice_ in range_.slices)
 
 
 def _of_other_halves(older: DueRange, newer: DueRange) -> bool:

@@ -419,8 +419,10 @@ class World:
         left = [slice_.start for slice_ in due.left]
         assert certain <= {*taken, *left} <= possible, [*map(ticks.to_text, {*taken, *left} ^ certain)]
         retried = {slice_.start for range_ in due.ranges for slice_ in range_.slices if slice_.is_retry}
-        first, behind = set(taken) - retried, [slice_.start for slice_ in due.left if not slice_.is_retry]
-        assert not first or min(first) > max(behind, default=-1), "the newest slices go first"
+        requested = {slice_.start for range_ in due.ranges for slice_ in range_.slices if slice_.requests}
+        others = set(taken) - retried - requested - {max(taken, default=0)}
+        behind = [slice_.start for slice_ in due.left if not slice_.is_retry]
+        assert not others or min(others) > max(behind, default=-1), "the newest slices go first"
         assert not retried or all(slice_.is_retry for slice_ in due.left), "what failed alone goes last"
         assert len(taken) <= self.deployment.schedule.at_most_slices
         assert taken or not certain

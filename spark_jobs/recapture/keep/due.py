@@ -154,7 +154,10 @@ class Tick:
     """What one update does, what it leaves, and why."""
 
     ranges: tuple[DueRange, ...]
-    """Ranges to compute: the newest first, those of slices that failed alone last."""
+    """Ranges to compute: the newest complete slice, what people requested, then the others, newest first each.
+
+    Those of slices that failed alone are last.
+    """
     left: tuple[DueSlice, ...]
     """Slices that are left for the next update, in the order in which they would be computed."""
     waiting: tuple[WaitingSlice, ...]
@@ -175,7 +178,10 @@ def tick(state: State) -> Tick:
             due.append(verdict)
         elif verdict is not None:
             waiting.append(verdict)
-    ordered = sorted(due, key=lambda slice_: (slice_.is_retry, -slice_.start))
+    live = _newest_complete(state)
+    ordered = sorted(
+        due, key=lambda slice_: (slice_.is_retry, not (slice_.requests or slice_.start == live), -slice_.start)
+    )
     taken = _within_budget(ordered, state.schedule)
     unfinished = sorted(start for start, facts in state.slices.items() if facts.is_unfinished)
     return Tick(
@@ -187,6 +193,12 @@ def tick(state: State) -> Tick:
 
 
 _NOTHING = SliceFacts()
+
+
+def _newest_complete(state: State) -> int | None:
+    """Return the start of the newest slice that Capture has written; None if there is none since the first one."""
+    starts = range(state.end - state.length, state.since - 1, -state.length)
+    return next((start for start in starts if not state.slices.get(start, _NOTHING).waits_for), None)
 
 
 def _is_up_to_date(facts: SliceFacts) -> bool:
