@@ -69,10 +69,10 @@ def _states(standing: Standing, start: datetime | None, end: datetime | None) ->
 def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str | None) -> dict[str, Any]:
     """Return the status of a slice from what an output's table holds, and from its entry in the publications."""
     entry = standing.published.get(start, NOTHING_SHOWN)
-    is_published = entry.run is not None
+    is_published, state = entry.run is not None, standing.state(start)
     return {
         "slice_start": start,
-        "state": standing.state(start),
+        "state": state,
         "rows": held[0].rows if is_published and fault is None else None,
         "quality": entry.quality,
         "late_share": entry.late_share,
@@ -84,7 +84,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         "missing_blobs": entry.missing_blobs,
         "differing": list(standing.outdated.get(start, ())),
         "blocked_run": standing.blocked.get(start),
-        "error": standing.failures[start].error if start in standing.failures else None,
+        "error": standing.failures[start].error if state is State.FAILED else None,
         "checkable": start not in standing.changes.unknown,
     }
 
