@@ -21,6 +21,7 @@ def at(
     *,
     updated: int | None,
     known: Collection[int] = range(0),
+    published: Collection[int] = range(0),
     older: Collection[int] = range(0),
     turn: int | None = None,
 ) -> Scope:
@@ -32,6 +33,7 @@ def at(
         MIDNIGHT,
         None if updated is None else hour(updated),
         set(map(hour, known)),
+        set(map(hour, published)),
         set(map(hour, older)),
         None if turn is None else hour(turn),
     )
@@ -55,7 +57,7 @@ def test_slices_that_capture_may_not_have_written_are_listed_although_nothing_is
     assert hours(at(100, updated=99)) == [*range(96, 100)]
 
 
-def test_older_slices_are_listed_in_turn_a_contiguous_range_at_a_time() -> None:
+def test_slices_published_since_the_last_update_are_listed_if_their_run_may_be_older() -> None:
     older, turns, turn = [3, 4, 10, 20, 21, 22], [], None
     for _ in range(4):
         found = at(100, updated=99, older=older, turn=turn)

@@ -9,6 +9,8 @@ from recapture.time_model.slices import Slice
 
 MARGIN = ticks.from_seconds(3600)
 """Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
+LONGEST_RUN = ticks.from_seconds(720 * 3600)
+"""Longest time from the plan of a run to its publication, in ticks: a person may be asked for so long."""
 IN_TURN = 24
 """Largest number of older slices that one update lists."""
 
@@ -32,6 +34,7 @@ def scope(
     since: int,
     updated: int | None,
     known: Collection[int],
+    published: Collection[int],
     older: Collection[int],
     turn: int | None,
 ) -> Scope:
@@ -39,8 +42,9 @@ def scope(
 
     These are the slices that have ended and that Capture may not have written yet, from `since` on; and the `known`
     slices of which a blob may have been written, modified or deleted since the last update, at `updated`: all of them
-    if there was none. Of the `older` slices, which wait for their blobs to change, it lists one contiguous range, the
-    next one after `turn`.
+    if there was none. Of the slices that were `published` since then, these are those of which a blob may have been
+    written after their run was planned. Of the `older` slices, which wait for their blobs to change, it lists one
+    contiguous range, the next one after `turn`.
     """
     end = now // length * length
     reach = max(definition.longest_write_delay for definition in definitions)
@@ -48,7 +52,8 @@ def scope(
     until = 0 if updated is None else min(now, updated) - reach - MARGIN
     first = max(0, until // length * length)
     recent = max(since, (now - reach) // length * length)
-    listed = {*range(recent, end, length), *(start for start in known if start + length > first)}
+    outrun = {start for start in published if start + length > now - reach - LONGEST_RUN}
+    listed = {*range(recent, end, length), *(start for start in known if start + length > first), *outrun}
     waiting = sorted(start for start in older if start not in listed)
     after = [start for start in waiting if turn is None or start > turn]
     in_turn = _contiguous(after or waiting, length)[:IN_TURN]

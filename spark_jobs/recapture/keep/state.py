@@ -8,7 +8,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError
 from recapture.keep.compare import Comparison
 from recapture.keep.due import SliceFacts, State, is_up_to_date, tick
-from recapture.keep.interrupted import unfinished_slices
+from recapture.keep.interrupted import recent_changes
 from recapture.keep.record import merged, noticed
 from recapture.keep.scope import Scope, scope
 from recapture.keep.sources import Sources
@@ -73,7 +73,7 @@ class _Reader:
         """Slices that were ever published, by their starts in ticks, with slice_start."""
         self.stopped = dict(_slices(self.stops.starts, self.length, self.end))
         """Slices whose last run ended without publishing anything, likewise."""
-        self.unfinished, self.finished = unfinished_slices(sources, standing.entries, standing.changes.finished)
+        self.recent = recent_changes(sources, standing.entries, standing.changes.finished)
 
     def reading(self) -> Reading:
         """Return the state, and the record of what was compared."""
@@ -131,6 +131,7 @@ class _Reader:
             self._since() or 0,
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
+            {start for start, text in self.published.items() if text in self.recent.changed},
             {*(start for start, text in self.published.items() if text in stale), *stopped},
             None if changes.turn is None else ticks.from_text(changes.turn),
         )
@@ -140,7 +141,7 @@ class _Reader:
         standing, entries = self.standing, self.standing.entries
         changed = dict(self.comparison.reference_differences(self.published.values()))
         provisional = (text for text, entry in entries.items() if entry.provisional)
-        remarkable = {*standing.changes.slices, *standing.outdated, *self.unfinished, *changed, *provisional}
+        remarkable = {*standing.changes.slices, *standing.outdated, *self.recent.unfinished, *changed, *provisional}
         facts = {
             start: self._facts(start, text)
             if text in remarkable or entries[text].run is None or entries[text].taken_back is not None
@@ -160,7 +161,7 @@ class _Reader:
         return SliceFacts(
             run=entry.run,
             is_provisional=bool(entry.provisional),
-            is_unfinished=text in self.unfinished,
+            is_unfinished=text in self.recent.unfinished,
             difference=self.comparison.recorded_difference(text),
             outdated=self.standing.outdated.get(text, ()),
             rolled_back=entry.taken_back,
@@ -185,7 +186,7 @@ class _Reader:
         changes = replace(
             before,
             released={text: at for text, at in before_released.items() if text not in looked_at} | released,
-            finished=self.finished,
+            finished=self.recent.finished,
             since=None if since is None or self.published else ticks.to_text(since),
             turn=None if listed.turn is None else ticks.to_text(listed.turn),
             updated=max(before.updated or "", self.now),

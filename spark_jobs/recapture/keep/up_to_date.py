@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from recapture.definition.pipeline import Pipeline
 from recapture.keep.compare import Comparison
-from recapture.keep.interrupted import unfinished_slices
+from recapture.keep.interrupted import recent_changes
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_standing_of
 from recapture.run.outdated import is_outdated
@@ -23,7 +23,7 @@ def is_up_to_date(pipeline: Pipeline, start: datetime, end: datetime) -> bool:
         return False
     standing = read_standing_of(sources)
     starts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
-    unfinished, _ = unfinished_slices(sources, standing.entries, standing.changes.finished)
+    unfinished = recent_changes(sources, standing.entries, standing.changes.finished).unfinished
     comparison = Comparison(sources, standing, now)
     for text in starts.values():
         entry, differing = comparison.entry(text), standing.outdated.get(text, ())
