@@ -80,6 +80,7 @@ class World:
         )
         schedule = Schedule(
             since=SINCE,
+            until=draw.choice([None, None, BEGIN + timedelta(hours=8)]),
             at_most_slices=draw.choice([1, 3, 24]),
             at_most_bytes=draw.choice([None, None, 400]),
             quiet_minutes=draw.choice([0, 30]),
@@ -247,11 +248,12 @@ class World:
         return later
 
     def person_requests(self) -> None:
-        """Request up to three slices that have ended, for now or for later."""
-        ended = (ticks.from_datetime(self.now) - ticks.from_datetime(SINCE)) // LENGTH
+        """Request up to three slices that have ended, kept or not, for now or for later."""
+        oldest = ticks.from_datetime(SINCE) - 2 * LENGTH
+        ended = (ticks.from_datetime(self.now) - oldest) // LENGTH
         if ended > 0:
             first = self.draw.randrange(ended)
-            start, now = ticks.from_datetime(SINCE) + first * LENGTH, ticks.from_datetime(self.now)
+            start, now = oldest + first * LENGTH, ticks.from_datetime(self.now)
             end = start + (min(first + self.draw.randint(1, 3), ended) - first) * LENGTH
             number = len(WORK.read(self.deployment.run_files).requests)
             request = Request(str(number), "ann", start, end, now + self.draw.choice([0, 0, LENGTH]), now)
@@ -375,7 +377,10 @@ class World:
     def due(self) -> tuple[set[int], set[int]]:
         """Return the slices that are certainly due, and those that may be, looked at one by one."""
         certain, possible = set(), set()
-        now, starts, deployment = ticks.from_datetime(self.now), self.kept(), self.deployment
+        now, deployment = ticks.from_datetime(self.now), self.deployment
+        kept, work = self.kept(), WORK.read(deployment.run_files)
+        requested = (start for request in work.requests for start in range(request.start, request.end, LENGTH))
+        starts = sorted({*kept, *requested})
 
         def planned(definition: RunDefinition) -> dict[int, ReadSlice]:
             """Return what every slice reads now; nothing if no blob at all is listed."""
@@ -395,7 +400,7 @@ class World:
         def read_with(start: int, digest: str) -> ReadSlice:
             return plans(digest)[start]
 
-        present, work = planned(deployment.definition) if starts else {}, WORK.read(deployment.run_files)
+        present = planned(deployment.definition) if starts else {}
         for start, read in present.items():
             is_due = self.is_due(start, now, read, partial(read_with, start), work)
             if is_due is not False:
@@ -422,7 +427,7 @@ class World:
             return False
         if any(request.at <= now and request.wants(start, start + LENGTH) for request in work.requests):
             return True
-        if entry.taken_back is not None or self.is_stopped_alone(start, present.read):
+        if start not in self.kept() or entry.taken_back is not None or self.is_stopped_alone(start, present.read):
             return False
         if self.failed_just_now(start, present.read, now, work):
             return False
@@ -477,13 +482,16 @@ class World:
         return False
 
     def last_stopped(self, start: int) -> Stopped | None:
-        """Return the last stopped run of a slice; None if it was published or rolled back since."""
+        """Return the last stopped run of a slice, the shortest one of the same second.
+
+        None if the slice was published or rolled back since.
+        """
         deployment, text = self.deployment, ticks.to_text(start)
         entry = deployment.entry(start)
         changed = deployment.store.last_change(deployment.tables.publications.url, text)
         runs = [run for run in deployment.stopped if text in run.publications and run.version >= changed]
         runs = [run for run in runs if run.run not in (entry.run, entry.taken_back)]
-        return runs[-1] if runs else None
+        return max(runs, key=lambda run: (run.at, -len(run.publications)), default=None)
 
     def compare(self, due: Tick, certain: set[int], possible: set[int]) -> None:
         """Compare what an update does with the oracle."""
@@ -514,7 +522,8 @@ class World:
 
     def kept(self) -> range:
         """Return the starts of the slices that updates keep."""
-        return range(ticks.from_datetime(SINCE), ticks.from_datetime(self.now) // LENGTH * LENGTH, LENGTH)
+        end = min(self.now, self.deployment.schedule.until or self.now)
+        return range(ticks.from_datetime(SINCE), ticks.from_datetime(end) // LENGTH * LENGTH, LENGTH)
 
     def settle(self) -> None:
         """Run updates until none has work, and look at the end."""

@@ -68,6 +68,9 @@ class _Reader:
         self.sources, self.standing, self.work = sources, standing, standing.work
         self.now, self.instant = ticks.whole_seconds(now), ticks.from_datetime(now)
         self.length, self.end = sources.length, self.instant // sources.length * sources.length
+        until = sources.schedule.until
+        self.until = self.end if until is None else min(self.end, ticks.from_datetime(until))
+        """End of the last slice that has ended and is kept."""
         self.comparison, self.stops = Comparison(sources, standing, now), Stops(sources, standing)
         self.published = dict(_slices(standing.entries, self.length, self.end))
         """Slices that were ever published, by their starts in ticks, with slice_start."""
@@ -78,7 +81,7 @@ class _Reader:
     def reading(self) -> Reading:
         """Return the state, and the record of what was compared."""
         since, listed = self._since(), self._scope()
-        facts, complete = self._unlisted(), self.end
+        facts, complete = self._unlisted(), self.until
         unknown: set[str] = set()
         released: dict[str, str] = {}
         for archived in self.comparison.archived(listed.starts):
@@ -96,12 +99,13 @@ class _Reader:
             unknown |= set() if is_known else {text}
             released |= {text: self._released(text)} if self.stops.is_released(text, archived) else {}
             complete = complete if archived.waits_for else start
-        since = (complete if complete < self.end else None) if since is None else since
+        since = (complete if complete < self.until else None) if since is None else since
         changes = self._changes(facts, listed, unknown, released, since)
         state = State(
             now=self.instant,
-            since=self.end if since is None else since,
+            since=self.until if since is None else since,
             end=self.end,
+            until=self.until,
             length=self.length,
             schedule=self.sources.schedule,
             slices=facts,
@@ -118,7 +122,8 @@ class _Reader:
             return ticks.from_datetime(written)
         chosen = self.standing.changes.since
         starts = [*self.published, *([] if chosen is None else [ticks.from_text(chosen)])]
-        return min(starts, default=min(self.stopped, default=None))
+        newest = self.until - self.length if self.until < self.end else None
+        return min(starts, default=min(self.stopped, default=newest))
 
     def _scope(self) -> Scope:
         changes, schedule = self.standing.changes, self.sources.schedule
@@ -128,7 +133,8 @@ class _Reader:
             self.sources.definition.inputs,
             self.length,
             self.instant,
-            self._since() or 0,
+            range(self._since() or 0, self.until, self.length),
+            [start for request in self.work.open_requests for start in range(request.start, request.end, self.length)],
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
             {start for start, text in self.published.items() if text in self.recent.changed},

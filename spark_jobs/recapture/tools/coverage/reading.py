@@ -69,12 +69,14 @@ class CoverageReader:
             container = open_container(self.pipeline.outputs[0].table, environment)
             standing = read_standing(publications, container, self._parts, length)
             incomplete_from, problem = None, None
-            known = slice_states(standing, last_end, length, None, activity)
+            schedule = self.pipeline.schedule
+            until = None if schedule is None or schedule.until is None else ticks.from_datetime(schedule.until)
+            known = slice_states(standing, last_end, length, None, activity, until)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problem = str(error)
-            states = slice_states(standing, last_end, length, incomplete_from, activity)
+            states = slice_states(standing, last_end, length, incomplete_from, activity, until)
             return Coverage(tuple(states), standing.changes, problem)
 
     @cached_property
