@@ -88,6 +88,8 @@ class OutputDifference:
     """Number of slices that only the rows after have."""
     new_rows: int = 0
     """Number of the rows of these slices."""
+    absent: int = 0
+    """Number of slices that neither side has."""
     missing: list[str] = field(default_factory=list)
     """Slices that only the rows before have, by slice_start."""
     unreadable: list[str] = field(default_factory=list)
@@ -131,6 +133,7 @@ class OutputDifference:
                 "equal": self.equal,
                 "different": len(self.different),
                 "new": self.new,
+                "absent": self.absent,
                 "missing": len(self.missing),
                 "unreadable": len(self.unreadable),
             },
@@ -183,9 +186,7 @@ class OutputDifference:
         return {"example_columns": list(names), "examples": examples}
 
 
-def output_difference(
-    name: str, alias: str, key: tuple[str, ...], slices: Iterable[SliceFiles]
-) -> OutputDifference:
+def output_difference(name: str, alias: str, key: tuple[str, ...], slices: Iterable[SliceFiles]) -> OutputDifference:
     """Return how the rows of an output differ in these slices. Raise RunError if this machine cannot compare them.
 
     `name` is that of the temporary folders. Files with equal bytes are not read.
@@ -193,7 +194,9 @@ def output_difference(
     result = OutputDifference(alias, key)
     compared = []
     for files in slices:
-        if files.before is None:
+        if files.before is None and files.after is None:
+            result.absent += 1
+        elif files.before is None:
             assert files.after is not None
             result.new += 1
             result.new_rows += files.after.file.rows

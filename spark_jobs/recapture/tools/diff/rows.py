@@ -132,18 +132,22 @@ def row_difference(
     connection.execute(f"CREATE OR REPLACE TEMP VIEW all_after AS {after}")
     old, new = (_types(connection, name) for name in ("all_before", "all_after"))
     columns, types = _compared(old, new)
-    rows = [_row(connection, f"SELECT count(*) FROM {name}")[0] for name in ("all_before", "all_after")]
-    difference = RowDifference(*rows, types=types)
+    before_count, after_count = (
+        _row(connection, f"SELECT count(*) FROM {name}")[0] for name in ("all_before", "all_after")
+    )
+    difference = RowDifference(before_count, after_count, types=types)
     if not columns:
-        difference.only_before, difference.only_after = rows
+        difference.only_before, difference.only_after = before_count, after_count
         return difference
     for name in ("before", "after"):
-        selected = ", ".join(f"CAST({quoted(column.name)} AS {column.type}) AS {quoted(column.name)}" for column in columns)
+        selected = ", ".join(
+            f"CAST({quoted(column.name)} AS {column.type}) AS {quoted(column.name)}" for column in columns
+        )
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {selected} FROM all_{name}")
     keyed = {name.lower() for name in key}
     keys = [column for column in columns if column.name.lower() in keyed]
     others = [column for column in columns if column not in keys]
-    parts = parts_of(sum(rows))
+    parts = parts_of(before_count + after_count)
     for part in range(parts):
         _add_part(connection, difference, keys, others, part, parts, limit)
     if difference.only_before or difference.only_after or difference.changed:
