@@ -20,8 +20,8 @@ from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
 from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
-from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
@@ -390,7 +390,7 @@ class World:
         block = self.last_block(start)
         if block is None or block.end - block.start > LENGTH:
             return False
-        stopped = read_block(self.deployment.run_files, block.run)
+        stopped = STOPPED_RUNS.read(self.deployment.run_files, block.run)
         same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
         return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
 
@@ -404,10 +404,10 @@ class World:
                 return not is_over and same and now < failure.last + pause
         return False
 
-    def last_block(self, start: int) -> Block | None:
+    def last_block(self, start: int) -> Mark | None:
         """Return the last stopped run of a slice; None if it was published or rolled back since."""
         entry = self.deployment.entry(start)
-        blocks = [block for block in blocks_in(self.deployment.run_files) if block.start <= start < block.end]
+        blocks = [block for block in STOPPED_RUNS.runs(self.deployment.run_files) if block.start <= start < block.end]
         if entry.current is not None:
             blocks = [block for block in blocks if entry.current.published < block.at]
         blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
@@ -497,7 +497,7 @@ class World:
         before = deployment.requests.count
         deployment.update()
         number = deployment.requests.count - before
-        stopped = len(blocks_in(deployment.run_files))
+        stopped = len(STOPPED_RUNS.runs(deployment.run_files))
         older = REQUESTS_OF_OLDER + len(due.waiting) + stopped if due.waiting or stopped else 0
         assert number <= MOST_REQUESTS + older, number
 

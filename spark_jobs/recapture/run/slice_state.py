@@ -12,8 +12,8 @@ from recapture.run.approval import APPROVED
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import Block, blocks_in
 from recapture.run_files.changes import Changes, read_changes
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
@@ -142,7 +142,7 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     """
     entries = shown_entries(publications)
     try:
-        blocked, changes = blocked_slices(entries, blocks_in(container), length), _changes(container)
+        blocked, changes = blocked_slices(entries, STOPPED_RUNS.runs(container), length), _changes(container)
         work, damaged = _work(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
@@ -152,7 +152,7 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     return Standing(entries, blocked, changes, outdated_slices(parts, entries), work, problems)
 
 
-def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Block], length: int) -> dict[str, str]:
+def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Mark], length: int) -> dict[str, str]:
     """Return the slices that are blocked, each with the last run that its audit stopped; `length` is that of a slice.
 
     `entries` are those of the publications' snapshot, by slice_start. A slice is blocked until something is published
@@ -173,7 +173,7 @@ def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Block], l
 def blocked_slices_of(run: PlannedRun) -> list[str]:
     """Return the slices of a run that are blocked now."""
     entries = shown_entries(OpenTable(tables_of(run.pipeline).publications))
-    blocked = blocked_slices(entries, blocks_in(run.files.container), slice_length(run.pipeline))
+    blocked = blocked_slices(entries, STOPPED_RUNS.runs(run.files.container), slice_length(run.pipeline))
     return [start for start in run.slices if start in blocked]
 
 
