@@ -157,8 +157,10 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
     own_audit, before = files.read(AUDIT), entries_of(pipeline, planned_run.slices)
-    outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
-    if audited.get(STAGED):
+    is_staged = bool(audited.get(STAGED))
+    approval = approval_of(files, own_audit)
+    outcome = publish(planned_run, read_computed(files), own_audit, approval, is_staged=is_staged)
+    if is_staged:
         STAGED_RUNS.remove(files.container, run)
     published: dict[str, Any] = OUTCOME.json_types(outcome)
     after = entries_of(pipeline, planned_run.slices)

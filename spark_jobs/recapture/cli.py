@@ -21,7 +21,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import exit_at_once
+from recapture.process.startup import collect_garbage_rarely, exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -68,6 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
 def run() -> NoReturn:
     """Run the command and exit with its code."""
+    collect_garbage_rarely()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     exit_at_once(main())

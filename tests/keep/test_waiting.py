@@ -14,13 +14,11 @@ from recapture.execute.processes.workers import Workers
 from recapture.keep.due import tick
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_state
-from recapture.keep.waiting import Waiting, WaitingRun, later_publications
+from recapture.keep.waiting import Waiting, WaitingRun
 from recapture.run.approval import approve
 from recapture.run.clean import RUNS, STAGED_MARKS, clean
 from recapture.run.rollback import rollback
-from recapture.run_files.marks import Unpublished
 from recapture.run_files.planned import PlannedRun
-from recapture.table.publications import ShownEntry
 from tests.commands import FIRST_HOUR, Command
 from tests.run.test_approval import APPROVAL
 from tests.stages import audit, publish
@@ -89,9 +87,9 @@ def test_a_later_publication_keeps_a_run_from_being_published_until_it_is_rolled
     other = backfill(processes, world.define(), TEN, ELEVEN)["run"]
     late.unlink()
     assert waiting(world).obstacles == (
-        f"another run was published or rolled back since: slice 2024-03-01T10:00:00Z holds run {other}",
+        f"another run was published after its audit, for slice 2024-03-01T10:00:00Z by run {other}",
     )
-    assert f"run {run.id} cannot be published any more: another run" in command.error(
+    assert f"run {run.id} cannot be published any more: another run was published" in command.error(
         "publish", world.file, run.id, code=1
     )
     assert len(published(world.table)) == 2
@@ -189,19 +187,6 @@ def test_an_expired_mark_stays_while_a_run_of_the_same_name_is_in_progress(proce
     age(world.table, 8)
     os.utime(world.table / "_recapture" / run.id / "manifest.json", (time.time(),) * 2)
     assert clean(run.pipeline, dry_run=False) == []
-
-
-def test_only_slices_that_hold_another_run_than_at_the_audit_have_moved() -> None:
-    def moved(held: dict[str, str] | None, **now: str) -> list[str]:
-        unpublished = Unpublished("", {}, {}, held)
-        return list(
-            later_publications("R", ["a", "b"], unpublished, {start: ShownEntry(run) for start, run in now.items()})
-        )
-
-    assert moved({}) == moved({"a": "Q"}, a="Q") == moved({"a": "Q"}, a="R") == []
-    assert moved({"a": "Q"}) == ["another run was published or rolled back since: slice a holds nothing"]
-    assert moved({}, b="S") == ["another run was published or rolled back since: slice b holds run S"]
-    assert moved(None, b="S") == [], "an older version did not write what the slices held"
 
 
 def test_the_command_stages_a_run_lists_it_and_publishes_it(world: World, command: Command) -> None:

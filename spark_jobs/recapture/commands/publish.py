@@ -29,7 +29,7 @@ def run(stderr: Console, *, file: Path, run: str, json: bool) -> dict[str, Any]:
     planned = load_run(pipeline, run)
     computed, audited = read_computed(planned.files), planned.files.read(AUDIT)
     approval = approval_of(planned.files, audited)
-    outcome = publish(planned, computed, audited, approval)
+    outcome = publish(planned, computed, audited, approval, is_staged=approval is None)
     STAGED_RUNS.remove(planned.files.container, run)
     with drawing_process() as drawing:
         return reported(planned, computed, audited, outcome, [], drawing.svg, approval, json=json)

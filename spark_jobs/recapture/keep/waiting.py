@@ -18,13 +18,13 @@ from recapture.run.approval import approval_of
 from recapture.run.clean import in_order
 from recapture.run.needs import StoredRun, longest_wait, runs_of, with_files
 from recapture.run.outdated import in_words
-from recapture.run.slice_state import blocked_slices
+from recapture.run.slice_state import blocked_in
 from recapture.run_files.contents import AUDIT
 from recapture.run_files.files import REPORT_PAGE, RunFiles, range_of_run
 from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS, Mark, Unpublished
 from recapture.run_files.planned import require_same_definition
 from recapture.storage import in_parallel
-from recapture.table.publications import NOTHING_SHOWN, Publications, ShownEntry, shown_entries
+from recapture.table.publications import NOTHING_SHOWN, Entry, Publications, shown_entries
 from recapture.time_model import ticks
 
 SHOWN = 3
@@ -97,15 +97,16 @@ class Waiting:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline, self._sources = pipeline, sources_of(pipeline)
         self._container = self._sources.run_files
-        self._entries = shown_entries(self._sources.publications)
+        self._publications = Publications(self._sources.publications.table)
+        self._entries = shown_entries(self._publications.table)
         self.now = self._container.clock()
         """Time of the storage that has the run files."""
 
     def runs(self) -> list[WaitingRun]:
         """Return the runs, oldest first, with what keeps each from being published."""
-        stopped = STOPPED_RUNS.runs(self._container)
-        blocking = set(blocked_slices(self._entries, stopped, self._sources.length).values())
-        found = self._found([mark for mark in stopped if mark.run in blocking] + STAGED_RUNS.runs(self._container))
+        blocking = set(blocked_in(self._container, self._entries, self._sources.length).values())
+        stopped = [mark for mark in STOPPED_RUNS.runs(self._container) if mark.run in blocking]
+        found = self._found([*stopped, *STAGED_RUNS.runs(self._container)])
         return [self._with_obstacles(self._described(*marked)) for marked in found]
 
     def require_publishable(self, id: str) -> None:
@@ -126,7 +127,7 @@ class Waiting:
         """
         mark, stored = self._found_run(id)
         discarded = self._described(mark, stored)
-        entries = Publications(self._sources.publications.table).entries(self._texts(discarded.start, discarded.end))
+        entries = self._publications.entries(self._texts(discarded.start, discarded.end))
         if not any(id in runs_of(entry) for entry in entries.values()):
             for blobs in in_order(stored):
                 in_parallel(self._container.remove, blobs)
@@ -178,7 +179,7 @@ class Waiting:
             yield f"it expired at {ticks.whole_seconds(run.expires)}"
         marks = STOPPED_RUNS if run.verdict == "failed" else STAGED_RUNS
         unpublished = marks.read(self._container, run.run)
-        yield from later_publications(run.run, self._texts(run.start, run.end), unpublished, self._entries)
+        yield from later_publications(run.run, self._publications.entries(self._texts(run.start, run.end)), unpublished)
         try:
             manifest = RunFiles(self._container, run.run).manifest()
             require_same_definition(self._pipeline, manifest)
@@ -215,20 +216,18 @@ class Waiting:
         return [ticks.to_text(instant) for instant in range(start, end, self._sources.length)]
 
 
-def later_publications(
-    run: str, starts: Sequence[str], unpublished: Unpublished | None, entries: Mapping[str, ShownEntry]
-) -> Iterator[str]:
-    """Yield which slices hold another run than when a run was audited; `starts` are those of its slices.
-
-    `entries` are those of the publications' snapshot. A slice that holds the run itself is published already.
-    """
+def later_publications(run: str, entries: Mapping[str, Entry], unpublished: Unpublished | None) -> Iterator[str]:
+    """Yield for which slices another run was published after a run was audited; `entries` are those of its slices."""
     if unpublished is None or unpublished.held is None:
         return
-    now = {start: entries.get(start, NOTHING_SHOWN).run for start in starts}
-    changed = {start: held for start, held in now.items() if held not in (run, unpublished.held.get(start))}
-    if changed:
-        shown = [f"{start} holds {f'run {held}' if held else 'nothing'}" for start, held in changed.items()]
-        yield f"another run was published or rolled back since: slice {_first(shown)}"
+    held = unpublished.held
+    newer = [
+        f"{start} by run {entry.run}"
+        for start, entry in entries.items()
+        if entry.run != run and entry.is_newer(held.get(start))
+    ]
+    if newer:
+        yield f"another run was published after its audit, for slice {_first(newer)}"
 
 
 def _first(items: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS, Unpublished
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
-from recapture.table.publications import Publications, shown_entries
+from recapture.table.publications import Publications
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 
@@ -74,7 +74,7 @@ def audit(
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)
-    entries = shown_entries(publications.table)
+    held = {start: entry.run for start, entry in publications.entries(run.slices).items()}
     provisional = pipeline.schedule is not None and pipeline.schedule.provisional
     holes = holes_of(run, rows, publications, provisional=provisional)
     severities = {alias: suite.severities for alias, suite in loaded.items()}
@@ -134,7 +134,6 @@ def audit(
     audited = run.files.write(AUDIT, audited)
     if audited.verdict == "failed" or is_staged:
         marks = STOPPED_RUNS if audited.verdict == "failed" else STAGED_RUNS
-        held = {start: entry.run for start in run.slices if (entry := entries.get(start)) and entry.run is not None}
         read, now = dict(zip(run.slices, run.manifest.reads, strict=True)), ticks.whole_seconds(datetime.now(UTC))
         marks.record(run.files, Unpublished(now, parts_of(pipeline), read, held))
     return audited

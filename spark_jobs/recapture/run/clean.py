@@ -8,7 +8,7 @@ from typing import TypeVar
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import SetupError
 from recapture.run.needs import Needs, StoredRun, longest_wait, needs_of, slice_of, stored_runs
-from recapture.run.slice_state import blocked_slices
+from recapture.run.slice_state import blocked_in
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.computed import STAGED
@@ -166,8 +166,8 @@ def _clean_marks(
     Also remove the marks of staged runs that have expired, unless a run of the same name is in progress.
     """
     publications.refresh()
+    blocking = set(blocked_in(container, shown_entries(publications), length).values())
     stopped = STOPPED_RUNS.runs(container)
-    blocking = set(blocked_slices(shown_entries(publications), stopped, length).values())
     old = [mark.run for mark in stopped if mark.at < oldest and mark.run not in blocking]
     without_files = {run for run in old if run in removed or not any(container.list(f"{FOLDER}/{run}/"))}
     removals.remove(

@@ -35,8 +35,8 @@ class Unpublished:
     """Parts of the definition and of the suite, as `run.outdated.parts_of`."""
     read: Mapping[str, str]
     """What each slice read (`archive.manifest.slice_read`), by slice_start."""
-    held: Mapping[str, str] | None = None
-    """Run that each published slice held, by slice_start; None if an older version did not write it."""
+    held: Mapping[str, str | None] | None = None
+    """Run that each slice held when the audit began, by slice_start; None if an older version wrote the file."""
 
 
 @dataclass(frozen=True)
