@@ -239,6 +239,20 @@ def _parser() -> _Parser:
     text = "Show how many events of a range would be late or out of order with other tolerances, and which suffice."
     advised = add("advise", text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
+    text = (
+        "Find the events of a key that arrived in a range: where each lies in the archive, its times, and what became "
+        "of it in a run."
+    )
+    searched = add("find", text)
+    text = (
+        "a value that an event must have: of a field of its body, as in site.id=4, or of metadata, as in "
+        "PartitionId=3; may be given several times"
+    )
+    searched.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "the input to search, if the query reads several (default: all)"
+    searched.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
+    text = "write the events into a file instead: .jsonl, .parquet, or .avro as Event Hubs Capture writes it"
+    searched.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
