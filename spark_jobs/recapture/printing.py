@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from recapture.execute.engine import Engine
-from recapture.pages.page import duration
+from recapture.pages.page import duration, number
 from recapture.printable import message, one_line, printable
 from recapture.process import streams
 from recapture.process.wording import counted, named_slices, of_input
 from recapture.time_model import ticks
+from recapture.tools.diff.page import verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,6 +225,30 @@ def print_report(out: Console, result: Mapping[str, Any]) -> None:
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
         out.print(_line(line))
     out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
+
+
+def print_difference(out: Console, result: Mapping[str, Any]) -> None:
+    """Print what differs between what is published and other rows: counts, columns, and the first rows."""
+    out.print(f"{_line(result['pipeline'])}, {result['from']} to {result['to']}: {_line(verdict(result))}")
+    for output in result["outputs"]:
+        slices = ", ".join(f"{count:,} {state}" for state, count in output["slices"].items() if count)
+        out.print(f"{_line(output['alias'])}: slices: {slices}")
+        for column in output["types"]:
+            out.print(f"  column {_line(column['name'])}: {column['before'] or 'none'} => {column['after'] or 'none'}")
+        changed = [column for column in output["columns"] if column["changed"]]
+        if changed:
+            names = ("changed", "largest_difference", "mean_difference", "sum_before", "sum_after")
+            table = Table("column", *(name.replace("_", " ") for name in names))
+            for column in changed:
+                table.add_row(_line(column["name"]), *(number(column[name]) for name in names))
+            out.print(table)
+        if output["examples"]:
+            table = Table("row", *map(_line, output["example_columns"]))
+            for row in output["examples"]:
+                for side, mark in (("before", "-"), ("after", "+")):
+                    if row[side] is not None:
+                        table.add_row(mark, *map(_line, row[side]))
+            out.print(table)
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
