@@ -26,8 +26,8 @@ from recapture.keep.due import DueRange, Tick, tick
 from recapture.keep.sources import Sources
 from recapture.keep.state import Reading, reading_of
 from recapture.keep.update import Skipped, Update
-from recapture.run_files.blocks import StoppedRun, read_block, record_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Unpublished
 from recapture.storage.container import Blob
 from recapture.table import change_feed, publish
 from recapture.table.delta import File, Table
@@ -208,7 +208,7 @@ class Deployment:
         held = {ticks.to_text(start): self.entry(start).run for start in starts}
         if fault := self._fault(manifest, rows):
             reads = dict(zip(held, manifest.reads, strict=True))
-            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads, held))
+            STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
             self.stopped.append(Stopped(manifest.run, publications, self.clock.now, version))
             raise AuditError(f"run {manifest.run}: {fault}")
         publish.publish(self.tables, publications)
@@ -227,7 +227,7 @@ class Deployment:
 
     def approve(self, stopped: Stopped) -> None:
         """Publish a run that its audit stopped. Raise PermanentError if another run was published since."""
-        mark = read_block(self.run_files, stopped.run)
+        mark = STOPPED_RUNS.read(self.run_files, stopped.run)
         assert mark is not None
         now = self.clock.now
         approved = {

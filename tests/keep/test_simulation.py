@@ -22,8 +22,8 @@ from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, PermanentError, RunError
 from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
-from recapture.run_files.blocks import blocks_in
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.table.delta import File
@@ -578,7 +578,7 @@ class World:
         before = deployment.requests.count
         deployment.update()
         number = deployment.requests.count - before
-        stopped = len(blocks_in(deployment.run_files))
+        stopped = len(STOPPED_RUNS.runs(deployment.run_files))
         older = REQUESTS_OF_OLDER + len(due.waiting) + stopped if due.waiting or stopped else 0
         assert number <= MOST_REQUESTS + older, number
 
