@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from recapture.keep.due import SliceFacts, State
 
-DEFINES_ROWS = {"query", "functions", "policies", "inputs", "suite", "unknown"}
+DEFINES_ROWS = {"query", "functions", "policies", "inputs", "containers", "suite", "unknown"}
 """Parts that make a slice outdated; another version of the engine alone does not."""
 MINUTE = 600_000_000
 

@@ -41,7 +41,7 @@ def state_of(
     slices: dict[int, SliceFacts],
     *,
     since: int = 9,
-    until: int = 12,
+    until: int = 24,
     now: int = NOON,
     requests: Sequence[Request] = (),
     leases: Sequence[Lease] = (),
