@@ -2,10 +2,11 @@
 
 PYTHONPATH=docker:spark_jobs:. .venv/bin/python -m benchmarks.airflow_updates [SLICES] [IDLE_MINUTES]
 
-The archive has SLICES hours that end now, and goes on. Meanwhile the scheduler is killed twice, the second time for
-three minutes, and late blobs arrive for the newest complete hour. Prints what each update computed, how many runs the
-newest hour waited for, and what Airflow needs. Exits with 1 if a slice is missing or the newest hour waited for more
-than one run.
+The archive has SLICES hours that end now, and goes on. Airflow's own backfill computes 48 hours before them at the
+same time. Meanwhile the scheduler is killed twice, the second time for three minutes in which five hours arrive, and
+late blobs arrive for the newest complete hour. Prints what each update computed, how many runs the newest hour waited
+for, how many jobs the backfill took, and what Airflow needs. Exits with 1 if a slice is missing, the newest hour waited
+for more than one run, or a run of the backfill failed or took a job of its own.
 """
 
 import itertools
@@ -17,13 +18,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import psycopg2
 
@@ -38,12 +41,16 @@ from recapture.run_files.planned import files_of
 from tests.paths import ROOT
 from tests.worlds import HOUR, World, body
 
-DAG = "telemetry.update"
+DAG, BACKFILL_DAG = "telemetry.update", "telemetry"
 INTERVAL = 60
 """Capture interval of the live blobs, in seconds."""
 AT_MOST_SLICES = 10
+BACKFILLED = 48
+"""Number of hours that Airflow's own backfill computes."""
 LOOK_SECONDS = 15
 DOWN = timedelta(minutes=3)
+DOWN_HOURS = 5
+"""Number of hours that arrive while the scheduler is down."""
 MEBIBYTE = 1 << 20
 
 
@@ -56,14 +63,19 @@ class Measured:
     needs: list[dict[str, float]] = field(default_factory=list)
 
 
-def world(home: Path, slices: int, now: datetime) -> World:
-    """Write the archive of hours that end now, and the pipeline file in the DAG folder."""
-    archive = World(home)
-    first = now.replace(minute=0, second=0, microsecond=0) - slices * HOUR
-    arrival, number = first + timedelta(minutes=5), 0
-    while arrival < now:
+def write_blobs(archive: World, start: datetime, end: datetime) -> None:
+    """Write a blob for every ten minutes."""
+    arrival = start + timedelta(minutes=5)
+    while arrival < end:
+        number = int(arrival.timestamp()) // 600
         archive.put("0", arrival, [body(f"device-{number % 7}", arrival, 20.0)], number)
-        arrival, number = arrival + timedelta(minutes=10), number + 1
+        arrival += timedelta(minutes=10)
+
+
+def world(home: Path, first: datetime, end: datetime) -> World:
+    """Write the archive of the hours up to `end`, and the pipeline file in the DAG folder; updates keep `first`."""
+    archive = World(home)
+    write_blobs(archive, first - BACKFILLED * HOUR, end)
     archive.define(eventsLateArrivalMaxDelayInSeconds=0)
     sections = archive.sections()
     schedule = {"since": f"{first:%Y-%m-%dT%H:%M:%SZ}", "every_minutes": 1, "quiet_minutes": 0}
@@ -85,7 +97,7 @@ def capturing(archive: World) -> Iterator[None]:
     stopped = threading.Event()
 
     def write() -> None:
-        number = 1_000_000
+        number = 1_000_000_000
         while not stopped.wait(INTERVAL):
             now, number = datetime.now(UTC), number + 1
             archive.put("0", now, [body("device-0", now, 20.0)], number, now - timedelta(seconds=INTERVAL))
@@ -99,24 +111,43 @@ def capturing(archive: World) -> Iterator[None]:
         thread.join()
 
 
-def late_blob(archive: World, number: int) -> tuple[datetime, str]:
-    """Write a blob for the newest complete hour; return when, and its name."""
+def late_blob(archive: World, number: int, end: datetime) -> tuple[datetime, str]:
+    """Write a blob for the newest complete hour of an archive that ends at `end`; return when, and its name."""
     now = datetime.now(UTC)
-    hour = (now - timedelta(seconds=2 * INTERVAL)).replace(minute=0, second=0, microsecond=0) - HOUR
+    hour = (end - timedelta(seconds=2 * INTERVAL)).replace(minute=0, second=0, microsecond=0) - HOUR
     arrival = hour + timedelta(minutes=30, seconds=number)
-    blob = archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000 + number, arrival)
+    blob = archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000_000 + number, arrival)
     return now, str(blob.relative_to(archive.capture))
 
 
-def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
-    """Return the updates that computed something, in order of time, each with its range."""
+def dag_runs(airflow: Airflow, dag: str) -> list[dict[str, Any]]:
+    """Return the runs of a DAG, in order of time."""
     found: list[dict[str, Any]] = []
     for offset in itertools.count(0, 100):
-        path = f"/api/v2/dags/{DAG}/dagRuns?order_by=start_date&limit=100&offset={offset}"
+        path = f"/api/v2/dags/{dag}/dagRuns?order_by=start_date&limit=100&offset={offset}"
         page = airflow._call("GET", path)["dag_runs"]
         found += page
         if not page:
             break
+    return found
+
+
+def backfilled(airflow: Airflow) -> dict[str, Any]:
+    """Return how many runs of Airflow's backfill ended how, and the ranges of the jobs that computed their slices."""
+    runs = dag_runs(airflow, BACKFILL_DAG)
+    states: dict[str, int] = defaultdict(int)
+    jobs = []
+    for run in runs:
+        if run["run_type"] == "backfill":
+            states[run["state"]] += 1
+        with suppress(httpx.HTTPStatusError):  # a run that is skipped plans nothing
+            jobs.append(airflow.result(BACKFILL_DAG, run["dag_run_id"], "plan"))
+    return {"states": dict(states), "jobs": sorted(job.rpartition("-")[0] for job in jobs)}
+
+
+def runs_of(airflow: Airflow) -> list[dict[str, Any]]:
+    """Return the updates that computed something, in order of time, each with its range."""
+    found = dag_runs(airflow, DAG)
     computed = []
     for run in found:
         with suppress(Exception):
@@ -143,12 +174,15 @@ def needs(airflow: Airflow, began: float) -> dict[str, float]:
         size = cursor.fetchone()[0]
         cursor.execute("SELECT COUNT(*) FROM dag_run WHERE dag_id = %s", (DAG,))
         updates = cursor.fetchone()[0]
+        cursor.execute("SELECT SUM(n_live_tup) FROM pg_stat_user_tables")
+        rows = int(cursor.fetchone()[0])
     return {
         "minute": round((time.monotonic() - began) / 60, 1),
         "updates": updates,
         "MiB": memory // MEBIBYTE,
         "files": files,
         "database MiB": round(size / MEBIBYTE, 1),
+        "database rows": rows,
     }
 
 
@@ -181,7 +215,9 @@ def main(slices: int, idle_minutes: float) -> int:
     home = Path(tempfile.mkdtemp(prefix="recapture-updates-"))
     home.chmod(0o711)
     began, measured = time.monotonic(), Measured()
-    archive = world(home, slices, datetime.now(UTC))
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    first, end = hour - slices * HOUR, hour - DOWN_HOURS * HOUR
+    archive = world(home, first, end)
     pipeline = load(home / "dags" / "pipelines" / "telemetry.yaml")
     for folder in ("plugins", "spark_jobs"):  # so that an edit of the checkout does not change what is measured
         shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -191,9 +227,10 @@ def main(slices: int, idle_minutes: float) -> int:
         "PYTHONPATH": os.pathsep.join([str(home / "spark_jobs"), str(ROOT)]),
     }
     (home / "airflow").mkdir()
-    with capturing(archive), Airflow(environment, schedule=True, homes=home / "airflow") as airflow:
+    with ExitStack() as live, Airflow(environment, schedule=True, homes=home / "airflow") as airflow:
         print(f"Airflow is healthy after {time.monotonic() - began:.0f} s", flush=True)
-        airflow.unpause("telemetry")
+        airflow.unpause(BACKFILL_DAG)
+        airflow.backfill(BACKFILL_DAG, (first - BACKFILLED * HOUR).isoformat(), (first - HOUR).isoformat())
         airflow.unpause(DAG)
         kills = {0.25: timedelta(), 0.6: DOWN}
         caught_up: float | None = None
@@ -206,26 +243,34 @@ def main(slices: int, idle_minutes: float) -> int:
             measured.needs.append(needs(airflow, began))
             print(json.dumps(measured.needs[-1]), flush=True)
             state = read_state(pipeline, sources_of(pipeline), datetime.now(UTC)).state
-            share = sum(facts.run is not None for facts in state.slices.values()) / slices
-            due = tick(state)
+            kept = {start: facts for start, facts in state.slices.items() if start >= state.since}
+            share, due = sum(facts.run is not None for facts in kept.values()) / slices, tick(state)
             left = len(due.left) + sum(len(range_.slices) for range_ in due.ranges)
-            print(f"published {share:.0%}, due {left}", flush=True)
+            history = BACKFILLED - sum(facts.run is not None for facts in state.slices.values()) + len(kept)
+            print(f"published {share:.0%}, due {left}, for the backfill {history}", flush=True)
             for at in [at for at in kills if is_up and share >= at][:1]:
                 pause = kills.pop(at)
                 print(f"the scheduler is killed, and is down for {pause}", flush=True)
                 kill(airflow, "scheduler")
                 up_at = time.monotonic() + pause.total_seconds()
+                if not kills:
+                    write_blobs(archive, end, datetime.now(UTC))
+                    live.enter_context(capturing(archive))
             if is_up and share > 0.1 * (len(measured.late) + 1) and len(measured.late) < 8:
-                measured.late.append(late_blob(archive, len(measured.late)))
+                measured.late.append(late_blob(archive, len(measured.late), datetime.now(UTC) if not kills else end))
                 print(f"a late blob for {measured.late[-1][1]}", flush=True)
-            caught_up = None if left or kills else caught_up or time.monotonic()
+            if caught_up is None and not (left or kills or history > 0):
+                caught_up, idle = time.monotonic(), measured.needs[-1]
         counted, *runs = runs_of(airflow)
-        final = needs(airflow, began)
+        final, jobs = needs(airflow, began), backfilled(airflow)
     for run in runs:
         bounds = [run["due"][name] for name in ("from", "to")]
         print(run["dag_run_id"][:45], run["state"], *bounds, run["start_date"], run["end_date"])
         run["blobs"] = blobs_of(pipeline, run["run"])
     waits = [waited(runs, late) for late in measured.late]
+    ticks = final["updates"] - idle["updates"]
+    grown = {name: round((final[name] - idle[name]) / ticks, 2) for name in idle if name != "updates"} if ticks else {}
+    print(json.dumps({"backfill": jobs["states"], "jobs": jobs["jobs"], "per idle update": grown}))
     published = {slice_["slice_start"] for slice_ in status(pipeline)["slices"] if slice_["run"]}
     first = datetime.now(UTC)
     state = read_state(pipeline, sources_of(pipeline), first).state
@@ -233,7 +278,9 @@ def main(slices: int, idle_minutes: float) -> int:
     print(json.dumps({"updates": counted["updates"], "computed": len(runs), "published": len(published)}))
     print(f"runs before the newest hour: {waits}; ranges that are due: {missing}; at the end: {final}", flush=True)
     shutil.rmtree(home, ignore_errors=True)
-    return int(bool(missing) or len(published) < slices or any(wait is None or wait > 1 for wait in waits))
+    few_jobs = jobs["states"] == {"success": BACKFILLED} and len(jobs["jobs"]) <= BACKFILLED // AT_MOST_SLICES + 2
+    is_late = any(wait is None or wait > 1 for wait in waits)
+    return int(bool(missing) or len(published) < slices + BACKFILLED or is_late or not few_jobs)
 
 
 if __name__ == "__main__":

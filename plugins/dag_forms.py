@@ -66,6 +66,12 @@ def loss_param() -> dict[str, Param]:
     return {ACCEPT_LOSS: Param(False, type="boolean", title="Accept loss", description=text)}
 
 
+def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of the suites that the trigger form gives."""
+    parameters: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
+    return parameters
+
+
 def suite_params(pipeline: Pipeline) -> dict[str, Param]:
     """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
     qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
