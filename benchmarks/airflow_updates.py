@@ -44,7 +44,7 @@ from tests.worlds import HOUR, World, body
 DAG, BACKFILL_DAG = "telemetry.update", "telemetry"
 INTERVAL = 60
 """Capture interval of the live blobs, in seconds."""
-AT_MOST_SLICES = 10
+AT_MOST_SLICES = 24
 BACKFILLED = 48
 """Number of hours that Airflow's own backfill computes."""
 LOOK_SECONDS = 15
@@ -243,10 +243,10 @@ def main(slices: int, idle_minutes: float) -> int:
             measured.needs.append(needs(airflow, began))
             print(json.dumps(measured.needs[-1]), flush=True)
             state = read_state(pipeline, sources_of(pipeline), datetime.now(UTC)).state
-            kept = {start: facts for start, facts in state.slices.items() if start >= state.since}
-            share, due = sum(facts.run is not None for facts in kept.values()) / slices, tick(state)
+            computed = [start for start, facts in state.slices.items() if facts.run is not None]
+            share, due = sum(start >= state.since for start in computed) / slices, tick(state)
             left = len(due.left) + sum(len(range_.slices) for range_ in due.ranges)
-            history = BACKFILLED - sum(facts.run is not None for facts in state.slices.values()) + len(kept)
+            history = BACKFILLED - sum(start < state.since for start in computed)
             print(f"published {share:.0%}, due {left}, for the backfill {history}", flush=True)
             for at in [at for at in kills if is_up and share >= at][:1]:
                 pause = kills.pop(at)
