@@ -10,9 +10,9 @@ from airflow.providers.standard.triggers.external_task import DagStateTrigger
 from airflow.sdk import BaseOperator, Context, TriggerRule, task
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.state import DagRunState
-from neighbour_runs import computes_neighbours, run_of_neighbours
 
-from dag_forms import dag_ids_of, parameters_of
+from dag_forms import STAGE, dag_ids_of, parameters_of
+from neighbour_runs import computes_neighbours, run_of_neighbours
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
 from recapture.printable import one_line
@@ -35,7 +35,7 @@ class Plan(BaseOperator):
 
     If slices next to that of a backfill's run are due and have active runs as well, one more DAG run computes all of
     them, and the task waits for it without a slot. If that run fails, halves of its slices are computed together, so
-    that only the run of the slice at fault fails in the end.
+    that only the run of the slice at fault fails in the end. A staged run is about its own slice.
     """
 
     def __init__(self, *, file: str, **kwargs: Any) -> None:
@@ -79,7 +79,7 @@ class Plan(BaseOperator):
                 f"Capture has not written the range yet: {'; '.join(waiting)}. Choose an earlier `to`, or wait: the "
                 f"DAG {dag_ids_of(pipeline)['update']} computes slices when they are complete"
             )
-        if is_backfill:
+        if is_backfill and not params.get(STAGE):
             neighbours = run_of_neighbours(context, pipeline, start, waited_for)
             if neighbours is not None:
                 self._defer(pipeline.name, *neighbours)

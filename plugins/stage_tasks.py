@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import TriggerRule, chain
-from plan_tasks import Plan, plan_range, record_failure
 
 import backfill_tasks as tasks
 from dag_forms import HISTORY, RUN, assets_of, dag_ids_of
+from plan_tasks import Plan, plan_range, record_failure
 from processes_run import ProcessesRun
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine, unattended_engine
@@ -20,6 +20,8 @@ from update_tasks import AskPerson, NextUpdate, due, record_job
 
 POOLS = {Engine.SPARK: "spark", Engine.PROCESSES: "processes"}
 """Pools of the updates."""
+LONGEST_QUESTION = timedelta(days=7)
+"""Time for which a person is asked about a staged run, if the pipeline does not say how long a run waits."""
 
 
 def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
@@ -28,13 +30,10 @@ def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
     plan = Plan(task_id=Stage.PLAN, file=file)
     run = plan.output
     computation = _order_and_aggregate(pipeline, application, run, HISTORY)
-    audit: Any = tasks.audit(file, run)
-    stages: list[Any] = [plan, computation, audit]
-    if pipeline.approval is not None:
-        audit = _approval(pipeline, run, audit)
-        stages.append(audit.operator)
-    publish, report = _publish_and_report(pipeline, run, audit)
-    chain(*stages, publish, report)
+    audit = tasks.audit(file, run)
+    decision = _approval(pipeline, run, audit)
+    publish, report = _publish_and_report(pipeline, run, decision)
+    chain(plan, computation, audit, decision.operator, publish, report)
     chain(publish, record_failure(file))
 
 
@@ -62,9 +61,8 @@ def approval_tasks(pipeline: Pipeline) -> None:
 
 
 def _approval(pipeline: Pipeline, run: Any, audited: Any) -> Any:
-    """Return the result of the audit after a person's decision."""
-    assert pipeline.approval is not None
-    longest = timedelta(hours=pipeline.approval.wait_hours)
+    """Return the result of the audit after a person's decision, if the run needs one."""
+    longest = LONGEST_QUESTION if pipeline.approval is None else timedelta(hours=pipeline.approval.wait_hours)
     file = str(pipeline.file)
     return RunApproval(task_id=Stage.APPROVAL, file=file, run=run, audited=audited, response_timeout=longest).output
 

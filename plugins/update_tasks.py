@@ -8,9 +8,9 @@ from typing import Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import Context, task
 from airflow.sdk.exceptions import AirflowSkipException
-from plan_tasks import STOPPED
 
 from dag_forms import RUN
+from plan_tasks import STOPPED
 from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.printable import one_line

@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, request, handover, rollback, clean and more.
+"""The `recapture` command: plan, backfill, publish, report, status, check, update, request, rollback, clean and more.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
@@ -25,7 +25,7 @@ from recapture.process.startup import collect_garbage_rarely, exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
-_PUBLISHING = ("backfill", "rollback", "update")
+_PUBLISHING = ("backfill", "publish", "rollback", "update")
 """Modules of the commands that change tables."""
 
 
@@ -156,6 +156,15 @@ def _parser() -> _Parser:
     backfill.add_argument("--accept-loss", action="store_true", help=text)
     text = "publish to tables of another pipeline; from then on, they belong to this one"
     backfill.add_argument("--take-over", action="store_true", help=text)
+    text = "end after the audit: the run waits, unseen by readers, until you publish or discard it, or it expires"
+    backfill.add_argument("--stage", action="store_true", help=text)
+    add("staged", "List the runs that wait for a decision, and what keeps each from being published.", ranged=False)
+    text = "Publish a run that waits, as it was staged, or say why it cannot be published any more."
+    published = add("publish", text, ranged=False)
+    text = "Discard a run that waits: it cannot be published any more, and its rows are removed later."
+    discarded = add("discard", text, ranged=False)
+    for decided in (published, discarded):
+        decided.add_argument("run", metavar="RUN", help="the name of the run, as recapture staged shows it")
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"

@@ -180,12 +180,34 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
         for reason in quarantine["reasons"][:REASONS_SHOWN]:
             out.print(_line(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
     print_warnings(out, result["warnings"])
-    for output in result["outputs"]:
+    for output in (output for output in result["outputs"] if output["unchanged_slices"] is not None):
         did = "published as" if output["changed"] else "unchanged, already published as"
         unchanged, slices = output["unchanged_slices"], len(result["slices"])
         some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
         out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}{some}")
     out.print(f"report: {_line(result['report'])}")
+
+
+def print_staged(out: Console, result: Mapping[str, Any], file: str) -> None:
+    """Print how a person publishes a staged run; `result` is its summary, and `file` the name of the pipeline file."""
+    out.print(f"run {result['run']} is staged: nothing is published. Until {result['staged_until']}, publish it with")
+    out.print(f"  recapture publish {_line(file)} {result['run']}")
+
+
+def print_waiting(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the runs that wait for a person, and what keeps each from being published."""
+    for run in result["runs"]:
+        slices, age = counted(run["slices"], "slice"), duration(run["age_seconds"])
+        expiry = f", expires at {run['expires']}" if run["expires"] else ""
+        out.print(f"{run['run']}: {slices} from {run['from']} to {run['to']}, waits since {run['at']} ({age}){expiry}")
+        audit = _line(f"{run['audit']}: {run['reason']}" if run["reason"] else run["audit"])
+        out.print(f"  audit {audit}{', and a person approved it' if run['approved'] else ''}")
+        for obstacle in run["obstacles"]:
+            out.print(f"  cannot be published: {_line(obstacle)}")
+        if run["report"]:
+            out.print(f"  report: {_line(run['report'])}")
+    if not result["runs"]:
+        out.print("no run waits for a decision")
 
 
 def print_published(out: Console, result: Mapping[str, Any]) -> None:
