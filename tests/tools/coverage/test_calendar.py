@@ -31,6 +31,8 @@ FIRST = ticks.from_datetime(datetime(2026, 3, 1, 6, tzinfo=UTC))
 FIRST_RANGE = Range(FIRST, FIRST + HOUR)
 RUN = "20260301T060000Z-20260301T070000Z-0123456789ab"
 SITE = "http://airflow.test"
+NAVIGATION = 64
+"""Width of Airflow's navigation next to the page, in pixels."""
 ALLOWED = dict.fromkeys(("request", "backfill", "rollback", "check"))
 
 
@@ -220,6 +222,15 @@ def test_a_blocked_slice_says_how_a_person_can_decide() -> None:
     assert "required_actions" not in text
 
 
+def test_a_blocked_run_of_several_slices_is_divided_by_the_next_updates() -> None:
+    update = dag_run(RunState.FAILED)
+    several = "20260301T060000Z-20260301T080000Z-0123456789ab"
+    for run, is_divided in ((several, True), (RUN, False)):
+        slices = state(0, State.BLOCKED, run=None, blocked_run=run, dag_run=update)
+        text = rendered(slices, chosen=FIRST_RANGE, asks_for_approval=True)
+        assert ("The next updates compute its slices in shorter runs" in text) == is_divided
+
+
 def test_a_slice_that_awaits_a_decision_leads_to_the_question() -> None:
     asking = dag_run(RunState.RUNNING, awaits_decision=True)
     slice_ = state(0, State.AWAITING, blocked_run=RUN, dag_run=asking)
@@ -387,8 +398,9 @@ def test_why_a_slice_is_in_its_state_is_shown_under_the_pointer_and_at_the_focus
     expect(tip).to_contain_text("1 March, 07:00 to 08:00: missing.")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "dark"), (390 - NAVIGATION, "light"), (1280, "dark"), (1280, "light")]
+)
 def test_the_page_fits_and_everybody_can_use_it(
     page: Page, show: Callable[..., list[Any]], width: int, scheme: Literal["light", "dark"]
 ) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from recapture.quality.audit import Audit
 from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
+from recapture.run_files.files import range_of_run
 from recapture.tools.coverage.activity import DagRun, RunState
 from recapture.tools.coverage.marks import STEPS, Access, Audits, links, why
 from recapture.tools.coverage.ranges import Range
@@ -95,6 +96,8 @@ def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Audit
     asking = next((dag_run for dag_run in dag_runs if dag_run and dag_run.awaits_decision), None)
     if asking is not None:
         decision = "A person is asked whether to publish the run."
+    elif _is_divided(run, inside):
+        decision = "The next updates compute its slices in shorter runs, to find those at fault."
     elif access.asks_for_approval:
         decision = "Nobody approved the run. Backfill its slices to be asked again."
     else:
@@ -104,6 +107,18 @@ def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Audit
         )
     actions = None if asking is None else f"{access.dag_run(asking)}/tasks/approval/required_actions"
     return {"run": run, "failures": audits.get(run, ()), "decision": decision, "required_actions": actions}
+
+
+def _is_divided(run: str, inside: Sequence[SliceState]) -> bool:
+    """Return whether a run was that of an update, and has several slices."""
+    range_ = range_of_run(run)
+    return range_ is not None and any(
+        state.blocked_run == run
+        and state.dag_run is not None
+        and state.dag_run.dag_id.endswith(".update")
+        and range_[1] - range_[0] > state.end - state.start
+        for state in inside
+    )
 
 
 def _errors(inside: Sequence[SliceState]) -> list[str]:
