@@ -21,7 +21,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import exit_at_once
+from recapture.process.startup import collect_garbage_rarely, exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -68,6 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
 def run() -> NoReturn:
     """Run the command and exit with its code."""
+    collect_garbage_rarely()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     exit_at_once(main())
@@ -229,6 +230,20 @@ def _parser() -> _Parser:
     text = "Show how many events of a range would be late or out of order with other tolerances, and which suffice."
     advised = add("advise", text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
+    text = (
+        "Find the events of a key that arrived in a range: where each lies in the archive, its times, and what became "
+        "of it in a run."
+    )
+    searched = add("find", text)
+    text = (
+        "a value that an event must have: of a field of its body, as in site.id=4, or of metadata, as in "
+        "PartitionId=3; may be given several times"
+    )
+    searched.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "the input to search, if the query reads several (default: all)"
+    searched.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
+    text = "write the events into a file instead: .jsonl, .parquet, or .avro as Event Hubs Capture writes it"
+    searched.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from recapture.tools.advise.keys import Key
     from recapture.tools.advise.tolerances import Setting
     from recapture.tools.asa_job import Draft
+    from recapture.tools.events.find import Found
 
 FINDINGS = {
     "missing": "to do before the pipeline gives the results of the job:",
@@ -39,6 +41,8 @@ FINDINGS = {
 }
 """Titles of the findings about an imported job, by the field of `asa_job.Draft`."""
 
+SHOWN_EVENTS = 100
+"""Maximum number of events that are printed; a file has more."""
 SHOWN_ROWS = 12
 """Maximum number of rows that are printed of an output."""
 REASONS_SHOWN = 5
@@ -407,6 +411,25 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
     late = "no limit" if setting.late is None else duration(setting.late)
     complete, share = advice.complete_text(setting.late), percent(advice.share(key, setting))
     return [late, duration(setting.out_of_order), complete, share]
+
+
+def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
+    """Print events that were found, at most SHOWN_EVENTS, and how many there are."""
+    from recapture.tools.events.event import lines
+
+    events = found.events
+    for line in lines(events.slice(0, SHOWN_EVENTS)) if shows_events else ():
+        out.print(_line(line))
+    if shows_events and len(events) > SHOWN_EVENTS:
+        more = counted(len(events) - SHOWN_EVENTS, "more event")
+        out.print(f"{more}: --out FILE.jsonl, .parquet or .avro writes all of them")
+    read = found.inputs.values()
+    blobs, size = sum(len(each.blobs) for each in read), sum(each.size for each in read)
+    verdicts = Counter(events["verdict"].to_pylist())
+    counts = ", ".join(f"{verdict} {number:,}" for verdict, number in sorted(verdicts.items()))
+    bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
+    out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
+    out.print(f"read {counted(blobs, 'blob')} ({size:,} bytes)")
 
 
 def _cell(value: Any) -> str:

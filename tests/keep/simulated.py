@@ -422,10 +422,12 @@ class Deployment:
         ]
         if damaged := self._with(manifest, rows, "damaged"):
             raise RunError(f"blob {damaged} is damaged")
+        held_before = {start: self.entry(start).run for start in starts}
         if fault := self._fault(manifest, rows):
             texts = [ticks.to_text(start) for start in starts]
             reads = dict(zip(texts, manifest.reads, strict=True))
-            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads))
+            held = {ticks.to_text(start): run for start, run in held_before.items()}
+            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads, held))
             raise AuditError(f"run {manifest.run}: {fault}")
         publications = {
             ticks.to_text(run_slice.slice.start): self._publication(manifest, run_slice, slice_rows, read)

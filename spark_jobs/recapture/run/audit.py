@@ -69,6 +69,7 @@ def audit(
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)
+    held = {start: entry.run for start, entry in publications.entries(run.slices).items()}
     provisional = pipeline.schedule is not None and pipeline.schedule.provisional
     holes = holes_of(run, rows, publications, provisional=provisional)
     severities = {alias: suite.severities for alias, suite in loaded.items()}
@@ -128,7 +129,7 @@ def audit(
     audited = run.files.write(AUDIT, audited)
     if result.verdict == "failed":
         read = dict(zip(run.slices, run.manifest.reads, strict=True))
-        record_block(run.files, StoppedRun(ticks.whole_seconds(datetime.now(UTC)), parts_of(pipeline), read))
+        record_block(run.files, StoppedRun(ticks.whole_seconds(datetime.now(UTC)), parts_of(pipeline), read, held))
     return audited
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import SetupError
 from recapture.run.needs import Needs, StoredRun, needs_of, slice_of, stored_runs
-from recapture.run.slice_state import blocked_slices
+from recapture.run.slice_state import blocked_in
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.blocks import blocks_in, marks_in
@@ -161,9 +161,8 @@ def _clean_marks(
 ) -> None:
     """Remove the marks of stopped runs that neither block a slice nor have run files; `removed` lost theirs."""
     publications.refresh()
-    blocks = blocks_in(container)
-    blocking = set(blocked_slices(shown_entries(publications), blocks, length).values())
-    old = [block.run for block in blocks if block.at < oldest and block.run not in blocking]
+    blocking = set(blocked_in(container, shown_entries(publications), length).values())
+    old = [block.run for block in blocks_in(container) if block.at < oldest and block.run not in blocking]
     without_files = {run for run in old if run in removed or not any(container.list(f"{FOLDER}/{run}/"))}
     removals.remove(container, MARKS, [mark for run, mark in marks_in(container).items() if run in without_files])
 

@@ -14,7 +14,7 @@ from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
 from recapture.quality.metrics import SliceTotals
-from recapture.run.approval import APPROVED
+from recapture.run.approval import APPROVED, held_at_audit
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
@@ -46,13 +46,15 @@ def publish(
 ) -> Outcome:
     """Publish the run's slices in every table, and return what was published.
 
-    Raise AuditError if its audit failed and nobody approved it. If a call is interrupted between two commits, the next
+    Raise AuditError if its audit failed and nobody approved it, and PermanentError if another run was published for a
+    slice after the audit of an approved run. If a call is interrupted between two commits, the next
     call finishes it. With `take_over`, tables of another pipeline become this pipeline's. Other errors are those of
     `table.publish.publish`.
     """
     if audited.verdict == "failed" and approval is None:
         raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
-    quality = APPROVED if audited.verdict == "failed" else audited.verdict
+    is_approved = audited.verdict == "failed"
+    quality = APPROVED if is_approved else audited.verdict
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
         staged = computed.staged_of(output.alias)
@@ -61,7 +63,12 @@ def publish(
     files[QUARANTINE], reasons = _stage_quarantine(run, computed.metrics)
     publications = _publications(run, quality, approval, computed, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
-        changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
+        changes = table_publish.publish(
+            tables_of(run.pipeline),
+            publications,
+            take_over=take_over,
+            unless_newer_than=held_at_audit(run) if is_approved else None,
+        )
         results += [f"{name} version {version}" for name, version in changes.versions.items()]
     most_frequent = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
     outcome = Outcome(

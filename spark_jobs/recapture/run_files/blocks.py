@@ -34,6 +34,8 @@ class StoppedRun:
     """Parts of the definition and of the suite, as `run.outdated.parts_of`."""
     read: Mapping[str, str]
     """What each slice read (`archive.manifest.slice_read`), by slice_start."""
+    held: Mapping[str, str | None] | None = None
+    """Run that each slice held when the audit began, by slice_start; None if an older version wrote the file."""
 
 
 def record_block(files: RunFiles, stopped: StoppedRun) -> None:
