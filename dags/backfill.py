@@ -89,6 +89,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         )
         | dag_forms.later_param()
         | dag_forms.loss_param()
+        | dag_forms.stage_param()
         | dag_forms.suite_params(pipeline),
         doc_md=dag_docs.BACKFILL,
         is_paused_upon_creation=False,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from dag_forms import ACCEPT_LOSS, AT, PARAMETERS, declared_parameters
+from dag_forms import ACCEPT_LOSS, AT, PARAMETERS, STAGE, declared_parameters
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from run_range import instant
@@ -21,8 +21,12 @@ def request_later(
     """
     from recapture.keep.requests import make_request
 
-    if params.get(ACCEPT_LOSS):
-        raise DefinitionError(f"`{AT}` and `{ACCEPT_LOSS}` contradict: a request accepts no losses; clear one of them")
+    for name, why in (
+        (ACCEPT_LOSS, "a request accepts no losses"),
+        (STAGE, "a request asks nobody first"),
+    ):
+        if params.get(name):
+            raise DefinitionError(f"`{AT}` and `{name}` contradict: {why}; clear one of them")
     declared = declared_parameters(pipeline)
     if (params.get(PARAMETERS) or declared) != declared:
         raise DefinitionError(

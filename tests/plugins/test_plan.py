@@ -93,6 +93,7 @@ def test_a_run_for_later_requests_its_range_once_and_computes_nothing(plugin: Mo
     [
         ("backfill", {}, "`at` contradicts Airflow's backfill"),
         ("manual", {"accept_loss": True}, "`at` and `accept_loss` contradict"),
+        ("manual", {"stage": True}, "`at` and `stage` contradict"),
         ("manual", {"parameters": {"most": 5}}, "`at` and `parameters` contradict"),
         ("manual", {"at": "tomorrow"}, "`at` is 'tomorrow'"),
     ],

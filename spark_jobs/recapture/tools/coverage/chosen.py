@@ -105,8 +105,7 @@ def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Audit
             "The pipeline asks nobody whether to publish such a run. To let a person decide, add `approval: {}` to the "
             "pipeline file and backfill the slices."
         )
-    actions = None if asking is None else f"{access.dag_run(asking)}/tasks/approval/required_actions"
-    return {"run": run, "failures": audits.get(run, ()), "decision": decision, "required_actions": actions}
+    return {"run": run, "failures": audits.get(run, ()), "decision": decision}
 
 
 def _is_divided(run: str, inside: Sequence[SliceState]) -> bool:
@@ -128,7 +127,8 @@ def _errors(inside: Sequence[SliceState]) -> list[str]:
 
 
 def _work(run: DagRun, access: Access) -> dict[str, Any]:
-    """Return a DAG run that has not succeeded, with links to the logs of its failed tasks."""
+    """Return a DAG run that has not succeeded, with links to its question and to the logs of its failed tasks."""
     address = access.dag_run(run)
     tasks = [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks]
-    return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks}
+    question = access.question(run) if run.awaits_decision else None
+    return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks, "question": question}
