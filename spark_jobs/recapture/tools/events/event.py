@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from recapture.time_model import ticks
 
-TIMES = ("enqueued", "arrival", "time", "system_timestamp")
+TIMES = ("enqueued", "arrival", "time", "system_timestamp", "largest_time")
 """Columns of judged events that hold an instant."""
 _PUBLISHED_TIME = pa.timestamp("us", tz="UTC")
 
@@ -19,7 +19,7 @@ def json_types(events: pa.Table) -> list[dict[str, Any]]:
 
     A body that is not UTF-8 is in Base64, as `body_base64`. Columns that are null are left out.
     """
-    return list(map(_json_types, events.drop_columns("largest_time").to_pylist()))
+    return list(map(_json_types, events.to_pylist()))
 
 
 def _json_types(event: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +41,6 @@ def _body(body: bytes | None) -> dict[str, str]:
 
 def published(events: pa.Table) -> pa.Table:
     """Return judged events with timestamps in place of ticks, for a Parquet file."""
-    events = events.drop_columns("largest_time")
     for name in TIMES:
         micros = pc.divide(pc.subtract(events[name], ticks.UNIX_EPOCH), ticks.TICKS_PER_MICROSECOND)
         index = events.schema.get_field_index(name)
