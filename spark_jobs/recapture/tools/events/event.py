@@ -1,7 +1,9 @@
 """Judged events in the forms in which people and programs read them."""
 
 import base64
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +41,13 @@ def _body(body: bytes | None) -> dict[str, str]:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
+def json_value(value: Any) -> Any:
+    """Return a published value in JSON types; a timestamp is ISO 8601, and a number that JSON lacks a string."""
+    if isinstance(value, datetime):
+        return ticks.text_of(value)
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def published(events: pa.Table) -> pa.Table:
     """Return judged events with timestamps in place of ticks, for a Parquet file."""
     for name in TIMES:
@@ -48,12 +57,10 @@ def published(events: pa.Table) -> pa.Table:
     return events
 
 
-def lines(events: pa.Table) -> Iterator[str]:
-    """Yield the lines that show judged events on a terminal."""
-    for event in json_types(events):
-        place = "sequence number {sequence_number}" if "sequence_number" in event else "place {place}"
-        offset = ", offset {offset}" if "offset" in event else ""
-        yield ("partition {partition}, " + place + offset + ", in {blob}").format(**event)
+def lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines that show events, in JSON types, on a terminal."""
+    for event in events:
+        yield place(event)
         enqueued = "enqueued {enqueued}, " if "enqueued" in event else ""
         time = ", time {time}" if "time" in event else ""
         yield ("  " + enqueued + "arrived {arrival}" + time).format(**event)
@@ -61,3 +68,10 @@ def lines(events: pa.Table) -> Iterator[str]:
         why = " ({reason})" if "reason" in event else ""
         yield ("  {verdict}" + system + why).format(**event)
         yield f"  {event.get('body', event.get('body_base64', 'no body'))}"
+
+
+def place(event: Mapping[str, Any]) -> str:
+    """Return where an event, in JSON types, is: its partition, number, offset and blob."""
+    number = "sequence number {sequence_number}" if "sequence_number" in event else "place {place}"
+    offset = ", offset {offset}" if event.get("offset") is not None else ""
+    return ("partition {partition}, " + number + offset + ", in {blob}").format(**event)

@@ -80,10 +80,7 @@ def find(
     `alias` is the input to search; None for all. Raise DefinitionError for a condition or an alias that is wrong, or an
     empty range; other errors are those of `read_events`.
     """
-    range_ = Slice(ticks.from_datetime(start), ticks.from_datetime(end))
-    if range_.start >= range_.end:
-        bounds = f"from {ticks.to_text(range_.start)} is not before to {ticks.to_text(range_.end)}"
-        raise DefinitionError(f"the range is empty: {bounds}")
+    range_ = range_of(start, end)
     if not where:
         raise DefinitionError("give at least one condition, such as --where deviceId=sensor-7")
     sources = {
@@ -95,6 +92,15 @@ def find(
         for compiled, selection in sources.items()
     }
     return Found(pipeline, range_, tuple(where), read)
+
+
+def range_of(start: datetime, end: datetime) -> Slice:
+    """Return the range after `start` and until `end`. Raise DefinitionError if it is empty."""
+    range_ = Slice(ticks.from_datetime(start), ticks.from_datetime(end))
+    if range_.start >= range_.end:
+        bounds = f"from {ticks.to_text(range_.start)} is not before to {ticks.to_text(range_.end)}"
+        raise DefinitionError(f"the range is empty: {bounds}")
+    return range_
 
 
 def inputs_of(pipeline: Pipeline, alias: str | None) -> list[CompiledInput]:

@@ -124,11 +124,17 @@ class InputToSearch:
         incomplete = (name for name in planned.partitions if not is_complete(written, range_, newest.get(name), now))
         tasks = []
         for task in split(planned.slices, planned.blobs, 1 << 62):
-            last = min(range_.end, task.slices[-1].slice.end)
-            blobs = blobs_that_may_hold(task.blobs, Arrivals(0, last))
-            if blobs:
-                tasks.append(replace(task, blobs=tuple(blobs)))
+            tasks += until(task, range_.end)
         return tasks, tuple(incomplete)
+
+
+def until(task: Task, end: int) -> list[Task]:
+    """Return a task without what arrived after its slices or after `end`, in ticks; nothing if it reads no blob then.
+
+    What arrived later does not matter to verdicts.
+    """
+    blobs = blobs_that_may_hold(task.blobs, Arrivals(0, min(end, task.slices[-1].slice.end)))
+    return [replace(task, blobs=tuple(blobs))] if blobs else []
 
 
 @dataclass
