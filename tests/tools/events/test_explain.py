@@ -56,7 +56,7 @@ def has_late_limit(made: Made) -> bool:
     return bool(made.events) and (made.policy.late is not None or not made.timestamp_by)
 
 
-@slow(15)
+@slow(6)
 @given(made=made().filter(has_late_limit))
 def test_verdicts_windows_and_members_of_any_world_are_those_of_the_oracle(
     tmp_path_factory: pytest.TempPathFactory, made: Made
@@ -115,7 +115,7 @@ def moved(outcome: oracle.Outcome) -> int | None:
     return None if outcome.out_of_order else outcome.system_timestamp
 
 
-@slow(10)
+@slow(4)
 @given(made=made().filter(has_late_limit))
 def test_the_events_of_any_row_alone_give_the_row_and_without_one_of_them_they_do_not(
     tmp_path_factory: pytest.TempPathFactory, made: Made
