@@ -20,8 +20,8 @@ from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
 from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
-from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
@@ -390,9 +390,9 @@ class World:
         block = self.last_block(start)
         return block is not None and block.end - block.start == LENGTH and self.repeats(block, start, read)
 
-    def repeats(self, block: Block, start: int, read: str) -> bool:
+    def repeats(self, block: Mark, start: int, read: str) -> bool:
         """Return whether a run that its audit stopped would be stopped again."""
-        stopped = read_block(self.deployment.run_files, block.run)
+        stopped = STOPPED_RUNS.read(self.deployment.run_files, block.run)
         assert stopped is not None
         return stopped.read[ticks.to_text(start)] == read and stopped.parts == self.deployment.parts
 
@@ -411,10 +411,10 @@ class World:
                 return not is_over and same and audited < failure.last and now < failure.last + pause
         return False
 
-    def last_block(self, start: int) -> Block | None:
+    def last_block(self, start: int) -> Mark | None:
         """Return the last stopped run of a slice; None if it was published or rolled back since."""
         entry = self.deployment.entry(start)
-        blocks = [block for block in blocks_in(self.deployment.run_files) if block.start <= start < block.end]
+        blocks = [block for block in STOPPED_RUNS.runs(self.deployment.run_files) if block.start <= start < block.end]
         if entry.current is not None:
             blocks = [block for block in blocks if entry.current.published < block.at]
         blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
@@ -504,7 +504,7 @@ class World:
         before = deployment.requests.count
         deployment.update()
         number = deployment.requests.count - before
-        stopped = len(blocks_in(deployment.run_files))
+        stopped = len(STOPPED_RUNS.runs(deployment.run_files))
         older = REQUESTS_OF_OLDER + len(due.waiting) + stopped if due.waiting or stopped else 0
         assert number <= MOST_REQUESTS + older, number
 

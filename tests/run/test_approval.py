@@ -121,7 +121,7 @@ def test_a_run_is_not_published_over_a_later_one_although_a_person_approved_it(
     later = staged(processes, run.pipeline, NOON - timedelta(hours=1), NOON)
     audit(later)
     publish(later)
-    message = f"run {run.id} cannot be approved any more: run {later.id} was published for slice 2024-03-01T11:00:00Z"
+    message = f"run {run.id} cannot be published any more: run {later.id} was published for slice 2024-03-01T11:00:00Z"
     with pytest.raises(PermanentError, match=message):
         publish(run) if approved == "before" else approve(run, APPROVAL)
     assert coverage(run) == ["blocked", "published"]

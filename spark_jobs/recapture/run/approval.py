@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import read_block
 from recapture.run_files.contents import APPROVAL, AUDIT, Approved, Audited
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Marks
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import Approval, Publications
 from recapture.table.publish import require_none_newer
@@ -25,10 +25,13 @@ def approve(run: PlannedRun, approval: Approval) -> None:
     run.files.write(APPROVAL, Approved(approval.by, approval.at, approval.reason, run.files.read(AUDIT).digest))
 
 
-def held_at_audit(run: PlannedRun) -> Mapping[str, str | None] | None:
-    """Return the run that each slice held when the audit stopped this one; None if that is not known."""
-    stopped = read_block(run.files.container, run.id)
-    return None if stopped is None else stopped.held
+def held_at_audit(run: PlannedRun, marks: Marks = STOPPED_RUNS) -> Mapping[str, str | None] | None:
+    """Return the run that each slice held when this one was audited; None if that is not known.
+
+    `marks` are those of the runs that the audit stopped, or of those that were staged.
+    """
+    unpublished = marks.read(run.files.container, run.id)
+    return None if unpublished is None else unpublished.held
 
 
 def approval_of(files: RunFiles, audited: Audited) -> Approval | None:

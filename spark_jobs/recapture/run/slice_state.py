@@ -12,8 +12,8 @@ from recapture.run.approval import APPROVED
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.changes import Changes, read_changes
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 _MEANINGS = {
-    State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
+    State.AWAITING: "A person is asked whether to publish the run: it is staged, or its audit stopped it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
     State.FAILED: "The last run failed before it published anything: see its error, or the log of its task.",
     State.PROVISIONAL: "Published before Capture had written everything: an update computes it again later.",
@@ -158,15 +158,15 @@ def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: 
     """Return the slices that are blocked, as `blocked_slices`; `container` is that of the run files."""
 
     def held(run: str) -> Mapping[str, str | None] | None:
-        stopped = read_block(container, run)
+        stopped = STOPPED_RUNS.read(container, run)
         return None if stopped is None else stopped.held
 
-    return blocked_slices(entries, blocks_in(container), length, held)
+    return blocked_slices(entries, STOPPED_RUNS.runs(container), length, held)
 
 
 def blocked_slices(
     entries: Mapping[str, ShownEntry],
-    blocks: Iterable[Block],
+    blocks: Iterable[Mark],
     length: int,
     held: Callable[[str], Mapping[str, str | None] | None],
 ) -> dict[str, str]:
@@ -191,7 +191,7 @@ def blocked_slices(
 
 
 def _is_published_before(
-    start: str, entry: ShownEntry, block: Block, held: Callable[[str], Mapping[str, str | None] | None]
+    start: str, entry: ShownEntry, block: Mark, held: Callable[[str], Mapping[str, str | None] | None]
 ) -> bool:
     """Return whether the audit of a run stopped it after the publication of a slice."""
     if entry.published is None:

@@ -100,7 +100,7 @@ def require_none_newer(run: str, start: str, entry: Entry, held: str | None) -> 
     """Raise PermanentError if a slice holds another run than `run`, published after the run that it `held` once."""
     if entry.run != run and entry.is_newer(held):
         raise PermanentError(
-            f"run {run} cannot be approved any more: run {entry.run} was published for slice {start} after its audit; "
+            f"run {run} cannot be published any more: run {entry.run} was published for slice {start} after its audit; "
             "to replace what is published, backfill the slice again"
         )
 

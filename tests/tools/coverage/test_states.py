@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recapture.run.slice_state import Standing, State, blocked_slices
-from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
+from recapture.run_files.marks import Mark
 from recapture.run_files.work import Failure, Work
 from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
@@ -46,13 +46,13 @@ def states(
 
 
 def blocked(
-    entries: dict[str, ShownEntry], *blocks: Block, held: Mapping[str, str | None] | None = None
+    entries: dict[str, ShownEntry], *blocks: Mark, held: Mapping[str, str | None] | None = None
 ) -> dict[str, str]:
     return blocked_slices(entries, blocks, HOUR, lambda run: held)
 
 
-def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Block:
-    return Block(run, at(start), at(end), when)
+def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Mark:
+    return Mark(run, at(start), at(end), when)
 
 
 def test_a_slice_that_an_update_failed_at_is_shown_although_nothing_was_ever_published() -> None:
