@@ -11,14 +11,15 @@ from airflow.sdk import BaseOperator, Context, TriggerRule, task
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.state import DagRunState
 
-from dag_forms import STAGE, dag_ids_of, parameters_of
+from dag_forms import AT, STAGE, dag_ids_of, parameters_of
 from neighbour_runs import computes_neighbours, run_of_neighbours
 from recapture.definition.pipeline import Pipeline, load
-from recapture.errors import RunError
+from recapture.errors import DefinitionError, RunError
 from recapture.printable import one_line
 from recapture.run.stages import Stage
 from recapture.storage import open_container
 from recapture.time_model import ticks
+from run_later import request_later
 from run_notifications import notifiers_of
 from run_range import BACKFILL, range_of_dag_run
 
@@ -45,8 +46,9 @@ class Plan(BaseOperator):
     def execute(self, context: Context) -> str:
         """Plan the run.
 
-        Raise AirflowSkipException if the slice of Airflow's backfill is up to date, RunError if Capture has not written
-        the range yet, and DefinitionError as `plan_range` does.
+        Raise AirflowSkipException if the slice of Airflow's backfill is up to date, or if the trigger form has a time
+        for later, after the range was requested. Raise RunError if Capture has not written the range yet, and
+        DefinitionError as `plan_range` does.
         """
         return self._plan(context, None)
 
@@ -67,6 +69,14 @@ class Plan(BaseOperator):
         interval = dag_run.data_interval_start, dag_run.data_interval_end
         start, end = range_of_dag_run(params, *interval, is_backfill=is_backfill)
         require_whole_slices(pipeline, start, end)
+        if params.get(AT):
+            if is_backfill:
+                raise DefinitionError(f"`{AT}` contradicts Airflow's backfill: create it again without `{AT}`")
+            request = request_later(pipeline, start, end, params, dag_run)
+            raise AirflowSkipException(
+                f"request {request['id']} is made: an update computes the range from {request['at']} on. The page "
+                "Coverage lists it, and cancels it until then"
+            )
         if is_backfill and is_up_to_date(pipeline, start, end):
             raise AirflowSkipException(
                 f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition "

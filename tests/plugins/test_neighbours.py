@@ -48,7 +48,7 @@ class Backfill:
         from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
         task = self.plugin.Plan(task_id="plan", file=str(self.world.file))
-        own = context(start, start + HOUR, "backfill", self.airflow)
+        own = context(start, start + HOUR, airflow=self.airflow)
         try:
             return task.execute(own) if block is None else task.resume(own, None, block)
         except AirflowSkipException:
