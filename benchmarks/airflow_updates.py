@@ -2,11 +2,11 @@
 
 PYTHONPATH=docker:spark_jobs:. .venv/bin/python -m benchmarks.airflow_updates [SLICES] [IDLE_MINUTES]
 
-The archive has SLICES hours that end now, and goes on. Airflow's own backfill computes 48 hours before them at the
-same time. Meanwhile the scheduler is killed twice, the second time for three minutes in which five hours arrive, and
-late blobs arrive for the newest complete hour. Prints what each update computed, how many runs the newest hour waited
-for, how many jobs the backfill took, and what Airflow needs. Exits with 1 if a slice is missing, the newest hour waited
-for more than one run, or a run of the backfill failed or took a job of its own.
+The archive has SLICES hours that end now, as if Airflow had been down for them, and goes on. Airflow's own backfill
+computes 48 hours before them at the same time. Meanwhile the scheduler is killed twice, the second time for three
+minutes, and late blobs arrive for the newest complete hour. Prints what each update computed, how many runs the newest
+hour waited for, how many jobs the backfill took, and what Airflow needs. Exits with 1 if a slice is missing, the newest
+hour waited for more than one run, or a run of the backfill failed or took a job of its own.
 """
 
 import itertools
@@ -20,7 +20,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,38 +38,54 @@ from recapture.keep.sources import sources_of
 from recapture.keep.state import read_state
 from recapture.run.status import status
 from recapture.run_files.planned import files_of
+from recapture.storage import open_container
 from tests.paths import ROOT
 from tests.worlds import HOUR, World, body
 
 DAG, BACKFILL_DAG = "telemetry.update", "telemetry"
-INTERVAL = 60
-"""Capture interval of the live blobs, in seconds."""
-AT_MOST_SLICES = 24
+INTERVAL = timedelta(minutes=10)
+"""Capture interval."""
+LIVE_SECONDS = 60
+"""Time from one live blob to the next: Capture also writes a blob when it is full."""
+AT_MOST_SLICES = 40
 BACKFILLED = 48
 """Number of hours that Airflow's own backfill computes."""
 LOOK_SECONDS = 15
 DOWN = timedelta(minutes=3)
-DOWN_HOURS = 5
-"""Number of hours that arrive while the scheduler is down."""
+MOST_LATE = 5
+"""Number of late blobs: at most those of an hour, because each replaces another one."""
 MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Late:
+    """Blob that arrived for the newest complete hour."""
+
+    at: datetime
+    name: str
+    etag: str
 
 
 @dataclass
 class Measured:
     """What was measured while the updates ran."""
 
-    late: list[tuple[datetime, str]] = field(default_factory=list)
-    """Time at which a blob of the newest complete hour arrived, and its name."""
+    late: list[Late] = field(default_factory=list)
     needs: list[dict[str, float]] = field(default_factory=list)
 
 
+def write_blob(archive: World, arrival: datetime, device: str) -> Path:
+    """Write a blob with an event of a device. Its sequence number follows from its arrival."""
+    number = int(arrival.timestamp() / INTERVAL.total_seconds())
+    return archive.put("0", arrival, [body(device, arrival, 20.0)], number, arrival - INTERVAL)
+
+
 def write_blobs(archive: World, start: datetime, end: datetime) -> None:
-    """Write a blob for every ten minutes."""
-    arrival = start + timedelta(minutes=5)
+    """Write a blob for every interval."""
+    arrival = start + INTERVAL / 2
     while arrival < end:
-        number = int(arrival.timestamp()) // 600
-        archive.put("0", arrival, [body(f"device-{number % 7}", arrival, 20.0)], number)
-        arrival += timedelta(minutes=10)
+        write_blob(archive, arrival, f"device-{arrival.minute // 10}")
+        arrival += INTERVAL
 
 
 def world(home: Path, first: datetime, end: datetime) -> World:
@@ -82,7 +98,9 @@ def world(home: Path, first: datetime, end: datetime) -> World:
     archive.amend(
         engine="processes",
         schedule=schedule | {"at_most_slices": AT_MOST_SLICES},
-        input=sections["input"] | {"container": archive.capture.as_uri(), "capture_interval_seconds": INTERVAL},
+        input=sections["input"]
+        | {"container": archive.capture.as_uri(), "empty_blobs": True}
+        | {"capture_interval_seconds": int(INTERVAL.total_seconds())},
         output=sections["output"] | {"table": archive.table.as_uri()},
     )
     folder = home / "dags" / "pipelines"
@@ -93,14 +111,13 @@ def world(home: Path, first: datetime, end: datetime) -> World:
 
 @contextmanager
 def capturing(archive: World) -> Iterator[None]:
-    """Write a blob every INTERVAL."""
+    """Write an empty blob every LIVE_SECONDS."""
     stopped = threading.Event()
 
     def write() -> None:
-        number = 1_000_000_000
-        while not stopped.wait(INTERVAL):
-            now, number = datetime.now(UTC), number + 1
-            archive.put("0", now, [body("device-0", now, 20.0)], number, now - timedelta(seconds=INTERVAL))
+        while not stopped.wait(LIVE_SECONDS):
+            now = datetime.now(UTC)
+            archive.put("0", now, opened=now - timedelta(seconds=LIVE_SECONDS))
 
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
@@ -111,13 +128,13 @@ def capturing(archive: World) -> Iterator[None]:
         thread.join()
 
 
-def late_blob(archive: World, number: int, end: datetime) -> tuple[datetime, str]:
-    """Write a blob for the newest complete hour of an archive that ends at `end`; return when, and its name."""
+def late_blob(archive: World, number: int) -> Late:
+    """Replace a blob of the newest complete hour: it has another event now."""
     now = datetime.now(UTC)
-    hour = (end - timedelta(seconds=2 * INTERVAL)).replace(minute=0, second=0, microsecond=0) - HOUR
-    arrival = hour + timedelta(minutes=30, seconds=number)
-    blob = archive.put("0", arrival, [body(f"late-{number}", arrival, 30.0)], 2_000_000_000 + number, arrival)
-    return now, str(blob.relative_to(archive.capture))
+    hour = (now - 2 * INTERVAL).replace(minute=0, second=0, microsecond=0) - HOUR
+    path = write_blob(archive, hour + INTERVAL / 2 + number * INTERVAL, f"late-{number}")
+    (blob,) = open_container(archive.capture.as_uri()).list(str(path.relative_to(archive.capture)))
+    return Late(now, blob.name, blob.etag)
 
 
 def dag_runs(airflow: Airflow, dag: str) -> list[dict[str, Any]]:
@@ -193,20 +210,20 @@ def kill(airflow: Airflow, name: str) -> None:
             process.send_signal(signal.SIGKILL)
 
 
-def blobs_of(pipeline: Pipeline, run: str) -> set[str]:
-    """Return the names of the blobs that a run read."""
+def blobs_of(pipeline: Pipeline, run: str) -> set[tuple[str, str]]:
+    """Return the names and etags of the blobs that a run read."""
     manifest = files_of(pipeline, run).find_manifest()
-    return {pinned.blob.name for planned in manifest.inputs for pinned in planned.blobs} if manifest else set()
+    planned_inputs = manifest.inputs if manifest else ()
+    return {(pinned.blob.name, pinned.blob.etag) for planned in planned_inputs for pinned in planned.blobs}
 
 
-def waited(runs: list[dict[str, Any]], late: tuple[datetime, str]) -> int | None:
+def waited(runs: list[dict[str, Any]], late: Late) -> int | None:
     """Return how many runs ended between a late blob and the one that read it; None if no run read it."""
-    at, name = late
     before = 0
     for run in runs:
-        if name in run["blobs"]:
+        if (late.name, late.etag) in run["blobs"]:
             return before
-        before += datetime.fromisoformat(run["end_date"]) > at
+        before += datetime.fromisoformat(run["end_date"]) > late.at
     return None
 
 
@@ -215,9 +232,9 @@ def main(slices: int, idle_minutes: float) -> int:
     home = Path(tempfile.mkdtemp(prefix="recapture-updates-"))
     home.chmod(0o711)
     began, measured = time.monotonic(), Measured()
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    first, end = hour - slices * HOUR, hour - DOWN_HOURS * HOUR
-    archive = world(home, first, end)
+    now = datetime.now(UTC)
+    first = now.replace(minute=0, second=0, microsecond=0) - slices * HOUR
+    archive = world(home, first, now)
     pipeline = load(home / "dags" / "pipelines" / "telemetry.yaml")
     for folder in ("plugins", "spark_jobs"):  # so that an edit of the checkout does not change what is measured
         shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -227,7 +244,7 @@ def main(slices: int, idle_minutes: float) -> int:
         "PYTHONPATH": os.pathsep.join([str(home / "spark_jobs"), str(ROOT)]),
     }
     (home / "airflow").mkdir()
-    with ExitStack() as live, Airflow(environment, schedule=True, homes=home / "airflow") as airflow:
+    with capturing(archive), Airflow(environment, schedule=True, homes=home / "airflow") as airflow:
         print(f"Airflow is healthy after {time.monotonic() - began:.0f} s", flush=True)
         airflow.unpause(BACKFILL_DAG)
         airflow.backfill(BACKFILL_DAG, (first - BACKFILLED * HOUR).isoformat(), (first - HOUR).isoformat())
@@ -253,12 +270,9 @@ def main(slices: int, idle_minutes: float) -> int:
                 print(f"the scheduler is killed, and is down for {pause}", flush=True)
                 kill(airflow, "scheduler")
                 up_at = time.monotonic() + pause.total_seconds()
-                if not kills:
-                    write_blobs(archive, end, datetime.now(UTC))
-                    live.enter_context(capturing(archive))
-            if is_up and share > 0.1 * (len(measured.late) + 1) and len(measured.late) < 8:
-                measured.late.append(late_blob(archive, len(measured.late), datetime.now(UTC) if not kills else end))
-                print(f"a late blob for {measured.late[-1][1]}", flush=True)
+            if is_up and share > 0.1 * (len(measured.late) + 1) and len(measured.late) < MOST_LATE:
+                measured.late.append(late_blob(archive, len(measured.late)))
+                print(f"a late blob: {measured.late[-1].name}", flush=True)
             if caught_up is None and not (left or kills or history > 0):
                 caught_up, idle = time.monotonic(), measured.needs[-1]
         counted, *runs = runs_of(airflow)
