@@ -34,7 +34,7 @@ if stops:
 
     recapture.run.in_processes.compute = compute
 try:
-    task.execute({})
+    task.execute({"run_id": "manual__1"})
     error = None
 except Exception as raised:
     error = [type(raised).__name__, str(raised)]
