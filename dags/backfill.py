@@ -88,6 +88,7 @@ def backfill(pipeline: Pipeline) -> DAG:
             "Empty: the run computes the slice of its data interval, the last one that has ended."
         )
         | dag_forms.loss_param()
+        | dag_forms.stage_param()
         | dag_forms.suite_params(pipeline),
         doc_md=dag_docs.BACKFILL,
         is_paused_upon_creation=False,

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
-from dag_forms import ACCEPT_LOSS, PARAMETERS, assets_of, dag_ids_of
+from dag_forms import ACCEPT_LOSS, PARAMETERS, STAGE, assets_of, dag_ids_of
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
 from recapture.printable import one_line
@@ -33,6 +33,8 @@ RETRY_POLICY = ExceptionRetryPolicy(
 )
 """Retry policy of the tasks: these errors fail a task at once."""
 
+STAGED = "staged"
+"""Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 STOPPED = "stopped"
 """Key under which the audit of an update says that it stopped its run, and whether a person is to be asked about it."""
 
@@ -97,23 +99,29 @@ def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dic
 def audit(
     file: str, run: str, *, in_update: bool = False, params: dict[str, Any] | None = None, ti: Any = None
 ) -> dict[str, Any]:
-    """Audit the run, and return the verdict and the text of the audit.
+    """Audit the run, and return the verdict and the text of the audit, and whether the run is `staged`.
 
     If the audit stops the run, write its report and notify. Then raise AuditError, unless the DAG run waits until a
     person has decided. An update does not wait: if its run has one slice, it says that a person is to be asked. If it
-    has several, nobody is notified, because the next updates compute its halves.
+    has several, nobody is notified, because the next updates compute its halves. A staged run that passes waits for a
+    person, too: write its report.
     """
     from recapture.run.audit import audit, stopped
+    from recapture.run.summary import summary
     from recapture.run_files.computed import read_computed
     from recapture.run_files.planned import load_run
-    from recapture.tools.reports.write import with_report
+    from recapture.tools.reports.write import with_report, write_run_report
 
     planned_run = load_run(load(Path(file)), run)
-    computed, accept_loss = read_computed(planned_run.files), bool((params or {}).get(ACCEPT_LOSS))
-    audited = audit(planned_run, computed, parameters_of(params), accept_loss=accept_loss)
+    computed, parameters = read_computed(planned_run.files), parameters_of(params)
+    accept_loss, is_staged = (bool((params or {}).get(name)) for name in (ACCEPT_LOSS, STAGE))
+    audited = audit(planned_run, computed, parameters, accept_loss=accept_loss, is_staged=is_staged)
     error = stopped(planned_run, computed, audited)
     if error is None:
-        return {"verdict": audited.verdict, "text": audited.text}
+        if is_staged:
+            warnings = summary(planned_run, computed, audited, None)["warnings"]
+            write_run_report(planned_run, computed, audited, warnings)
+        return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
     error = with_report(error, planned_run, computed, audited)
     is_asked, is_final = planned_run.pipeline.approval is not None, not in_update or len(planned_run.slices) == 1
     if is_final:
@@ -129,22 +137,31 @@ def audit(
 def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published.
 
-    Notify if the run passed its audit and some of its slices were blocked until now.
+    Notify if the run passed its audit and some of its slices were blocked until now. Raise PermanentError if the run
+    waited for a person and cannot be published any more: see `keep.waiting`.
     """
+    from recapture.keep.waiting import Waiting
     from recapture.run.approval import APPROVED, approval_of
     from recapture.run.publish import publish
     from recapture.run.slice_changes import entries_of, slice_changes
     from recapture.run.slice_state import blocked_slices_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.contents import AUDIT, OUTCOME
+    from recapture.run_files.marks import STAGED_RUNS
     from recapture.run_files.planned import load_run
 
     pipeline = load(Path(file))
+    if audited.get(STAGED) or audited["verdict"] == APPROVED:
+        Waiting(pipeline).require_publishable(run)
     planned_run = load_run(pipeline, run)
     files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
     own_audit, before = files.read(AUDIT), entries_of(pipeline, planned_run.slices)
-    outcome = publish(planned_run, read_computed(files), own_audit, approval_of(files, own_audit))
+    is_staged = bool(audited.get(STAGED))
+    approval = approval_of(files, own_audit)
+    outcome = publish(planned_run, read_computed(files), own_audit, approval, is_staged=is_staged)
+    if is_staged:
+        STAGED_RUNS.remove(files.container, run)
     published: dict[str, Any] = OUTCOME.json_types(outcome)
     after = entries_of(pipeline, planned_run.slices)
     for output in outcome.outputs:

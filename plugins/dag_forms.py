@@ -12,6 +12,8 @@ PARAMETERS = "parameters"
 """Name of the field with the parameters of the suites."""
 ACCEPT_LOSS = "accept_loss"
 """Name of the field that lets slices lose events that are published."""
+STAGE = "stage"
+"""Name of the field that lets a run wait for a person before it is published."""
 HISTORY = "history"
 """Pool of the runs by hand and of Airflow's backfills, so that updates do not wait for them."""
 RUN = "run"
@@ -64,6 +66,12 @@ def loss_param() -> dict[str, Param]:
     """Return the field of the trigger form that accepts the loss of events."""
     text = "Publish although the archive has holes, or fewer events than are published: the blobs are gone for good."
     return {ACCEPT_LOSS: Param(False, type="boolean", title="Accept loss", description=text)}
+
+
+def stage_param() -> dict[str, Param]:
+    """Return the field of the trigger form that lets a run wait for a person before it is published."""
+    text = "Ask a person before anything is published. Until then, look at the run's report."
+    return {STAGE: Param(False, type="boolean", title="Stage", description=text)}
 
 
 def suite_params(pipeline: Pipeline) -> dict[str, Param]:

@@ -19,6 +19,8 @@ from update_tasks import AskPerson, NextUpdate, due, record_job
 
 POOLS = {Engine.SPARK: "spark", Engine.PROCESSES: "processes"}
 """Pools of the updates."""
+LONGEST_QUESTION = timedelta(days=7)
+"""Time for which a person is asked about a staged run, if the pipeline does not say how long a run waits."""
 
 
 def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
@@ -26,12 +28,9 @@ def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
     file = str(pipeline.file)
     run = tasks.plan(file)
     computation = _order_and_aggregate(pipeline, application, run, HISTORY)
-    audit: Any = tasks.audit(file, run)
-    stages = [run, computation, audit]
-    if pipeline.approval is not None:
-        audit = _approval(pipeline, run, audit)
-        stages.append(audit.operator)
-    chain(*stages, *_publish_and_report(pipeline, run, audit))
+    audit = tasks.audit(file, run)
+    decision = _approval(pipeline, run, audit)
+    chain(run, computation, audit, decision.operator, *_publish_and_report(pipeline, run, decision))
 
 
 def update_tasks(pipeline: Pipeline, application: Path) -> None:
@@ -58,9 +57,8 @@ def approval_tasks(pipeline: Pipeline) -> None:
 
 
 def _approval(pipeline: Pipeline, run: Any, audited: Any) -> Any:
-    """Return the result of the audit after a person's decision."""
-    assert pipeline.approval is not None
-    longest = timedelta(hours=pipeline.approval.wait_hours)
+    """Return the result of the audit after a person's decision, if the run needs one."""
+    longest = LONGEST_QUESTION if pipeline.approval is None else timedelta(hours=pipeline.approval.wait_hours)
     file = str(pipeline.file)
     return RunApproval(task_id=Stage.APPROVAL, file=file, run=run, audited=audited, response_timeout=longest).output
 

@@ -18,10 +18,12 @@ from recapture.table.publications import Approval
 from recapture.tools.reports import write
 
 
-def audit(run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False) -> Audited:
+def audit(
+    run: PlannedRun, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False, is_staged: bool = False
+) -> Audited:
     """Return the audit of a computed run. Raise AuditError if it stops the run."""
     computed = read_computed(run.files)
-    audited = audit_stage.audit(run, computed, parameters, accept_loss=accept_loss)
+    audited = audit_stage.audit(run, computed, parameters, accept_loss=accept_loss, is_staged=is_staged)
     if error := audit_stage.stopped(run, computed, audited):
         raise error
     return audited

@@ -48,7 +48,7 @@ def world(tmp_path: Path) -> World:
     ("arguments", "reason"),
     [
         ((), "COMMAND"),
-        (("publish",), "unknown command publish: use one of plan, backfill, report, "),
+        (("rerun",), "unknown command rerun: use one of plan, backfill, staged, "),
         (("stats", "{file}"), "unknown command stats: did you mean status?"),
         (("suite", "int", "{file}"), "unknown command int: did you mean init?"),
         (("plan", "--form", "2024-03-01T10:00:00Z"), "unknown option --form: did you mean --from?"),

@@ -1,4 +1,4 @@
-"""The `recapture` command: plan, backfill, report, status, check, update, request, handover, rollback, clean and more.
+"""The `recapture` command: plan, backfill, publish, report, status, check, update, request, rollback, clean and more.
 
 The module of a command in `recapture.commands` is imported when the command runs, so that --help and mistakes in
 arguments answer at once.
@@ -21,11 +21,11 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
-from recapture.process.startup import exit_at_once
+from recapture.process.startup import collect_garbage_rarely, exit_at_once
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
-_PUBLISHING = ("backfill", "rollback", "update")
+_PUBLISHING = ("backfill", "publish", "rollback", "update")
 """Modules of the commands that change tables."""
 
 
@@ -68,6 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
 def run() -> NoReturn:
     """Run the command and exit with its code."""
+    collect_garbage_rarely()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     exit_at_once(main())
@@ -77,7 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
-    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the
+    definition error; 3: published or rolled back in part, or published without a report; 4: `diff`
+    found a difference; 130: interrupted, the
     message or `recapture status` says what changed; 141: the reader of standard output, such as `head`, has ended, and
     the command publishes nothing.
     """
@@ -155,10 +157,37 @@ def _parser() -> _Parser:
     backfill.add_argument("--accept-loss", action="store_true", help=text)
     text = "publish to tables of another pipeline; from then on, they belong to this one"
     backfill.add_argument("--take-over", action="store_true", help=text)
+    text = "end after the audit: the run waits, unseen by readers, until you publish or discard it, or it expires"
+    backfill.add_argument("--stage", action="store_true", help=text)
+    add("staged", "List the runs that wait for a decision, and what keeps each from being published.", ranged=False)
+    text = "Publish a run that waits, as it was staged, or say why it cannot be published any more."
+    published = add("publish", text, ranged=False)
+    text = "Discard a run that waits: it cannot be published any more, and its rows are removed later."
+    discarded = add("discard", text, ranged=False)
+    for decided in (published, discarded):
+        decided.add_argument("run", metavar="RUN", help="the name of the run, as recapture staged shows it")
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = (
+        "Show what differs between what is published and what a run staged, or what another query or other tolerances "
+        "would give. Publish nothing. The exit code is 4 if anything differs."
+    )
+    compared = add("diff", text, required=False)
+    compared.add_argument("--against", metavar="RUN", help="the run whose staged rows are compared")
+    compared.add_argument("--query", type=Path, metavar="FILE", help="a file with the query to try")
+    text = "the late tolerance to try, in seconds; -1 for no limit"
+    compared.add_argument("--late", dest="late_seconds", type=int, metavar="SECONDS", help=text)
+    text = "the out-of-order tolerance to try, in seconds"
+    compared.add_argument("--out-of-order", dest="out_of_order_seconds", type=int, metavar="SECONDS", help=text)
+    text = "what to try for late and out-of-order events"
+    compared.add_argument("--policy", choices=("Adjust", "Drop"), help=text)
+    text = "compare only so many slices, spread evenly over the range"
+    compared.add_argument("--sample", type=int, metavar="N", help=text)
+    compared.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
+    text = "the Spark master on this machine; local[N] limits what is tried to N cores (default: %(default)s)"
+    compared.add_argument("--master", default=DEFAULT_MASTER, help=text)
     text = "Show the states of the published and blocked slices, and the unpublished ranges between them."
     shown = add("status", text, required=False)
     text = "only slices in this state, such as stale or outdated; may be given several times"
@@ -229,6 +258,20 @@ def _parser() -> _Parser:
     text = "Show how many events of a range would be late or out of order with other tolerances, and which suffice."
     advised = add("advise", text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
+    text = (
+        "Find the events of a key that arrived in a range: where each lies in the archive, its times, and what became "
+        "of it in a run."
+    )
+    searched = add("find", text)
+    text = (
+        "a value that an event must have: of a field of its body, as in site.id=4, or of metadata, as in "
+        "PartitionId=3; may be given several times"
+    )
+    searched.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "the input to search, if the query reads several (default: all)"
+    searched.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
+    text = "write the events into a file instead: .jsonl, .parquet, or .avro as Event Hubs Capture writes it"
+    searched.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

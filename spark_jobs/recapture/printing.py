@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -15,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from recapture.execute.engine import Engine
-from recapture.pages.page import duration
+from recapture.pages.page import duration, number
 from recapture.printable import message, one_line, printable
 from recapture.process import streams
 from recapture.process.wording import counted, named_slices, of_input
 from recapture.time_model import ticks
+from recapture.tools.diff.page import verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from recapture.tools.advise.keys import Key
     from recapture.tools.advise.tolerances import Setting
     from recapture.tools.asa_job import Draft
+    from recapture.tools.events.find import Found
 
 FINDINGS = {
     "missing": "to do before the pipeline gives the results of the job:",
@@ -39,6 +42,8 @@ FINDINGS = {
 }
 """Titles of the findings about an imported job, by the field of `asa_job.Draft`."""
 
+SHOWN_EVENTS = 100
+"""Maximum number of events that are printed; a file has more."""
 SHOWN_ROWS = 12
 """Maximum number of rows that are printed of an output."""
 REASONS_SHOWN = 5
@@ -176,12 +181,34 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
         for reason in quarantine["reasons"][:REASONS_SHOWN]:
             out.print(_line(f"  {reason['rows']:,} {reason['verdict']}: {reason['reason']}"))
     print_warnings(out, result["warnings"])
-    for output in result["outputs"]:
+    for output in (output for output in result["outputs"] if output["unchanged_slices"] is not None):
         did = "published as" if output["changed"] else "unchanged, already published as"
         unchanged, slices = output["unchanged_slices"], len(result["slices"])
         some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
         out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}{some}")
     out.print(f"report: {_line(result['report'])}")
+
+
+def print_staged(out: Console, result: Mapping[str, Any], file: str) -> None:
+    """Print how a person publishes a staged run; `result` is its summary, and `file` the name of the pipeline file."""
+    out.print(f"run {result['run']} is staged: nothing is published. Until {result['staged_until']}, publish it with")
+    out.print(f"  recapture publish {_line(file)} {result['run']}")
+
+
+def print_waiting(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the runs that wait for a person, and what keeps each from being published."""
+    for run in result["runs"]:
+        slices, age = counted(run["slices"], "slice"), duration(run["age_seconds"])
+        expiry = f", expires at {run['expires']}" if run["expires"] else ""
+        out.print(f"{run['run']}: {slices} from {run['from']} to {run['to']}, waits since {run['at']} ({age}){expiry}")
+        audit = _line(f"{run['audit']}: {run['reason']}" if run["reason"] else run["audit"])
+        out.print(f"  audit {audit}{', and a person approved it' if run['approved'] else ''}")
+        for obstacle in run["obstacles"]:
+            out.print(f"  cannot be published: {_line(obstacle)}")
+        if run["report"]:
+            out.print(f"  report: {_line(run['report'])}")
+    if not result["runs"]:
+        out.print("no run waits for a decision")
 
 
 def print_published(out: Console, result: Mapping[str, Any]) -> None:
@@ -198,6 +225,30 @@ def print_report(out: Console, result: Mapping[str, Any]) -> None:
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
         out.print(_line(line))
     out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
+
+
+def print_difference(out: Console, result: Mapping[str, Any]) -> None:
+    """Print what differs between what is published and other rows: counts, columns, and the first rows."""
+    out.print(f"{_line(result['pipeline'])}, {result['from']} to {result['to']}: {_line(verdict(result))}")
+    for output in result["outputs"]:
+        slices = ", ".join(f"{count:,} {state}" for state, count in output["slices"].items() if count)
+        out.print(f"{_line(output['alias'])}: slices: {slices}")
+        for column in output["types"]:
+            out.print(f"  column {_line(column['name'])}: {column['before'] or 'none'} => {column['after'] or 'none'}")
+        changed = [column for column in output["columns"] if column["changed"]]
+        if changed:
+            names = ("changed", "largest_difference", "mean_difference", "sum_before", "sum_after")
+            table = Table("column", *(name.replace("_", " ") for name in names))
+            for column in changed:
+                table.add_row(_line(column["name"]), *(number(column[name]) for name in names))
+            out.print(table)
+        if output["examples"]:
+            table = Table("row", *map(_line, output["example_columns"]))
+            for row in output["examples"]:
+                for side, mark in (("before", "-"), ("after", "+")):
+                    if row[side] is not None:
+                        table.add_row(mark, *map(_line, row[side]))
+            out.print(table)
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
@@ -407,6 +458,25 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
     late = "no limit" if setting.late is None else duration(setting.late)
     complete, share = advice.complete_text(setting.late), percent(advice.share(key, setting))
     return [late, duration(setting.out_of_order), complete, share]
+
+
+def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
+    """Print events that were found, at most SHOWN_EVENTS, and how many there are."""
+    from recapture.tools.events.event import lines
+
+    events = found.events
+    for line in lines(events.slice(0, SHOWN_EVENTS)) if shows_events else ():
+        out.print(_line(line))
+    if shows_events and len(events) > SHOWN_EVENTS:
+        more = counted(len(events) - SHOWN_EVENTS, "more event")
+        out.print(f"{more}: --out FILE.jsonl, .parquet or .avro writes all of them")
+    read = found.inputs.values()
+    blobs, size = sum(len(each.blobs) for each in read), sum(each.size for each in read)
+    verdicts = Counter(events["verdict"].to_pylist())
+    counts = ", ".join(f"{verdict} {number:,}" for verdict, number in sorted(verdicts.items()))
+    bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
+    out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
+    out.print(f"read {counted(blobs, 'blob')} ({size:,} bytes)")
 
 
 def _cell(value: Any) -> str:

@@ -29,8 +29,8 @@ from recapture.keep.due import DueRange, Tick, tick
 from recapture.keep.sources import Sources
 from recapture.keep.state import Reading, reading_of
 from recapture.keep.update import Skipped, Update
-from recapture.run_files.blocks import StoppedRun, record_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Unpublished
 from recapture.storage.container import Blob, changed, deleted
 from recapture.table import publish
 from recapture.table.delta import File, HeldFile, OpenTable, Table
@@ -422,10 +422,12 @@ class Deployment:
         ]
         if damaged := self._with(manifest, rows, "damaged"):
             raise RunError(f"blob {damaged} is damaged")
+        held_before = {start: self.entry(start).run for start in starts}
         if fault := self._fault(manifest, rows):
             texts = [ticks.to_text(start) for start in starts]
             reads = dict(zip(texts, manifest.reads, strict=True))
-            record_block(files, StoppedRun(ticks.text_of(self.clock.now), self.parts, reads))
+            held = {ticks.to_text(start): run for start, run in held_before.items()}
+            STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
             raise AuditError(f"run {manifest.run}: {fault}")
         publications = {
             ticks.to_text(run_slice.slice.start): self._publication(manifest, run_slice, slice_rows, read)

@@ -20,8 +20,8 @@ from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, RunError
 from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
-from recapture.run_files.blocks import Block, blocks_in, read_block
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.time_model import ticks
@@ -388,26 +388,33 @@ class World:
     def is_stopped_alone(self, start: int, read: str) -> bool:
         """Return whether the last run of the slice was stopped, had no other slice, and would be stopped again."""
         block = self.last_block(start)
-        if block is None or block.end - block.start > LENGTH:
-            return False
-        stopped = read_block(self.deployment.run_files, block.run)
-        same_blobs = stopped is not None and stopped.read[ticks.to_text(start)] == read
-        return same_blobs and stopped is not None and stopped.parts == self.deployment.parts
+        return block is not None and block.end - block.start == LENGTH and self.repeats(block, start, read)
+
+    def repeats(self, block: Mark, start: int, read: str) -> bool:
+        """Return whether a run that its audit stopped would be stopped again."""
+        stopped = STOPPED_RUNS.read(self.deployment.run_files, block.run)
+        assert stopped is not None
+        return stopped.read[ticks.to_text(start)] == read and stopped.parts == self.deployment.parts
 
     def failed_just_now(self, start: int, read: str, now: int, work: Work) -> bool:
-        """Return whether the last run of the slice failed, had no other slice, and is not tried again yet."""
+        """Return whether the last run of the slice failed, had no other slice, and is not tried again yet.
+
+        A run that its audit stopped did not fail: it says more of the slice than an earlier failure.
+        """
+        block = self.last_block(start)
+        audited = ticks.from_datetime(block.at) if block is not None and self.repeats(block, start, read) else 0
         for failure in work.failures:
             if start in failure.slices and failure.end - failure.start == LENGTH:
                 is_over = self.deployment.entry(start).run != failure.runs.get(ticks.to_text(start))
                 same = failure.parts == self.deployment.parts and failure.read.get(ticks.to_text(start), read) == read
                 pause = max(failure.last - failure.first, 15 * 60 * ticks.TICKS_PER_SECOND)
-                return not is_over and same and now < failure.last + pause
+                return not is_over and same and audited < failure.last and now < failure.last + pause
         return False
 
-    def last_block(self, start: int) -> Block | None:
+    def last_block(self, start: int) -> Mark | None:
         """Return the last stopped run of a slice; None if it was published or rolled back since."""
         entry = self.deployment.entry(start)
-        blocks = [block for block in blocks_in(self.deployment.run_files) if block.start <= start < block.end]
+        blocks = [block for block in STOPPED_RUNS.runs(self.deployment.run_files) if block.start <= start < block.end]
         if entry.current is not None:
             blocks = [block for block in blocks if entry.current.published < block.at]
         blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
@@ -497,7 +504,7 @@ class World:
         before = deployment.requests.count
         deployment.update()
         number = deployment.requests.count - before
-        stopped = len(blocks_in(deployment.run_files))
+        stopped = len(STOPPED_RUNS.runs(deployment.run_files))
         older = REQUESTS_OF_OLDER + len(due.waiting) + stopped if due.waiting or stopped else 0
         assert number <= MOST_REQUESTS + older, number
 
@@ -505,6 +512,8 @@ class World:
 @example(46)  # audits of overlapping runs in the same second
 @example(244)  # a run failed after the blobs changed, and they changed back to those of a stopped run
 @example(7138)  # a requested slice fails by an error after its audit stopped it
+@example(9094)  # a slice fails, and then the audit stops a run of it and another one
+@example(9165)  # a slice fails because a blob changed, and then the blob changes back
 @example(1042)  # an update meets another one that computes one of two requested slices
 @given(st.integers(0, 2**32))
 @settings(

@@ -8,7 +8,7 @@ import pytest
 
 from recapture.archive.definitions import ArrivalTime, ReferenceDefinition, RunDefinition
 from recapture.definition.sections import Schedule
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.formats.reference_data import ReferencePath
 from recapture.keep.due import DueRange
 from recapture.keep.requests import cancelled, with_request
@@ -404,6 +404,52 @@ def test_a_request_says_which_slice_failed_and_why(world: World) -> None:
     assert sorted(request.published) == ["2024-03-01T03:00:00Z", "2024-03-01T05:00:00Z"]
     assert list(request.failed) == ["2024-03-01T04:00:00Z"]
     assert request.failed["2024-03-01T04:00:00Z"].endswith("is damaged")
+
+
+def test_a_failure_that_is_over_costs_later_updates_nothing(world: World) -> None:
+    for _ in range(2):
+        world.update()
+    idle = requests_of_update(world)
+    world.request(7, 8)
+    compute = world.compute
+
+    def fail(range_: DueRange) -> str:
+        raise RunError("a blob changed since it was planned")
+
+    world.compute = fail
+    world.update()
+    world.compute = compute
+    assert len(WORK.read(world.run_files).failures) == 1
+    assert requests_of_update(world) == idle
+
+
+def requests_of_update(world: World) -> int:
+    """Run an update that has nothing to do, and return the number of its requests."""
+    before = world.requests.count
+    due, _ = world.update()
+    assert not due.ranges
+    return world.requests.count - before
+
+
+def test_a_stopped_run_of_several_slices_ends_the_pause_after_a_failure(world: World) -> None:
+    compute = world.compute
+
+    def fail_at_seven(range_: DueRange) -> str:
+        if range_.start <= hour(7) < range_.end:
+            raise RunError("the storage refuses")
+        return compute(range_)
+
+    world.compute = fail_at_seven
+    for _ in range(6):
+        world.update()
+    world.compute = compute
+    world.update()
+    assert 7 not in world.hours()
+    world.spoil(6, b"poison")
+    with pytest.raises(AuditError):
+        world.backfill(hour(6), hour(8))
+    world.update()
+    assert 7 in world.hours()
 
 
 def replace_schedule(world: World, **keys: object) -> Schedule:

@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
-from recapture.errors import AuditError
+from recapture.errors import AuditError, PermanentError
+from recapture.keep.waiting import Waiting
 from recapture.run_files.planned import PlannedRun
 from tests.plugins.conftest import LoadPlugin
 from tests.stages import approval_of
-from tests.worlds import TEN, World, at, not_warmer_than, one_event, staged
+from tests.worlds import TEN, World, at, body, not_warmer_than, one_event, staged
 
 EVENTS: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
 """Events of Airflow's assets, which nobody reads."""
@@ -110,6 +111,45 @@ def test_a_run_that_is_rejected_or_not_answered_publishes_nothing(
         task.execute_complete({}, late)
     assert approval_of(run) is None
     assert tasks.RETRY_POLICY.evaluate(no.value, 1, 2).action == tasks.RetryAction.FAIL
+
+
+def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_changed(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskAwaitingInput
+
+    tasks, approval = plugins
+    world = World(run.pipeline.file.parent)
+    file = str(world.file)
+    define(world, 21)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **of: asked.append(of))
+    audited = tasks.audit.function(file, run.id, params={"stage": True})
+    assert (audited["verdict"], audited["staged"]) == ("passed", True)
+    task = asking(approval, run, audited)
+    with pytest.raises(TaskAwaitingInput):
+        task.execute({"task_instance": SimpleNamespace(id="1")})
+    assert asked[0]["subject"] == f"Publish telemetry {run.id}?"
+    (waiting,) = Waiting(load(world.file)).runs()
+    assert (waiting.run, waiting.report is not None) == (run.id, True)
+    decided = task.execute_complete({}, answer("Approve", ""))
+    assert (decided["verdict"], approval_of(run)) == ("passed", None), "the audit stopped nothing"
+    added = world.put("0", at(14), [body("a", at(11))], 1)
+    with pytest.raises(PermanentError, match="the archive has changed since"):
+        tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)
+    added.unlink()
+    for _ in range(2):
+        assert tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)["quality"] == "passed"
+    assert Waiting(load(world.file)).runs() == []
+
+
+def test_a_staged_run_that_is_rejected_is_discarded(plugins: tuple[ModuleType, ModuleType], run: PlannedRun) -> None:
+    tasks, approval = plugins
+    define(World(run.pipeline.file.parent), 21)
+    task = asking(approval, run, tasks.audit.function(str(run.pipeline.file), run.id, params={"stage": True}))
+    with pytest.raises(AuditError, match=f"run {run.id} is staged, and Ada rejected it: too warm"):
+        task.execute_complete({}, answer("Reject", "too warm"))
+    assert Waiting(load(run.pipeline.file)).runs() == []
 
 
 def test_slices_that_were_blocked_recover_when_a_run_that_passed_is_published(

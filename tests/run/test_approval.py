@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from recapture.errors import AuditError
+from recapture.errors import AuditError, PermanentError
 from recapture.execute.processes.workers import Workers
 from recapture.keep.check import check
 from recapture.run.approval import approve
@@ -107,6 +107,25 @@ def test_an_approval_covers_audits_with_the_same_result_and_no_others(processes:
     audit(run)
     assert publish(run).quality == "passed"
     assert coverage(run) == ["published", "published"]
+
+
+@pytest.mark.parametrize("approved", ["before", "after"])
+def test_a_run_is_not_published_over_a_later_one_although_a_person_approved_it(
+    processes: Workers, world: World, approved: str
+) -> None:
+    run = blocked(processes, world)
+    if approved == "before":
+        approve(run, APPROVAL)
+    world.put("0", at(90), [body("a", at(80))], 2)
+    suite(world, 21)
+    later = staged(processes, run.pipeline, NOON - timedelta(hours=1), NOON)
+    audit(later)
+    publish(later)
+    message = f"run {run.id} cannot be published any more: run {later.id} was published for slice 2024-03-01T11:00:00Z"
+    with pytest.raises(PermanentError, match=message):
+        publish(run) if approved == "before" else approve(run, APPROVAL)
+    assert coverage(run) == ["blocked", "published"]
+    assert publish(later).quality == "passed"
 
 
 def test_a_slice_is_stale_from_a_check_that_finds_another_blob_to_one_that_finds_the_first_again(

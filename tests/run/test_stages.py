@@ -10,28 +10,21 @@ from recapture.definition.pipeline import Pipeline, load
 from recapture.execute.engine import Engine
 from recapture.run.stages import Stage, description, stages_of
 from tests.commands import FIRST_HOUR, Command
-from tests.worlds import World, contents, lenient, steady
+from tests.worlds import World, lenient, steady
 
 
 def asking(world: World) -> Pipeline:
-    """Return a pipeline whose runs wait three hours for approval if their audit fails."""
+    """Return a pipeline whose runs wait for approval if their audit fails."""
     world.define(quality=lenient(world))
     world.amend(approval={"wait_hours": 3})
     return load(world.file)
 
 
-def test_the_stages_are_known_without_an_archive(tmp_path: Path) -> None:
-    pipeline = asking(World(tmp_path))
-    before = contents(tmp_path)
+def test_a_run_in_airflow_may_wait_for_a_person_and_a_run_that_is_staged_ends_unpublished() -> None:
     stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
-    assert stages_of(pipeline) == stages
-    assert stages_of(pipeline, unattended=True) == [*stages[:3], "approval", *stages[3:]]
-    assert contents(tmp_path) == before
-
-
-def test_without_an_approval_nobody_is_asked(tmp_path: Path) -> None:
-    stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
-    assert stages_of(World(tmp_path).define(), unattended=True) == stages
+    assert stages_of() == stages
+    assert stages_of(unattended=True) == [*stages[:3], "approval", *stages[3:]]
+    assert stages_of(is_staged=True) == [*stages[:3], "report"]
 
 
 def test_every_stage_is_explained(tmp_path: Path) -> None:
@@ -40,7 +33,7 @@ def test_every_stage_is_explained(tmp_path: Path) -> None:
         "plan": "pin the blobs of telemetry",
         "order_and_aggregate": "compute the rows with Spark",
         "audit": "judge the rows with the built-in checks, lenient.json",
-        "approval": "if the audit fails, wait up to 3 hours for a person's approval",
+        "approval": "if the audit fails or the run is staged, wait for a person's decision",
         "publish": f"replace the slices in {pipeline.outputs[0].table}",
         "report": "write the report to the run files",
     }

@@ -19,6 +19,8 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
 CONCURRENT_LISTINGS = 8
+_AT_A_TIME = 1_000
+"""Number of blobs that a thread adds to the listing at a time."""
 """Number of prefixes that are listed at once. Each listing holds one page in memory, of at most 5,000 blobs."""
 FAR = ticks.from_seconds(900)
 """Longest usual delay from the end of a blob's interval to its LastModified; ticks.
@@ -212,14 +214,15 @@ def list_blobs(
     listing, lock = Listing(search), threading.Lock()
 
     def list_prefix(prefix: str) -> None:
-        for blob in container.list(prefix):
-            listed = _listed(names, blob)
-            with lock:
-                if listed is None:
-                    if in_folders:
-                        listing.count_unmatched(blob.name)
-                elif not search.by_enqueued_time or first <= listed.name_time <= last:
-                    listing.add(listed)
+        blobs = container.list(prefix)
+        while page := [(blob.name, _listed(names, blob)) for blob in itertools.islice(blobs, _AT_A_TIME)]:
+            with lock:  # once for many blobs: threads that wait for it cost more CPU than what they do
+                for name, listed in page:
+                    if listed is None:
+                        if in_folders:
+                            listing.count_unmatched(name)
+                    elif not search.by_enqueued_time or first <= listed.name_time <= last:
+                        listing.add(listed)
 
     in_parallel(list_prefix, prefixes, CONCURRENT_LISTINGS)
     return listing

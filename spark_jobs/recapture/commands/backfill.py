@@ -15,8 +15,9 @@ from recapture.archive.manifest import Manifest
 from recapture.commands.arguments import load_pipeline
 from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.progress import ProgressBar
+from recapture.commands.reported import reported
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
+from recapture.errors import DefinitionError, InterruptedRunError, RunError
 from recapture.execute.engine import Engine, engine_of
 from recapture.process import log
 from recapture.run.audit import audit, stopped
@@ -33,13 +34,12 @@ from recapture.run.plan import (
 from recapture.run.publish import publish
 from recapture.run.stages import Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
-from recapture.run.summary import summary
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
 from recapture.time_model import ticks
 from recapture.tools.reports.drawing import Drawing, drawing_process
-from recapture.tools.reports.write import with_report, write_run_report
+from recapture.tools.reports.write import with_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +59,22 @@ class Arguments:
     """Parameters of the suites, each as NAME=VALUE."""
     accept_loss: bool
     take_over: bool
+    stage: bool
+    """Whether the run ends before it is published, and waits for `recapture publish`."""
     json: bool
 
 
 def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
     arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
-    _require_range_or_manifest(arguments)
+    _require_consistent(arguments)
     return carry_out(pipeline, arguments, stderr)
 
 
 def carry_out(pipeline: Pipeline, arguments: Arguments, stderr: Console) -> dict[str, Any]:
     """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does."""
     require_packages()
-    stages = stages_of(pipeline)
+    stages = stages_of(is_staged=arguments.stage)
     stage = stages[0]
     with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar:
         backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
@@ -98,7 +100,8 @@ class Backfill:
     warnings: list[str] = field(init=False)
     computed: Computed = field(init=False)
     audited: Audited = field(init=False)
-    outcome: Outcome = field(init=False)
+    outcome: Outcome | None = None
+    """What was published; None before that, and for a run that is staged."""
     result: dict[str, Any] = field(init=False)
     """Summary of the reported run."""
 
@@ -134,8 +137,8 @@ class Backfill:
 
     def audit(self) -> None:
         """Judge what is staged. Raise AuditError, with the address of the report, if the audit fails."""
-        accept_loss = self.arguments.accept_loss
-        self.audited = audit(self.run, self.computed, self.parameters, accept_loss=accept_loss)
+        accept_loss, is_staged = self.arguments.accept_loss, self.arguments.stage
+        self.audited = audit(self.run, self.computed, self.parameters, accept_loss=accept_loss, is_staged=is_staged)
         if error := stopped(self.run, self.computed, self.audited):
             raise with_report(error, self.run, self.computed, self.audited, self.warnings, self.drawing.svg)
 
@@ -145,24 +148,14 @@ class Backfill:
         self.outcome = publish(self.run, self.computed, self.audited, take_over=self.arguments.take_over)
 
     def report(self) -> None:
-        """Write the report of the published run, and print its summary. Raise UnfinishedError if that fails."""
-        try:
-            result = summary(self.run, self.computed, self.audited, self.outcome)
-            result["warnings"] += self.warnings
-            draw, warnings = self.drawing.svg, result["warnings"]
-            result["report"] = write_run_report(self.run, self.computed, self.audited, warnings, draw)
-            if not self.arguments.json:
-                out = printing.console()
-                printing.print_staged_rows(out, self.run, self.computed, result)
-                printing.print_run(out, result)
-        except Exception as error:
-            said = str(error) if isinstance(error, RecaptureError) else f"{type(error).__name__}: {error}"
-            raise UnfinishedError(f"run {self.run.id} is published, but its report failed: {said}") from error
-        self.result = result
+        """Write the report of the published or staged run, and print its summary. Errors are those of `reported`."""
+        self.bar.remove()
+        json, draw = self.arguments.json, self.drawing.svg
+        self.result = reported(self.run, self.computed, self.audited, self.outcome, self.warnings, draw, json=json)
 
     def interrupted(self, stage: Stage) -> str:
         """Return what Ctrl-C during a stage means for the tables."""
-        if stage in (Stage.PUBLISH, Stage.REPORT):
+        if stage in (Stage.PUBLISH, Stage.REPORT) and not self.arguments.stage:
             progress = f"while run {self.run.id} was being published or reported"
             return f"interrupted {progress}: recapture status shows what is published"
         return "interrupted; nothing was published: run the same command again"
@@ -200,12 +193,14 @@ def _repeated(pipeline: Pipeline, name: str, *, replan: bool, take_over: bool) -
     return manifest, [f"{difference}\nplanned again as run {manifest.run}"]
 
 
-def _require_range_or_manifest(arguments: Arguments) -> None:
-    """Raise DefinitionError unless there is a range or a manifest, and not both."""
+def _require_consistent(arguments: Arguments) -> None:
+    """Raise DefinitionError unless there is a range or a manifest, and not both, and if options contradict another."""
     has_bounds = arguments.start is not None, arguments.end is not None
     if arguments.manifest is not None and any(has_bounds):
         raise DefinitionError("--manifest has its own range: leave out --from and --to")
     if arguments.manifest is None and not all(has_bounds):
         raise DefinitionError("give a range with --from and --to, or a manifest with --manifest")
+    if arguments.stage and arguments.take_over:
+        raise DefinitionError("--stage publishes nothing, so it cannot take tables over: leave out --take-over")
     if arguments.manifest is None and arguments.changed != "fail":
         raise DefinitionError("--changed needs --manifest: a range is always planned from the current blobs")

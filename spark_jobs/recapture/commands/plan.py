@@ -23,7 +23,7 @@ def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bo
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
     engine = engine_of(pipeline.engine, pipeline.query.needs_spark, DEFAULT_MASTER)
-    stages = [{"name": stage, "description": description(stage, pipeline, engine)} for stage in stages_of(pipeline)]
+    stages = [{"name": stage, "description": description(stage, pipeline, engine)} for stage in stages_of()]
     result |= {"engine": engine, "stages": stages}
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]

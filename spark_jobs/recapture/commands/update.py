@@ -139,6 +139,7 @@ def _compute(pipeline: Pipeline, range_: DueRange, master: str, stderr: Console)
         parameters=[],
         accept_loss=False,
         take_over=False,
+        stage=False,
         json=True,
     )
     return backfill.carry_out(pipeline, arguments, stderr)

@@ -171,7 +171,7 @@ def tick(state: State) -> Tick:
     due, waiting = [], []
     requested = set(_requested(state))
     for start in sorted({*range(state.since, state.end, state.length), *requested}):
-        if start not in requested and _is_up_to_date(state.slices.get(start, _NOTHING)):
+        if start not in requested and is_up_to_date(state.slices.get(start, _NOTHING)):
             continue
         verdict = _verdict(state, start, state.slices.get(start, _NOTHING))
         if isinstance(verdict, DueSlice):
@@ -201,7 +201,8 @@ def _newest_complete(state: State) -> int | None:
     return next((start for start in starts if not state.slices.get(start, _NOTHING).waits_for), None)
 
 
-def _is_up_to_date(facts: SliceFacts) -> bool:
+def is_up_to_date(facts: SliceFacts) -> bool:
+    """Return whether a slice has to be computed only if a person requests it, or if its blobs change."""
     return facts.run is not None and facts.difference is None and not (facts.outdated or facts.is_provisional)
 
 

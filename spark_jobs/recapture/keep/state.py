@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError
 from recapture.keep.compare import Comparison
-from recapture.keep.due import SliceFacts, State, tick
+from recapture.keep.due import SliceFacts, State, is_up_to_date, tick
 from recapture.keep.interrupted import unfinished_slices
 from recapture.keep.record import merged, noticed
 from recapture.keep.scope import Scope, scope
@@ -123,6 +123,7 @@ class _Reader:
     def _scope(self) -> Scope:
         changes, schedule = self.standing.changes, self.sources.schedule
         stale = set(changes.slices) if schedule.late_data == "republish" else set()
+        stopped = (start for start, text in self.stopped.items() if not is_up_to_date(self._facts(start, text)))
         return scope(
             self.sources.definition.inputs,
             self.length,
@@ -130,7 +131,7 @@ class _Reader:
             self._since() or 0,
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
-            {*(start for start, text in self.published.items() if text in stale), *self.stopped},
+            {*(start for start, text in self.published.items() if text in stale), *stopped},
             None if changes.turn is None else ticks.from_text(changes.turn),
         )
 

@@ -6,8 +6,8 @@ from recapture.keep.archived import ArchivedSlice
 from recapture.keep.due import Stop
 from recapture.keep.sources import Sources
 from recapture.run.slice_state import Standing
-from recapture.run_files.blocks import StoppedRun, read_block
 from recapture.run_files.files import range_of_run
+from recapture.run_files.marks import STOPPED_RUNS, Unpublished
 from recapture.run_files.work import Failure
 from recapture.time_model import ticks
 
@@ -51,7 +51,7 @@ class Stops:
 
     def _stop_of_audit(self, text: str, run: str, archived: ArchivedSlice | None) -> Stop:
         bounds, stopped = range_of_run(run), self._stopped_of(run)
-        assert bounds is not None  # `blocks_in` leaves out other names
+        assert bounds is not None  # `Marks.runs` leaves out other names
         if archived is None or stopped is None:
             noticed = self._standing.changes.released.get(text, "")
             has_changed = bool(noticed) and (stopped is None or noticed > stopped.at)
@@ -74,8 +74,8 @@ class Stops:
             retry=failure.last + pause,
         )
 
-    def _read_stopped(self, run: str) -> StoppedRun | None:
-        return read_block(self._sources.run_files, run)
+    def _read_stopped(self, run: str) -> Unpublished | None:
+        return STOPPED_RUNS.read(self._sources.run_files, run)
 
 
 def _precedence(timed: tuple[str, Stop]) -> tuple[bool, bool, str, bool]:

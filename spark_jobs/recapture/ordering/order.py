@@ -4,32 +4,26 @@ Everything happens in one pass that carries one watermark for each scope; nothin
 section 3).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.events import Reader
-from recapture.model import TYPES, InputColumn, MetadataColumn, dateadd_fields, time_fields
-from recapture.ordering.application_time import times_of
+from recapture.model import TYPES, InputColumn, MetadataColumn
+from recapture.ordering.chunk_judge import ChunkJudge, columns_of, observe_numbers, parse_bodies
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.panes import SlicePanes
-from recapture.ordering.profile import TimedEvents
-from recapture.ordering.sequence import AscendingEvents
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
 from recapture.storage import Container
-from recapture.time_model.judging import LargestTimes, judge
 from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
-from recapture.time_model.verdicts import Verdict
 
 SYSTEM_COLUMNS = (
     pa.field("_partition", pa.string()),
@@ -67,7 +61,7 @@ def order(
     """
     key = tuple(column.name for column in compiled.keys)
     counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
-    processor = _ChunkProcessor(task, compiled, policies, counters, schema(compiled))
+    processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, policies), counters, schema(compiled))
     task_chunks = chunks(task, container, compiled, reader, quarantine_damaged)
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
 
@@ -78,10 +72,9 @@ class _ChunkProcessor:
 
     task: Task
     compiled: CompiledInput
-    policies: Policies | None
+    judge: ChunkJudge
     counters: dict[Slice, Counters]
     columns: pa.Schema
-    largest_times: LargestTimes = field(default_factory=LargestTimes)
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
 
     def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -116,8 +109,8 @@ class _ChunkProcessor:
             return
         chunk = chunk.without(duplicates)
         parsed = parse_bodies(chunk, self.compiled)
-        judged, reasons, timed = self._judged(chunk, parsed)
-        keys = self._columns(self.compiled.keys, chunk, parsed)
+        judged, reasons, timed = self.judge.judge(chunk, parsed)
+        keys = columns_of(self.compiled.keys, chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons, keys)
             if timed is not None:
@@ -125,40 +118,6 @@ class _ChunkProcessor:
         payload = [parsed.columns[column] for column in self.compiled.columns]
         payload += [chunk.metadata(column) for column in self.compiled.metadata]
         yield from self._by_slice(judged, chunk.arrival, payload)
-
-    def _judged(self, chunk: Chunk, parsed: Bodies) -> tuple[Judged, pa.Array, TimedEvents | None]:
-        """Return the verdicts; the reason why an event is malformed or has no time (string), or NULL; and the times.
-
-        There are no times without TIMESTAMP BY.
-        """
-        decoded = pc.is_null(parsed.malformed).to_numpy(zero_copy_only=False)
-        if self.policies is None or self.compiled.timestamp_by is None:
-            none = np.zeros(len(decoded), bool)
-            verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
-            behind = np.zeros(len(decoded), np.int64)
-            return Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, behind), parsed.malformed, None
-        times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
-        keys = self._columns(self.compiled.over, chunk, parsed)
-        scope = scope_columns(chunk, keys)
-        has_time = times.valid & decoded
-        judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, in_one(scope))
-        judged.verdict[~decoded] = Verdict.MALFORMED
-        reasons = pc.coalesce(parsed.malformed, times.reason)
-        for name, values in keys.items():
-            if values.null_count:
-                missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
-                reasons = pc.coalesce(reasons, missing)
-        has_time &= judged.verdict != Verdict.INVALID_TIMESTAMP
-        return judged, reasons, TimedEvents(chunk, times.ticks, has_time, judged, scope)
-
-    def _columns(
-        self, columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: Bodies
-    ) -> dict[str, pa.Array]:
-        """Return the values of columns by name."""
-        return {
-            column.name: parsed.columns[column] if isinstance(column, InputColumn) else chunk.metadata(column)
-            for column in columns
-        }
 
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
@@ -187,31 +146,3 @@ class _ChunkProcessor:
         ]
         columns = (column.take(pa.array(rows)) for column in payload)
         return pa.RecordBatch.from_arrays([*system, *columns], schema=self.columns)
-
-
-def observe_numbers(chunk: Chunk, numbers: PartitionedNumbers) -> tuple[NDArray[np.bool_], list[AscendingEvents]]:
-    """Return which events of the next chunk are duplicates, and the others in groups of ascending numbers."""
-    if not chunk.numbered:
-        return np.zeros(len(chunk), bool), []
-    return numbers.observe(
-        chunk.continuous_number, chunk.sequence_partition, chunk.blob_arrival_by_event, chunk.arrival, chunk.enqueued
-    )
-
-
-def parse_bodies(chunk: Chunk, compiled: CompiledInput) -> Bodies:
-    """Return the columns that a query reads of the bodies of a chunk, and the strings of TIMESTAMP BY."""
-    time = compiled.timestamp_by
-    timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time)]))
-    return chunk.decoded(Projection(compiled.body_columns, timestamp_fields, compiled.columns_to_check))
-
-
-def scope_columns(chunk: Chunk, keys: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """Return what tells the scopes of a partition apart: the columns of the OVER key, and the sequence partition."""
-    return keys if chunk.sequence_partition is None else keys | {"": pa.array(chunk.sequence_partition)}
-
-
-def in_one(columns: dict[str, pa.Array]) -> pa.Array | None:
-    """Return the columns of a scope's key as one; None without columns."""
-    if len(columns) < 2:
-        return next(iter(columns.values()), None)
-    return pa.StructArray.from_arrays(list(columns.values()), list(columns))

@@ -22,9 +22,9 @@ from recapture.run.staged import write_locally
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
 from recapture.run.vanished import vanished_keys
-from recapture.run_files.blocks import StoppedRun, record_block
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import AUDIT, Audited
+from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS, Unpublished
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 from recapture.table.publications import Publications
@@ -35,13 +35,18 @@ _LOG = logging.getLogger(__name__)
 
 
 def audit(
-    run: PlannedRun, computed: Computed, parameters: Parameters = NONE_GIVEN, *, accept_loss: bool = False
+    run: PlannedRun,
+    computed: Computed,
+    parameters: Parameters = NONE_GIVEN,
+    *,
+    accept_loss: bool = False,
+    is_staged: bool = False,
 ) -> Audited:
     """Judge what a run computed, write the result to the run files and return it.
 
-    If a critical expectation fails, also record that the audit stopped the run; see `stopped`. `parameters` are the
-    values that the run gives to the parameters of its suites. If `accept_loss`, the archive may have holes, and slices
-    may lose events that are published.
+    If a critical expectation fails, also mark the run as stopped; see `stopped`. If the run `is_staged` and none fails,
+    mark it as one that waits for a person. `parameters` are the values that the run gives to the parameters of its
+    suites. If `accept_loss`, the archive may have holes, and slices may lose events that are published.
     """
     require_installed()
     from recapture.quality import archive_checks, checkpoint, key_checks, slice_checks
@@ -69,6 +74,7 @@ def audit(
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)
+    held = {start: entry.run for start, entry in publications.entries(run.slices).items()}
     provisional = pipeline.schedule is not None and pipeline.schedule.provisional
     holes = holes_of(run, rows, publications, provisional=provisional)
     severities = {alias: suite.severities for alias, suite in loaded.items()}
@@ -126,9 +132,10 @@ def audit(
     _LOG.info("run %s: audit %s, %d results", run.id, result.verdict, len(result.results))
     audited = Audited(result.verdict, reason_of(result), text_of(result), result, tuple(holes))
     audited = run.files.write(AUDIT, audited)
-    if result.verdict == "failed":
-        read = dict(zip(run.slices, run.manifest.reads, strict=True))
-        record_block(run.files, StoppedRun(ticks.whole_seconds(datetime.now(UTC)), parts_of(pipeline), read))
+    if audited.verdict == "failed" or is_staged:
+        marks = STOPPED_RUNS if audited.verdict == "failed" else STAGED_RUNS
+        read, now = dict(zip(run.slices, run.manifest.reads, strict=True)), ticks.whole_seconds(datetime.now(UTC))
+        marks.record(run.files, Unpublished(now, parts_of(pipeline), read, held))
     return audited
 
 

@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import SetupError
-from recapture.run.needs import Needs, StoredRun, needs_of, slice_of, stored_runs
-from recapture.run.slice_state import blocked_slices
+from recapture.run.needs import Needs, StoredRun, longest_wait, needs_of, slice_of, stored_runs
+from recapture.run.slice_state import blocked_in
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import blocks_in, marks_in
 from recapture.run_files.computed import STAGED
 from recapture.run_files.files import FOLDER, MANIFEST
+from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS
 from recapture.storage import Container, in_parallel, open_container
 from recapture.storage.container import Blob
 from recapture.table.delta import OpenTable, Table
@@ -44,6 +44,7 @@ CHANGES = "files of change data that are older than the retention"
 ENTRIES = "files of publications that no version within the retention names"
 RUNS = "run files of runs that no publication names and that cannot be published any more"
 MARKS = "marks of stopped runs whose slices were published since"
+STAGED_MARKS = "marks of staged runs that have expired"
 
 
 @dataclass
@@ -64,27 +65,28 @@ class _Removals:
 
 def clean(pipeline: Pipeline, *, dry_run: bool) -> list[Removal]:
     """Remove what nothing needs of the tables and the run files of a pipeline: see `clean_tables`."""
-    wait = timedelta(hours=pipeline.approval.wait_hours) if pipeline.approval else timedelta()
     run_files = open_container(pipeline.outputs[0].table)
-    return clean_tables(tables_of(pipeline), run_files, slice_length(pipeline), wait=wait, dry_run=dry_run)
+    return clean_tables(
+        tables_of(pipeline), run_files, slice_length(pipeline), wait=longest_wait(pipeline), dry_run=dry_run
+    )
 
 
 def clean_tables(
-    tables: Tables, run_files: Container, length: int, *, wait: timedelta = timedelta(), dry_run: bool = False
+    tables: Tables, run_files: Container, length: int, *, wait: timedelta = RETENTION, dry_run: bool = False
 ) -> list[Removal]:
     """Remove what no reader, rollback, report or run needs any more, and return it; `dry_run` removes nothing.
 
-    `length` is that of a slice, in ticks, and `wait` is how long a run may wait for a decision. Runs, rollbacks and
-    readers may work at the same time: what is needed is read again right before each deletion, and a file that was
-    written again stays. A call that was interrupted leaves nothing that another cannot remove. Raise DefinitionError if
-    the tables belong to another pipeline, and RunError if the storage refuses.
+    `length` is that of a slice, in ticks, and `wait` is how long a run may be in progress, or be staged. Runs,
+    rollbacks and readers may work at the same time: what is needed is read again right before each deletion, and a file
+    that was written again stays. A call that was interrupted leaves nothing that another cannot remove. Raise
+    DefinitionError if the tables belong to another pipeline, and RunError if the storage refuses.
     """
     for table in (tables.publications, *tables.others.values()):
         OpenTable(table).require_writable()
     publications = Publications(tables.publications)
     if publications.table.version is None and not _exists(run_files):
         return []
-    removals, oldest = _Removals(dry_run), run_files.clock() - max(RETENTION, wait)
+    removals, oldest = _Removals(dry_run), run_files.clock() - wait
 
     def needs(starts: Collection[int] = (), runs: Collection[str] = ()) -> Needs:
         return needs_of(run_files, publications, starts, runs, length, oldest)
@@ -134,13 +136,13 @@ def _clean_runs(
         needed = needs(runs=ids)
         for run in ids:
             if run in needed.runs and run not in needed.needed_runs:
-                for blobs in _in_order(needed.runs[run]):
+                for blobs in in_order(needed.runs[run]):
                     removals.remove(container, RUNS, blobs)
                 removed.add(run)
     return removed
 
 
-def _in_order(run: StoredRun) -> Iterator[list[Blob]]:
+def in_order(run: StoredRun) -> Iterator[list[Blob]]:
     """Yield the run files in the order in which they are deleted.
 
     A run without the list of its staged files cannot be published, and one with a manifest can be repeated.
@@ -159,13 +161,22 @@ def _clean_marks(
     oldest: datetime,
     removed: Collection[str],
 ) -> None:
-    """Remove the marks of stopped runs that neither block a slice nor have run files; `removed` lost theirs."""
+    """Remove the marks of stopped runs that neither block a slice nor have run files; `removed` lost theirs.
+
+    Also remove the marks of staged runs that have expired, unless a run of the same name is in progress.
+    """
     publications.refresh()
-    blocks = blocks_in(container)
-    blocking = set(blocked_slices(shown_entries(publications), blocks, length).values())
-    old = [block.run for block in blocks if block.at < oldest and block.run not in blocking]
+    blocking = set(blocked_in(container, shown_entries(publications), length).values())
+    stopped = STOPPED_RUNS.runs(container)
+    old = [mark.run for mark in stopped if mark.at < oldest and mark.run not in blocking]
     without_files = {run for run in old if run in removed or not any(container.list(f"{FOLDER}/{run}/"))}
-    removals.remove(container, MARKS, [mark for run, mark in marks_in(container).items() if run in without_files])
+    removals.remove(
+        container, MARKS, [mark for run, mark in STOPPED_RUNS.blobs(container).items() if run in without_files]
+    )
+    expired = {run: mark for run, mark in STAGED_RUNS.blobs(container).items() if mark.last_modified < oldest}
+    files = {run: [*container.list(f"{FOLDER}/{run}/")] for run in expired}
+    working = {run for run, blobs in files.items() if any(blob.last_modified >= oldest for blob in blobs)}
+    removals.remove(container, STAGED_MARKS, [mark for run, mark in expired.items() if run not in working])
 
 
 def batched(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

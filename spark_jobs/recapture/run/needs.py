@@ -2,16 +2,19 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recapture.archive.manifest import Manifest
+from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.run_files.contents import AUDIT, OUTCOME
 from recapture.run_files.files import FOLDER, RunFiles, range_of_run
+from recapture.run_files.marks import STAGED_RUNS
 from recapture.storage import Container, in_parallel
 from recapture.storage.container import Blob
 from recapture.table.files import folder_of, is_for_input
 from recapture.table.publications import Entry, Publications
+from recapture.table.writable import RETENTION
 from recapture.time_model import ticks
 
 
@@ -41,15 +44,21 @@ class StoredRun:
         """Return whether a file was written at this time or later: the run may be in progress."""
         return any(blob.last_modified >= oldest for blob in self.blobs)
 
+    @property
+    def unpublished_since(self) -> datetime | None:
+        """Time of the audit of a run that was not published since; None if it was, or if it was never audited."""
+        audited, published = self.written(AUDIT.name), self.written(OUTCOME.name)
+        return None if audited is None or (published is not None and published >= audited) else audited
+
     def is_undecided(self, entries: Iterable[Entry]) -> bool:
         """Return whether a person, or a later command, may still publish the audited run.
 
         That is so until it is published, or until something is published in each of its slices. `entries` are theirs.
         """
-        audited, published = self.written(AUDIT.name), self.written(OUTCOME.name)
-        if audited is None or (published is not None and published >= audited):
-            return False
-        return any(entry.current is None or entry.current.published < audited for entry in entries)
+        audited = self.unpublished_since
+        return audited is not None and any(
+            entry.current is None or entry.current.published < audited for entry in entries
+        )
 
 
 @dataclass(frozen=True)
@@ -87,13 +96,14 @@ def needs_of(
     """Read what is needed now of some slices, of the runs that have one of them, and of other runs.
 
     `container` is that of the run files. `slice_starts` and the `length` of a slice are in ticks. A run with a file
-    that was written at `oldest` or later may be in progress.
+    that was written at `oldest` or later may be in progress. A run that was staged before expired.
     """
     publications.table.refresh()
+    expired = {run for run, mark in STAGED_RUNS.blobs(container).items() if mark.last_modified < oldest}
     runs = [
         run for run in stored_runs(container) if run.id in run_ids or any(run.covers(start) for start in slice_starts)
     ]
-    runs = in_parallel(lambda run: _listed(container, run), runs)
+    runs = in_parallel(lambda run: with_files(container, run), runs)
     starts = {*slice_starts, *(start for run in runs for start in run.slice_starts(length))}
     ever_published = {_instant(text): text for text in publications.table.held()}
     starts |= {start for start in ever_published if start is not None and any(run.covers(start) for run in runs)}
@@ -103,7 +113,8 @@ def needs_of(
     active = [
         run
         for run in runs
-        if run.is_recent(oldest) or run.is_undecided(entries[start] for start in run.slice_starts(length))
+        if run.is_recent(oldest)
+        or (run.id not in expired and run.is_undecided(entries[start] for start in run.slice_starts(length)))
     ]
     named = {name for entry in entries.values() for name in runs_of(entry)}
     manifests = in_parallel(lambda run: _manifest(container, run), active)
@@ -118,6 +129,12 @@ def needs_of(
         digests=digests,
         unreadable=[run for run, manifest in zip(active, manifests, strict=True) if manifest is None],
     )
+
+
+def longest_wait(pipeline: Pipeline) -> timedelta:
+    """Return how long a run may be in progress, or be staged, before its files are removed."""
+    approval = pipeline.approval
+    return max(RETENTION, timedelta(hours=approval.wait_hours) if approval else timedelta())
 
 
 def stored_runs(container: Container) -> list[StoredRun]:
@@ -161,7 +178,8 @@ def _instant(text: str) -> int | None:
         return None
 
 
-def _listed(container: Container, run: StoredRun) -> StoredRun:
+def with_files(container: Container, run: StoredRun) -> StoredRun:
+    """Return a run with a new listing of its run files."""
     return StoredRun(run.id, run.start, run.end, tuple(container.list(f"{FOLDER}/{run.id}/")))
 
 

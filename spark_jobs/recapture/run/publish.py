@@ -14,7 +14,7 @@ from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
 from recapture.quality.metrics import SliceTotals
-from recapture.run.approval import APPROVED
+from recapture.run.approval import APPROVED, held_at_audit
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
 from recapture.run.tables import QUARANTINE, metrics_key, tables_of
@@ -27,6 +27,7 @@ from recapture.run_files.contents import (
     PublishedQuarantine,
     QuarantineReason,
 )
+from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS
 from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
@@ -42,17 +43,26 @@ MAX_REASONS = 20
 
 
 def publish(
-    run: PlannedRun, computed: Computed, audited: Audited, approval: Approval | None = None, *, take_over: bool = False
+    run: PlannedRun,
+    computed: Computed,
+    audited: Audited,
+    approval: Approval | None = None,
+    *,
+    is_staged: bool = False,
+    take_over: bool = False,
 ) -> Outcome:
     """Publish the run's slices in every table, and return what was published.
 
-    Raise AuditError if its audit failed and nobody approved it. If a call is interrupted between two commits, the next
-    call finishes it. With `take_over`, tables of another pipeline become this pipeline's. Other errors are those of
-    `table.publish.publish`.
+    Raise AuditError if its audit failed and nobody approved it, and PermanentError if another run was published for a
+    slice after the audit of a run that was approved or `is_staged`. If a call is interrupted between two commits, the
+    next call finishes it. With `take_over`, tables of another pipeline become this pipeline's. Other errors are those
+    of `table.publish.publish`.
     """
     if audited.verdict == "failed" and approval is None:
         raise AuditError(f"run {run.id} was stopped by its audit: nothing is published")
-    quality = APPROVED if audited.verdict == "failed" else audited.verdict
+    is_approved = audited.verdict == "failed"
+    quality = APPROVED if is_approved else audited.verdict
+    held = held_at_audit(run, STOPPED_RUNS if is_approved else STAGED_RUNS) if is_approved or is_staged else None
     files: dict[str, dict[str, File]] = {}
     for output in run.pipeline.outputs:
         staged = computed.staged_of(output.alias)
@@ -61,7 +71,8 @@ def publish(
     files[QUARANTINE], reasons = _stage_quarantine(run, computed.metrics)
     publications = _publications(run, quality, approval, computed, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
-        changes = table_publish.publish(tables_of(run.pipeline), publications, take_over=take_over)
+        tables = tables_of(run.pipeline)
+        changes = table_publish.publish(tables, publications, take_over=take_over, unless_newer_than=held)
         results += [f"{name} version {version}" for name, version in changes.versions.items()]
     most_frequent = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:MAX_REASONS]
     outcome = Outcome(

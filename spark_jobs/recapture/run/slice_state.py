@@ -1,10 +1,10 @@
 """The state of a slice: what is published for it, and whether that can still be trusted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
@@ -12,8 +12,8 @@ from recapture.run.approval import APPROVED
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.run_files.blocks import Block, blocks_in
 from recapture.run_files.changes import Changes, read_changes
+from recapture.run_files.marks import STOPPED_RUNS, Mark
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 _MEANINGS = {
-    State.AWAITING: "The audit stopped the run, and a person is asked whether to publish it.",
+    State.AWAITING: "A person is asked whether to publish the run: it is staged, or its audit stopped it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",
     State.FAILED: "The last run failed before it published anything: see its error, or the log of its task.",
     State.PROVISIONAL: "Published before Capture had written everything: an update computes it again later.",
@@ -67,6 +67,8 @@ _MEANINGS = {
     State.PUBLISHED: "Published, and the audit passed.",
 }
 NO_WORK = Work()
+_SAME_TIME = timedelta(seconds=2)
+"""Distance below which two times, in whole seconds and of two clocks, do not tell what came first."""
 _WAITING_FOR_A_RUN = (None, State.PROVISIONAL, State.STALE, State.OUTDATED)
 """States of what is published that the run of an update ends."""
 _BY_QUALITY = {"passed": State.PUBLISHED, "passed with warnings": State.WARNINGS, APPROVED: State.APPROVED}
@@ -142,7 +144,7 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     """
     entries = shown_entries(publications)
     try:
-        blocked, changes = blocked_slices(entries, blocks_in(container), length), _changes(container)
+        blocked, changes = blocked_in(container, entries, length), _changes(container)
         work, damaged = _work(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
@@ -152,28 +154,58 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     return Standing(entries, blocked, changes, outdated_slices(parts, entries), work, problems)
 
 
-def blocked_slices(entries: Mapping[str, ShownEntry], blocks: Iterable[Block], length: int) -> dict[str, str]:
+def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: int) -> dict[str, str]:
+    """Return the slices that are blocked, as `blocked_slices`; `container` is that of the run files."""
+
+    def held(run: str) -> Mapping[str, str | None] | None:
+        stopped = STOPPED_RUNS.read(container, run)
+        return None if stopped is None else stopped.held
+
+    return blocked_slices(entries, STOPPED_RUNS.runs(container), length, held)
+
+
+def blocked_slices(
+    entries: Mapping[str, ShownEntry],
+    blocks: Iterable[Mark],
+    length: int,
+    held: Callable[[str], Mapping[str, str | None] | None],
+) -> dict[str, str]:
     """Return the slices that are blocked, each with the last run that its audit stopped; `length` is that of a slice.
 
     `entries` are those of the publications' snapshot, by slice_start. A slice is blocked until something is published
-    for it. A run that was published or rolled back in spite of an earlier audit does not block.
+    for it. A run that was published or rolled back in spite of an earlier audit does not block. Where the times do not
+    tell whether the publication or the stop came first, `held` does: it returns what the slices of a stopped run held
+    when its audit began, or None if that is not known.
     """
     blocked: dict[str, str] = {}
+    held = cache(held)
     for block in blocks:
         for instant in range(block.start, block.end, length):
             start = ticks.to_text(instant)
             entry = entries.get(start, NOTHING_SHOWN)
             if block.run in (entry.run, entry.taken_back):
                 blocked.pop(start, None)
-            elif entry.published is None or datetime.fromisoformat(entry.published) < block.at:
+            elif _is_published_before(start, entry, block, held):
                 blocked[start] = block.run
     return blocked
+
+
+def _is_published_before(
+    start: str, entry: ShownEntry, block: Mark, held: Callable[[str], Mapping[str, str | None] | None]
+) -> bool:
+    """Return whether the audit of a run stopped it after the publication of a slice."""
+    if entry.published is None:
+        return True
+    published = datetime.fromisoformat(entry.published)
+    if abs(published - block.at) < _SAME_TIME and (held_then := held(block.run)) is not None:
+        return held_then.get(start) == entry.run
+    return published < block.at
 
 
 def blocked_slices_of(run: PlannedRun) -> list[str]:
     """Return the slices of a run that are blocked now."""
     entries = shown_entries(OpenTable(tables_of(run.pipeline).publications))
-    blocked = blocked_slices(entries, blocks_in(run.files.container), slice_length(run.pipeline))
+    blocked = blocked_in(run.files.container, entries, slice_length(run.pipeline))
     return [start for start in run.slices if start in blocked]
 
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine
-from recapture.process.wording import counted
 
 
 class Stage(StrEnum):
@@ -20,20 +19,20 @@ class Stage(StrEnum):
     AUDIT = "audit"
     """Judge the staged rows and the metrics. A failed audit ends the run, unless a person may approve it."""
     APPROVAL = "approval"
-    """Wait for a person's decision if the audit failed."""
+    """Wait for a person's decision if the audit failed, or if the run is staged."""
     PUBLISH = "publish"
     """Replace the slices in every table."""
     REPORT = "report"
     """Write the report of the run to its run files."""
 
 
-def stages_of(pipeline: Pipeline, *, unattended: bool = False) -> list[Stage]:
+def stages_of(*, unattended: bool = False, is_staged: bool = False) -> list[Stage]:
     """Return the stages of a run, in order. This reads nothing and changes nothing.
 
-    An `unattended` run also waits for a person's approval, if the pipeline asks for it.
+    An `unattended` run may also wait for a person's decision. A run that is staged at a terminal ends unpublished.
     """
-    asks = unattended and pipeline.approval is not None
-    return [stage for stage in Stage if asks or stage is not Stage.APPROVAL]
+    left_out = {*([] if unattended else [Stage.APPROVAL]), *([Stage.PUBLISH] if is_staged else [])}
+    return [stage for stage in Stage if stage not in left_out]
 
 
 def description(stage: Stage, pipeline: Pipeline, engine: Engine) -> str:
@@ -49,9 +48,8 @@ def description(stage: Stage, pipeline: Pipeline, engine: Engine) -> str:
             suites = dict.fromkeys(quality.suite for quality in qualities if quality and quality.suite is not None)
             return f"judge the rows with {', '.join(['the built-in checks', *suites])}"
         case Stage.APPROVAL:
-            assert pipeline.approval is not None
-            hours = counted(pipeline.approval.wait_hours, "hour")
-            return f"if the audit fails, wait up to {hours} for a person's approval"
+            cause = "if the run is staged" if pipeline.approval is None else "if the audit fails or the run is staged"
+            return f"{cause}, wait for a person's decision"
         case Stage.PUBLISH:
             return f"replace the slices in {', '.join(output.table for output in pipeline.outputs)}"
         case Stage.REPORT:

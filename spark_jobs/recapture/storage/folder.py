@@ -177,18 +177,18 @@ def _walk(folder: Path, base: str, prefix: str, ancestors: tuple[tuple[int, int]
         if identity in ancestors:
             return
         with os.scandir(folder) as entries:
-            names = sorted(base + entry.name + "/" * _is_folder(entry) for entry in entries)
+            by_name = {base + entry.name + "/" * _is_folder(entry): entry for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
         return
-    for name in names:
-        path = folder / name[len(base) :]
+    for name in sorted(by_name):
+        entry = by_name[name]
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
-                yield from _walk(path, name, prefix, (*ancestors, identity))
-        elif name.startswith(prefix) and not _is_temporary(path.name):
-            _require_usable(path)
+                yield from _walk(folder / entry.name, name, prefix, (*ancestors, identity))
+        elif name.startswith(prefix) and not _is_temporary(entry.name):
+            _require_usable(entry)
             try:
-                status = path.stat()
+                status = os.stat(entry)
             except FileNotFoundError:
                 continue
             if stat.S_ISREG(status.st_mode):
@@ -203,14 +203,16 @@ def _identities(folders: Iterable[Path]) -> Iterator[tuple[int, int]]:
             yield status.st_dev, status.st_ino
 
 
-def _require_usable(path: Path) -> None:
+def _require_usable(entry: os.DirEntry[str]) -> None:
     """Raise RunError for a broken link, and for a name that is not UTF-8."""
-    if path.is_symlink() and not path.exists():
-        raise RunError(f"{path} is a broken link: restore its target, or remove the link")
+    if entry.is_symlink() and not os.path.exists(entry):
+        raise RunError(f"{entry.path} is a broken link: restore its target, or remove the link")
     try:
-        str(path).encode()
+        entry.path.encode()
     except UnicodeEncodeError:
-        raise RunError(f"{str(path)!a} has a name that is not UTF-8: rename it, or move it out of the folder") from None
+        raise RunError(
+            f"{entry.path!a} has a name that is not UTF-8: rename it, or move it out of the folder"
+        ) from None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

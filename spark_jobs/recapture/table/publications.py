@@ -111,6 +111,12 @@ class Entry:
         """Return the file that the slice holds in a table; None if it holds none. `name` is a key of its `files`."""
         return None if self.current is None else self.current.files.get(name)
 
+    def is_newer(self, run: str | None) -> bool:
+        """Return whether something was published after `run`, which the slice held at some time; None for nothing."""
+        if self.run is None or self.run == run:
+            return False
+        return run is None or self.taken_back is None or run in (publication.run for publication in self.earlier)
+
     def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication. Publishing the same input again replaces its publication."""
         if self.current == publication and self.taken_back is None:

@@ -65,17 +65,27 @@ Change = Callable[[Mapping[str, Entry]], dict[str, Entry]]
 """Function from the entries of slices before a change to those after it."""
 
 
-def publish(tables: Tables, publications: Mapping[str, Publication], *, take_over: bool = False) -> Outcome:
+def publish(
+    tables: Tables,
+    publications: Mapping[str, Publication],
+    *,
+    take_over: bool = False,
+    unless_newer_than: Mapping[str, str | None] | None = None,
+) -> Outcome:
     """Publish slices in every table; `publications` is keyed by slice_start.
 
     A slice that already holds its publication does not change, and a slice keeps its file in each table in which its
     rows are unchanged (see `table.unchanged`). With `take_over`, the tables of another pipeline become this pipeline's.
+    Raise PermanentError if another run was published for a slice after the run in `unless_newer_than`, by slice_start.
     Raise RunError if a file is gone or damaged, and DefinitionError if a table takes no rows of the pipeline. Raise
     UnfinishedError or InterruptedRunError if some table may have the publications already. After any other error
     nothing is published.
     """
 
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
+        if unless_newer_than is not None:
+            for start, publication in publications.items():
+                require_none_newer(publication.run, start, before[start], unless_newer_than.get(start))
         new = with_kept_files(publications, before, tables.others, look)
         return {start: before[start].after_publishing(publication) for start, publication in new.items()}
 
@@ -84,6 +94,15 @@ def publish(tables: Tables, publications: Mapping[str, Publication], *, take_ove
     again = "repeat the backfill; in Airflow, clear the DAG run's task order_and_aggregate"
     look = Look(again)
     return _change(tables, list(publications), change, what, look, is_new=True, take_over=take_over)
+
+
+def require_none_newer(run: str, start: str, entry: Entry, held: str | None) -> None:
+    """Raise PermanentError if a slice holds another run than `run`, published after the run that it `held` once."""
+    if entry.run != run and entry.is_newer(held):
+        raise PermanentError(
+            f"run {run} cannot be published any more: run {entry.run} was published for slice {start} after its audit; "
+            "to replace what is published, backfill the slice again"
+        )
 
 
 def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None) -> Outcome:

@@ -67,7 +67,7 @@ def obstacles(table: Schema, partition: Sequence[str], rows: pa.Schema, *, is_ma
     for column in expected:
         other = spelt.get(column.name.lower(), column.name)
         if other != column.name:
-            yield f"{column.name} is spelt {other} in the table, and Delta ignores letter case: spell it so"
+            yield f"{column.name} is {other} in the table, and Delta ignores letter case: write {other} in the query"
         elif column.name in present and _type(present[column.name]) != _type(column):
             yield f"{column.name} is {_type(present[column.name])} in the table and {_type(column)} in the rows"
     names = {column.name for column in expected}

@@ -149,6 +149,13 @@ def test_a_slice_that_awaits_a_decision_leads_to_the_question() -> None:
     assert f'href="/dags/telemetry.update/runs/{run}/tasks/approval/required_actions"' in text
 
 
+def test_a_slice_whose_run_is_staged_leads_to_the_question() -> None:
+    asking = dag_run(RunState.RUNNING, awaits_decision=True)
+    text = rendered(state(0, State.AWAITING, run=None, dag_run=asking), chosen=FIRST_RANGE)
+    assert '/tasks/approval/required_actions" target="_top">waits for an answer</a>' in text
+    assert "Stopped by its audit" not in text
+
+
 def test_a_failed_slice_leads_to_the_log_of_the_task_that_failed() -> None:
     failed = dag_run(RunState.FAILED, failed_tasks=("plan",))
     text = rendered(state(0, State.FAILED, run=None, dag_run=failed), chosen=FIRST_RANGE)

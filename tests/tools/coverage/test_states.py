@@ -1,13 +1,14 @@
 """The states of slices, from publications, blocked runs, changed blobs and the progress of Capture."""
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from recapture.run.slice_state import Standing, State, blocked_slices
-from recapture.run_files.blocks import Block
 from recapture.run_files.changes import Changes
+from recapture.run_files.marks import Mark
 from recapture.run_files.work import Failure, Work
 from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
@@ -16,6 +17,7 @@ from recapture.tools.coverage.states import slice_states
 
 HOUR = ticks.from_seconds(3600)
 NINE, TEN, ELEVEN, TWELVE = (f"2024-03-01T{hour:02}:00:00Z" for hour in range(9, 13))
+PUBLISHED = datetime(2024, 3, 1, 15, tzinfo=UTC)
 SIX_PM = datetime(2024, 3, 1, 18, tzinfo=UTC)
 
 
@@ -24,7 +26,7 @@ def at(text: str) -> int:
 
 
 def entry(run: str | None = "first", quality: str | None = "passed", taken_back: str | None = None) -> ShownEntry:
-    published = None if run is None else "2024-03-01T15:00:00Z"
+    published = None if run is None else ticks.whole_seconds(PUBLISHED)
     return ShownEntry(run, quality, published, taken_back=taken_back)
 
 
@@ -43,12 +45,14 @@ def states(
     return [f"{ticks.to_text(state.start)[11:13]} {state.state}" for state in found]
 
 
-def blocked(entries: dict[str, ShownEntry], *blocks: Block) -> dict[str, str]:
-    return blocked_slices(entries, blocks, HOUR)
+def blocked(
+    entries: dict[str, ShownEntry], *blocks: Mark, held: Mapping[str, str | None] | None = None
+) -> dict[str, str]:
+    return blocked_slices(entries, blocks, HOUR, lambda run: held)
 
 
-def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Block:
-    return Block(run, at(start), at(end), when)
+def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Mark:
+    return Mark(run, at(start), at(end), when)
 
 
 def test_a_slice_that_an_update_failed_at_is_shown_although_nothing_was_ever_published() -> None:
@@ -105,6 +109,14 @@ def test_a_later_publication_unblocks_a_slice_and_an_earlier_one_does_not() -> N
     entries = {NINE: entry(), TEN: entry()}
     assert blocked(entries, early) == {}
     assert blocked(entries, early, late) == {NINE: "third"}
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 1])
+def test_of_a_publication_and_a_stop_in_the_same_second_the_later_one_counts(seconds: int) -> None:
+    stopped = block("second", NINE, TEN, PUBLISHED + timedelta(seconds=seconds))
+    assert blocked({NINE: entry("first")}, stopped, held={NINE: "first"}) == {NINE: "second"}
+    assert blocked({NINE: entry("third")}, stopped, held={NINE: "first"}) == {}
+    assert blocked({NINE: entry("third")}, stopped, held={NINE: None}) == {}
 
 
 def test_a_run_that_was_approved_or_rolled_back_does_not_block() -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
-from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, Function, Ordering
+from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, AggregateFunction, Ordering
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
@@ -41,34 +41,34 @@ class AggregateCall:
         source, arguments = self.inside.source, self.call.expressions
         if self.orderings or isinstance(self.node, exp.Window):
             raise source.error(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
-        if self.function is Function.COUNT and all(map(self._is_row, arguments[:1])) and len(arguments) <= 1:
+        if self.function is AggregateFunction.COUNT and all(map(self._is_row, arguments[:1])) and len(arguments) <= 1:
             return Aggregate(self.function)
         if len(arguments) != 1:
-            more = "; COUNT(*) counts events" if self.function is Function.COUNT else ""
+            more = "; COUNT(*) counts events" if self.function is AggregateFunction.COUNT else ""
             raise source.error(self.node, f"{self.function} takes one argument{more}")
         argument = arguments[0]
         if isinstance(argument, exp.Star):
             require_only(source, argument)
-            if self.function is not Function.COUNT:
+            if self.function is not AggregateFunction.COUNT:
                 raise source.error(argument, f"{self.function}(*) is not supported: {self.function} takes one argument")
             return Aggregate(self.function)
         if isinstance(argument, exp.Distinct):
-            if self.function is not Function.COUNT or len(argument.expressions) != 1:
+            if self.function is not AggregateFunction.COUNT or len(argument.expressions) != 1:
                 raise source.error(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
             if self._is_row(argument.expressions[0]):
                 raise source.error(argument, "COUNT(DISTINCT …) of whole rows is not supported: name a column")
-            return Aggregate(Function.COUNT_DISTINCT, self._value(argument.expressions[0]))
-        if self.function is Function.COUNT:
+            return Aggregate(AggregateFunction.COUNT_DISTINCT, self._value(argument.expressions[0]))
+        if self.function is AggregateFunction.COUNT:
             return Aggregate(self.function, self._value(argument))
-        if self.function in (Function.MIN, Function.MAX):
+        if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
             text = self._cast_text(argument)
             return Aggregate(self.function, text if text is not None else self._ordinal(argument))
         return Aggregate(self.function, self._number(argument), ordered=self.from_clause.ordered)
 
     @property
-    def function(self) -> Function:
+    def function(self) -> AggregateFunction:
         """Aggregate that is called; COUNT for COUNT(DISTINCT x) too."""
-        return Function(call_name(self.call))
+        return AggregateFunction(call_name(self.call))
 
     def _is_row(self, node: exp.Expr) -> bool:
         """Return whether an argument of COUNT is the name in FROM, which stands for the whole row."""
@@ -95,10 +95,10 @@ class AggregateCall:
 
     def _collection(self) -> Aggregate:
         source, arguments, limit = self.inside.source, self.call.expressions, 0
-        if (self.function is Function.COLLECT) == bool(self.orderings):
+        if (self.function is AggregateFunction.COLLECT) == bool(self.orderings):
             form = "Collect() takes no OVER" if self.orderings else f"write {self.function}(…) OVER (ORDER BY x DESC)"
             raise source.error(self.node, form)
-        if self.function is Function.COLLECTTOP:
+        if self.function is AggregateFunction.COLLECTTOP:
             number = whole_number(arguments[0]) if arguments else None
             if number is None:
                 raise source.error(self.node, "CollectTop takes how many first: CollectTop(3) OVER (ORDER BY x DESC)")
@@ -119,11 +119,11 @@ class AggregateCall:
 
     def _collected(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
-        if self.function is not Function.TOPONE and not self.inside.types.is_known_of_each(value):
+        if self.function is not AggregateFunction.TOPONE and not self.inside.types.is_known_of_each(value):
             message = f"the type of this is not known, and {self.function} writes it as JSON: CAST it"
             raise self.inside.source.error(node, message)
         typed = self._typed(value, node)
-        return value if self.function is Function.TOPONE else typed
+        return value if self.function is AggregateFunction.TOPONE else typed
 
     def _value(self, node: exp.Expr) -> Value:
         return self._typed(self.inside.value(node), node)
@@ -157,7 +157,7 @@ class AggregateCall:
             return replace(value, fields=())
         if value.type is AsaType.STRING and not types.are_open(value.fields) and not value.is_json_element:
             message = f"{self.function} of nvarchar(max) is not supported here: CAST it to a number or a datetime"
-            if self.function in (Function.MIN, Function.MAX):
+            if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
                 message = (
                     f"{self.function} takes strings only from a CAST: write {self.function}(CAST(x AS nvarchar(max))), "
                     "or CAST it to a number or a datetime"

@@ -10,7 +10,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
 from recapture.query.functions import UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES, Function
+from recapture.query.generate.aggregates import AGGREGATES, AggregateFunction
 from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
 from recapture.query.generate.histories import History
 from recapture.query.generate.kinds import kinds_of, with_kind_of_all
@@ -106,7 +106,7 @@ class AnalyticCall:
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
         argument = aggregate.argument
-        if argument is None or aggregate.function in (Function.COUNT, Function.AVG):
+        if argument is None or aggregate.function in (AggregateFunction.COUNT, AggregateFunction.AVG):
             return result
         return with_kind_of_all(result, argument, lambda other: column_of(HistoryAggregate(history, other)))
 

@@ -29,7 +29,7 @@ _SUGGESTED = {
     "[User].[name]": Metadata.USER,
 }
 """Properties that an error lists, by the metadata that a format must have."""
-_IOT_HUB_PROPERTIES = {
+IOT_HUB_PROPERTIES = {
     name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
     for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
 } | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
@@ -145,7 +145,7 @@ class InputRelation:
         return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
-        column = _IOT_HUB_PROPERTIES.get(".".join(path).lower())
+        column = IOT_HUB_PROPERTIES.get(".".join(path).lower())
         if column is None:
             known = "MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId or EnqueuedTime"
             raise self.source.error(where, f"after IoTHub, name one of its properties: {known}")

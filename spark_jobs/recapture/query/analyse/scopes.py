@@ -12,7 +12,7 @@ from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import whole_row
-from recapture.query.generate.aggregates import AGGREGATES, Aggregate, Function
+from recapture.query.generate.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.generate.kinds import with_kind_of_all
 from recapture.query.generate.trees import column
 from recapture.query.generate.user_functions import javascript_call, javascript_record
@@ -159,7 +159,7 @@ class GroupScope:
         if index is not None:
             kind = None
             if value.kind is not None:
-                kind = self._result(Aggregate(Function.MIN, Value(value.kind, AsaType.STRING)))
+                kind = self._result(Aggregate(AggregateFunction.MIN, Value(value.kind, AsaType.STRING)))
             return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
@@ -197,19 +197,23 @@ class GroupScope:
             return self._user_defined(node, inside)
         aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
         result, argument = Value(self._result(aggregate), aggregate.type), aggregate.argument
-        if argument is not None and aggregate.function is Function.TOPONE:
+        if argument is not None and aggregate.function is AggregateFunction.TOPONE:
             kind = None
             if argument.kind is not None:
                 kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.STRING)))
             return replace(argument, node=result.node, kind=kind, text=None)
-        if argument is not None and aggregate.function in (Function.SUM, Function.MIN, Function.MAX):
+        if argument is not None and aggregate.function in (
+            AggregateFunction.SUM,
+            AggregateFunction.MIN,
+            AggregateFunction.MAX,
+        ):
             return with_kind_of_all(result, argument, self._result)
         return result
 
     def _user_defined(self, node: exp.Expr, inside: Expressions) -> Value:
         """Return the value of uda.NAME(…): its function, called with the events of a group and the group's name."""
         [argument] = inside.user_arguments(node)
-        events = Aggregate(Function.USER_DEFINED, Value(argument, None), ordered=self.from_clause.ordered)
+        events = Aggregate(AggregateFunction.USER_DEFINED, Value(argument, None), ordered=self.from_clause.ordered)
         return javascript_call(node.meta[USER_FUNCTION], [self._result(events), self._name()])
 
     def _name(self) -> exp.Expr:

@@ -20,7 +20,7 @@ from recapture.query.generate.user_functions import javascript_event
 from recapture.query.generate.values import Value
 
 
-class Function(StrEnum):
+class AggregateFunction(StrEnum):
     """The aggregates of ASAQL."""
 
     COUNT = "COUNT"
@@ -42,10 +42,15 @@ class Function(StrEnum):
     """The events that a JavaScript aggregate takes, in order."""
 
 
-SPREADS = (Function.STDEV, Function.STDEVP, Function.VAR, Function.VARP)
-PERCENTILES = (Function.PERCENTILE_CONT, Function.PERCENTILE_DISC)
-COLLECTIONS = (Function.COLLECT, Function.COLLECTTOP, Function.TOPONE, Function.USER_DEFINED)
-AGGREGATES = {function.value for function in Function if " " not in function.value}
+SPREADS = (AggregateFunction.STDEV, AggregateFunction.STDEVP, AggregateFunction.VAR, AggregateFunction.VARP)
+PERCENTILES = (AggregateFunction.PERCENTILE_CONT, AggregateFunction.PERCENTILE_DISC)
+COLLECTIONS = (
+    AggregateFunction.COLLECT,
+    AggregateFunction.COLLECTTOP,
+    AggregateFunction.TOPONE,
+    AggregateFunction.USER_DEFINED,
+)
+AGGREGATES = {function.value for function in AggregateFunction if " " not in function.value}
 """Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has its own name."""
 
 
@@ -61,7 +66,7 @@ class Ordering:
 class Aggregate:
     """One aggregate of a query, over the rows of a relation."""
 
-    function: Function
+    function: AggregateFunction
     argument: Value | None = None
     """Argument; None for whole rows, as in COUNT(*)."""
     orderings: tuple[Ordering, ...] = ()
@@ -76,11 +81,11 @@ class Aggregate:
     def type(self) -> AsaType:
         """Type of the result."""
         match self.function:
-            case Function.COUNT | Function.COUNT_DISTINCT:
+            case AggregateFunction.COUNT | AggregateFunction.COUNT_DISTINCT:
                 return AsaType.BIGINT
-            case Function.AVG | Function.PERCENTILE_CONT:
+            case AggregateFunction.AVG | AggregateFunction.PERCENTILE_CONT:
                 return AsaType.FLOAT
-            case Function.COLLECT | Function.COLLECTTOP:
+            case AggregateFunction.COLLECT | AggregateFunction.COLLECTTOP:
                 return AsaType.ARRAY
         if self.function in SPREADS or self.argument is None or self.argument.type is None:
             return AsaType.FLOAT
@@ -93,7 +98,7 @@ class Aggregate:
         """
         if self.function in COLLECTIONS:
             assert self.argument is not None
-            is_json = self.function in (Function.COLLECT, Function.COLLECTTOP)
+            is_json = self.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
             value = json_of(self.argument) if is_json else self.argument.node
             orders = [part for ordering in self.orderings for part in _sortable(ordering)]
             sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
@@ -101,9 +106,12 @@ class Aggregate:
             return struct([*sorted_by, *times, SelectItem("v", value)])
         if self.argument is None:
             return exp.Literal.number(1)
-        if self.function in (Function.AVG, *SPREADS):
+        if self.function in (AggregateFunction.AVG, *SPREADS):
             return cast_as(self.argument.node, "DOUBLE")
-        if self.argument.type is AsaType.FLOAT and self.function not in (Function.COUNT, Function.SUM):
+        if self.argument.type is AsaType.FLOAT and self.function not in (
+            AggregateFunction.COUNT,
+            AggregateFunction.SUM,
+        ):
             return _without_sign_of_zero(self.argument.node)
         return self.argument.node
 
@@ -113,7 +121,7 @@ class Aggregate:
         AVG => sum(`_a0`) AS `_p0`, count(`_a0`) AS `_p0_n`
         """
         items = [SelectItem(name, self._partial(argument))]
-        if self.function in (Function.SUM, Function.AVG) or self._has_plain_spread:
+        if self.function in (AggregateFunction.SUM, AggregateFunction.AVG) or self._has_plain_spread:
             items.append(SelectItem(f"{name}_n", spark_call("count", argument)))
         if self._has_plain_spread:
             items.append(SelectItem(f"{name}_m2", template("var_pop({x}) * count({x})", x=argument)))
@@ -122,14 +130,14 @@ class Aggregate:
     def _partial(self, argument: exp.Expr) -> exp.Expr:
         collected = spark_call("collect_list", argument)
         match self.function:
-            case Function.COUNT | Function.MIN | Function.MAX:
+            case AggregateFunction.COUNT | AggregateFunction.MIN | AggregateFunction.MAX:
                 return spark_call(self.function.value, argument)
-            case Function.COUNT_DISTINCT:
+            case AggregateFunction.COUNT_DISTINCT:
                 return spark_call("collect_set", argument)
-            case Function.SUM | Function.AVG:
+            case AggregateFunction.SUM | AggregateFunction.AVG:
                 unordered = not self.ordered and self._sums_floats
                 return _total(spark_call("array_sort", collected)) if unordered else spark_call("sum", argument)
-            case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
+            case AggregateFunction.PERCENTILE_CONT | AggregateFunction.PERCENTILE_DISC:
                 return collected
         if self.function in SPREADS:
             return spark_call("sum", argument) if self.ordered else _spread_of(spark_call("array_sort", collected))
@@ -142,20 +150,30 @@ class Aggregate:
     @property
     def has_running_form(self) -> bool:
         """Whether partials of several panes merge into partials of the same form, as a running aggregate needs."""
-        return self.function in (Function.COUNT, Function.SUM, Function.AVG, Function.MIN, Function.MAX)
+        return self.function in (
+            AggregateFunction.COUNT,
+            AggregateFunction.SUM,
+            AggregateFunction.AVG,
+            AggregateFunction.MIN,
+            AggregateFunction.MAX,
+        )
 
     @property
     def collects(self) -> bool:
         """Whether `merged` collects the partials."""
-        sums_bigints = self.function is Function.SUM and not self._sums_floats
-        return not sums_bigints and self.function not in (Function.COUNT, Function.MIN, Function.MAX)
+        sums_bigints = self.function is AggregateFunction.SUM and not self._sums_floats
+        return not sums_bigints and self.function not in (
+            AggregateFunction.COUNT,
+            AggregateFunction.MIN,
+            AggregateFunction.MAX,
+        )
 
     def merged_partials(self, name: str) -> list[SelectItem]:
         """Return the items that merge the partials of one pane over all partitions; see `has_running_form`.
 
         AVG => the total of `_p0` AS `_p0`, sum(`_p0_n`) AS `_p0_n`
         """
-        if self.function in (Function.MIN, Function.MAX):
+        if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
             return [SelectItem(name, spark_call(self.function.value, column(name)))]
         counts = [SelectItem(part, _sum(part)) for part in self._counts(name)]
         return [SelectItem(name, self._merged_sum(name)), *counts]
@@ -165,11 +183,11 @@ class Aggregate:
 
         AVG => sum(`_p0`) OVER (…) AS `_p0`, sum(`_p0_n`) OVER (…) AS `_p0_n`
         """
-        function = self.function.value if self.function in (Function.MIN, Function.MAX) else "sum"
+        function = self.function.value if self.function in (AggregateFunction.MIN, AggregateFunction.MAX) else "sum"
         return [SelectItem(part, template(f"{function}(`{part}`) {over}")) for part in (name, *self._counts(name))]
 
     def _counts(self, name: str) -> list[str]:
-        return [f"{name}_n"] if self.function in (Function.SUM, Function.AVG) else []
+        return [f"{name}_n"] if self.function in (AggregateFunction.SUM, AggregateFunction.AVG) else []
 
     def merged(self, name: str) -> exp.Expr:
         """Return the result of the second step, over the partials.
@@ -178,27 +196,27 @@ class Aggregate:
         """
         flat = template("flatten(collect_list({partial}))", partial=column(name))
         match self.function:
-            case Function.COUNT:
+            case AggregateFunction.COUNT:
                 return _sum(name)
-            case Function.COUNT_DISTINCT:
+            case AggregateFunction.COUNT_DISTINCT:
                 return template("CAST(size(array_distinct({flat})) AS BIGINT)", flat=flat)
-            case Function.MIN | Function.MAX:
+            case AggregateFunction.MIN | AggregateFunction.MAX:
                 return spark_call(self.function.value, column(name))
-            case Function.SUM:
+            case AggregateFunction.SUM:
                 return self._merged_sum(name)
-            case Function.AVG:
+            case AggregateFunction.AVG:
                 return _mean(self._merged_sum(name), _sum(f"{name}_n"))
-            case Function.PERCENTILE_CONT | Function.PERCENTILE_DISC:
+            case AggregateFunction.PERCENTILE_CONT | AggregateFunction.PERCENTILE_DISC:
                 return self._percentile(spark_call("array_sort", flat))
         if self.function in SPREADS:
             spread = _spread_of_pane(name) if self._has_plain_spread else column(name)
             return let(_merged_spreads(_in_order(spread)), "s", self._spread_result)
         rows = self._limited(spark_call("array_sort", flat))
-        if self.function is Function.TOPONE:
+        if self.function is AggregateFunction.TOPONE:
             return template("get({rows}, 0).v", rows=rows)
-        if self.function is Function.USER_DEFINED:
+        if self.function is AggregateFunction.USER_DEFINED:
             return template("transform({rows}, x -> {event})", rows=rows, event=javascript_event("x.v", "x.t"))
-        if self.function is Function.COLLECT:
+        if self.function is AggregateFunction.COLLECT:
             return _json_array(template("transform({rows}, x -> x.v)", rows=rows))
         ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")
         return _json_array(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
@@ -210,19 +228,21 @@ class Aggregate:
 
     @property
     def _sums_floats(self) -> bool:
-        return self.function is Function.AVG or (self.function is Function.SUM and self.type is AsaType.FLOAT)
+        return self.function is AggregateFunction.AVG or (
+            self.function is AggregateFunction.SUM and self.type is AsaType.FLOAT
+        )
 
     def _merged_sum(self, name: str) -> exp.Expr:
         return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
 
     def _limited(self, rows: exp.Expr) -> exp.Expr:
-        limit = 1 if self.function is Function.TOPONE else self.limit
+        limit = 1 if self.function is AggregateFunction.TOPONE else self.limit
         return spark_call("slice", rows, exp.Literal.number(1), exp.Literal.number(limit)) if limit else rows
 
     def _percentile(self, ascending: exp.Expr) -> exp.Expr:
         """Return the percentile of an array in ascending order; DESC counts from the other end."""
         values = spark_call("reverse", ascending) if self.orderings[0].descending else ascending
-        interpolated = self.function is Function.PERCENTILE_CONT
+        interpolated = self.function is AggregateFunction.PERCENTILE_CONT
         return let(values, "s", self._interpolated if interpolated else self._nearest)
 
     def _nearest(self, values: exp.Expr) -> exp.Expr:
@@ -243,10 +263,12 @@ class Aggregate:
 
     def _spread_result(self, spread: exp.Expr) -> exp.Expr:
         """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
-        of_population = self.function in (Function.STDEVP, Function.VARP)
+        of_population = self.function in (AggregateFunction.STDEVP, AggregateFunction.VARP)
         least, divisor = (1, "{spread}.n") if of_population else (2, "({spread}.n - 1)")
         variance = f"{{spread}}.m2 / {divisor}"
-        result = f"sqrt({variance})" if self.function in (Function.STDEV, Function.STDEVP) else variance
+        result = (
+            f"sqrt({variance})" if self.function in (AggregateFunction.STDEV, AggregateFunction.STDEVP) else variance
+        )
         return template(f"CASE WHEN {{spread}}.n >= {least} THEN {result} END", spread=spread)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from recapture.query.generate.aggregates import Aggregate, Function
+from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 from recapture.query.generate.grouping import SLICE_BOUNDS
 from recapture.query.generate.select_items import SelectItem, select_list, struct
 from recapture.query.generate.trees import as_it_is, case_when, render, template
@@ -87,7 +87,7 @@ def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list
     AVG(x) => sum(CAST(`x` AS DOUBLE)) OVER (…), count(CAST(`x` AS DOUBLE)) OVER (…)
     """
     argument = history.met(aggregate.prepared())
-    functions = ("sum", "count") if aggregate.function is Function.AVG else (aggregate.function.value.lower(),)
+    functions = ("sum", "count") if aggregate.function is AggregateFunction.AVG else (aggregate.function.value.lower(),)
     return [
         SelectItem(f"{name}_{function}", template(f"{function}({{argument}}) {as_it_is(over)}", argument=argument))
         for function in functions
@@ -108,9 +108,9 @@ def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> exp.Ex
         return f"coalesce({one} + {other}, {one}, {other})"
 
     match aggregate.function:
-        case Function.MIN | Function.MAX as extreme:
+        case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
             one, other = parts(extreme.value.lower())
-            return template(f"{'least' if extreme is Function.MIN else 'greatest'}({one}, {other})")
-        case Function.AVG:
+            return template(f"{'least' if extreme is AggregateFunction.MIN else 'greatest'}({one}, {other})")
+        case AggregateFunction.AVG:
             return template(f"({total('sum')} / nullif(CAST({total('count')} AS DOUBLE), 0.0D))")
     return template(total(aggregate.function.value.lower()))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recapture.query.generate.aggregates import SPREADS
-from recapture.query.generate.aggregates import Function as AggregateFunction
+from recapture.query.generate.aggregates import AggregateFunction as AggregateFunction
 from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.panes import pane_length
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse, scalar

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.generate.aggregates import Aggregate, Function
+from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 from recapture.query.generate.trees import bigint, case_when, cast_as, operation, string, template
 from recapture.query.generate.values import Value
 
@@ -81,7 +81,7 @@ def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggreg
         return result
     is_value = template("{kind} IS NOT NULL", kind=argument.kind)
     flag = case_when([(is_bigint(argument.kind), bigint(1)), (is_value, bigint(0))], exp.Null())
-    least = result_of(Aggregate(Function.MIN, Value(flag, AsaType.BIGINT)))
+    least = result_of(Aggregate(AggregateFunction.MIN, Value(flag, AsaType.BIGINT)))
     return replace(result, kind=_bigint_if(operation(exp.EQ, least, bigint(1))))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.generate.aggregates import SPREADS, Function
+from recapture.query.generate.aggregates import SPREADS, AggregateFunction
 from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
@@ -122,11 +122,11 @@ def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Resul
         name, partial, function = f"_r{number}", partials[f"_p{number}"], aggregate.function
         if function in SPREADS:
             count, m2 = partials[f"{partial.name}_n"], partials[f"{partial.name}_m2"]
-            of_population = function in (Function.STDEVP, Function.VARP)
-            root = function in (Function.STDEV, Function.STDEVP)
+            of_population = function in (AggregateFunction.STDEVP, AggregateFunction.VARP)
+            root = function in (AggregateFunction.STDEV, AggregateFunction.STDEVP)
             yield SpreadResult(name, partial, count, m2, of_population, root)
         else:
-            yield Result(name, partial, partials[f"{partial.name}_n"] if function is Function.AVG else None)
+            yield Result(name, partial, partials[f"{partial.name}_n"] if function is AggregateFunction.AVG else None)
 
 
 def _published(column: OutputColumn, value: Typed) -> Scalar:

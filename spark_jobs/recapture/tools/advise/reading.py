@@ -31,8 +31,8 @@ from recapture.formats.events import UNKNOWN, Reader
 from recapture.formats.sections import Input
 from recapture.model import InputColumn, Metadata, MetadataColumn
 from recapture.ordering.application_time import times_of
+from recapture.ordering.chunk_judge import in_one, observe_numbers, parse_bodies, scope_columns
 from recapture.ordering.chunks import Chunk, chunks
-from recapture.ordering.order import in_one, observe_numbers, parse_bodies, scope_columns
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.process.wording import counted

@@ -386,10 +386,11 @@ def _errors(inside: Sequence[SliceState]) -> list[str]:
 
 
 def _work(run: DagRun, access: Access) -> dict[str, Any]:
-    """Return a DAG run that has not succeeded, with links to the logs of its failed tasks."""
+    """Return a DAG run that has not succeeded, with links to its question and to the logs of its failed tasks."""
     address = _address(run, access)
     tasks = [(task, f"{address}/tasks/{quote(task)}") for task in run.failed_tasks]
-    return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks}
+    question = f"{address}/tasks/approval/required_actions" if run.awaits_decision else None
+    return {"id": run.id, "state": run.state, "href": address, "failed_tasks": tasks, "question": question}
 
 
 def _address(run: DagRun, access: Access) -> str:

@@ -1,0 +1,1 @@
+"""What became of single events: found in the archive, and judged as a run judges them."""

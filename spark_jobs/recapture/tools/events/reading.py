@@ -1,0 +1,252 @@
+"""Read the events of a range that fulfil conditions, with the verdicts that a run gives them.
+
+All events that a verdict depends on are read and judged, as in a task of a run. Of those that are not selected, only
+the watermarks remain. So the memory depends on the size of a chunk and on the events that are selected.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.archive.definitions import InputDefinition
+from recapture.archive.pinning import blobs_that_may_hold, is_complete, pin_input
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import RunError
+from recapture.formats.events import ENQUEUED, Reader
+from recapture.formats.sections import Input
+from recapture.formats.views import copies
+from recapture.model import Metadata, MetadataColumn
+from recapture.ordering.chunk_judge import ChunkJudge, JudgedChunk, observe_numbers, parse_bodies
+from recapture.ordering.chunks import Chunk, chunks
+from recapture.ordering.sequence_partitions import PartitionedNumbers
+from recapture.ordering.task import Task, split
+from recapture.query.model import CompiledInput
+from recapture.run.slices import slice_length
+from recapture.storage import Blob, Container, open_container
+from recapture.time_model import ticks
+from recapture.time_model.metrics import VERDICTS
+from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
+from recapture.time_model.slices import Arrivals, Slice, slices_between
+from recapture.tools.events.conditions import Selection
+from recapture.tools.events.reasons import reason
+
+DUPLICATE = "duplicate"
+"""What is said of an event that arrived before, in place of a verdict."""
+MAX_BYTES = 1024**3
+"""Largest size of the bodies that are selected, in bytes."""
+SCHEMA = pa.schema(
+    [
+        ("input", pa.string()),
+        ("partition", pa.string()),
+        ("sequence_number", pa.int64()),
+        ("place", pa.int64()),
+        ("offset", pa.string()),
+        ("blob", pa.string()),
+        ("enqueued", pa.int64()),
+        ("arrival", pa.int64()),
+        ("time", pa.int64()),
+        ("system_timestamp", pa.int64()),
+        ("largest_time", pa.int64()),
+        ("verdict", pa.string()),
+        ("reason", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+"""Schema of judged events; times are ticks.
+
+An event has a sequence number or, if it has none, a `place`: its index in the blob, from 0. `offset` and `enqueued` are
+null if the format does not have them, `time` without TIMESTAMP BY and if it is not a time, and `system_timestamp` if
+the event does not reach the query. `largest_time` is the largest System.Timestamp so far in the event's scope, itself
+included, and null if the event does not reach the disorder stage.
+"""
+_ORDER = [(name, "ascending") for name in ("arrival", "partition", "sequence_number", "blob", "place")]
+
+
+@dataclass(frozen=True)
+class InputToSearch:
+    """An input whose archive is searched, and for what."""
+
+    compiled: CompiledInput
+    section: Input
+    definition: InputDefinition
+    policies: Policies | None
+    reader: Reader
+    selection: Selection
+    slice_length: int | None
+    """Length of the slices on which the verdicts depend, in ticks; None if they depend on none.
+
+    They do without an early window or a late limit: a slice is then judged from its first arrival on.
+    """
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, compiled: CompiledInput, selection: Selection) -> "InputToSearch":
+        """Return an input of a pipeline."""
+        definitions = run_definition(pipeline).inputs
+        policies = pipeline.policies(compiled)
+        definition = next(definition for definition in definitions if definition.alias == compiled.alias)
+        independent = policies is None or (policies.early_window is not None and policies.late_tolerance is not None)
+        section = pipeline.section(compiled.alias)
+        shown = (MetadataColumn(Metadata.OFFSET), ENQUEUED)
+        known = tuple(column for column in shown if column.metadata in section.metadata.known)
+        return cls(
+            # The metadata that the rows need does not matter to verdicts.
+            compiled=replace(compiled, metadata=tuple(dict.fromkeys([*known, *selection.metadata]))),
+            section=section,
+            definition=replace(definition, look_back=0) if independent else definition,
+            policies=policies,
+            reader=pipeline.reader(compiled),
+            selection=selection,
+            slice_length=None if independent else slice_length(pipeline),
+        )
+
+    def tasks(self, range_: Slice, now: datetime) -> tuple[list[Task], tuple[str, ...]]:
+        """Return the tasks that judge what arrived in a range, and the partitions from which more may arrive.
+
+        Errors are those of `pin_input`.
+        """
+        slices = [range_]
+        if self.slice_length is not None:
+            start = range_.start // self.slice_length * self.slice_length
+            end = max(min(range_.end, ticks.from_datetime(now)), start + 1)
+            slices = list(slices_between(start, end, self.slice_length))
+        container = open_container(self.section.container)
+        planned = pin_input(self.definition, container, slices, now)
+        newest = {blob.partition: blob for blob in planned.newest}
+        written = replace(self.definition, policies=None)
+        incomplete = (name for name in planned.partitions if not is_complete(written, range_, newest.get(name), now))
+        tasks = []
+        for task in split(planned.slices, planned.blobs, 1 << 62):
+            last = min(range_.end, task.slices[-1].slice.end)
+            blobs = blobs_that_may_hold(task.blobs, Arrivals(0, last))
+            if blobs:
+                tasks.append(replace(task, blobs=tuple(blobs)))
+        return tasks, tuple(incomplete)
+
+
+@dataclass
+class EventsRead:
+    """The events of an input that were selected, and what was read."""
+
+    events: pa.Table
+    """Events with SCHEMA, in order of arrival, then by partition and sequence number."""
+    blobs: dict[str, Blob] = field(default_factory=dict)
+    """Blobs that were read, by name."""
+    unreadable: int = 0
+    """Events that arrived in the range and hold the bytes of the values, in bodies that cannot be read."""
+    damaged: set[str] = field(default_factory=set)
+    """Names of the damaged blobs, whose events are unknown."""
+    incomplete: tuple[str, ...] = ()
+    """Partitions from which more may arrive in the range."""
+
+    @property
+    def size(self) -> int:
+        """Size of the blobs in bytes."""
+        return sum(blob.size for blob in self.blobs.values())
+
+
+def read_events(source: InputToSearch, range_: Slice, now: datetime) -> EventsRead:
+    """Return the selected events that arrived in a range.
+
+    Raise DamagedBlobError for a damaged blob, unless the input quarantines those. Raise RunError if a blob changed
+    while it was read, or if the selected events are too large; other errors are those of `pin_input`.
+    """
+    tasks, incomplete = source.tasks(range_, now)
+    container = open_container(source.section.container)
+    read = EventsRead(SCHEMA.empty_table(), incomplete=incomplete)
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for task in tasks:
+        read.blobs |= {pinned.blob.name: pinned.blob for pinned in task.blobs}
+        for batch in _events_of_task(source, task, container, range_, read):
+            batches.append(batch)
+            size += batch["body"].nbytes
+            if size > MAX_BYTES:
+                raise RunError(
+                    f"more than {MAX_BYTES // 1024**2} MiB of events were found: choose a shorter range with --from "
+                    "and --to, or add a condition with --where"
+                )
+    events = pa.Table.from_batches(batches, SCHEMA)
+    read.events = events.take(pc.sort_indices(events, _ORDER))
+    return read
+
+
+def _events_of_task(
+    source: InputToSearch, task: Task, container: Container, range_: Slice, read: EventsRead
+) -> Iterator[pa.RecordBatch]:
+    own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
+    judge, numbers = ChunkJudge(source.compiled, source.policies), PartitionedNumbers()
+    quarantine_damaged = source.section.on_damaged_blob == "quarantine"
+    for chunk in chunks(task, container, source.compiled, source.reader, quarantine_damaged):
+        read.damaged.update(blob.pinned.blob.name for blob in chunk.damaged)
+        duplicates, _ = observe_numbers(chunk, numbers)
+        if not chunk.is_judged or not len(chunk):
+            continue
+        repeated = chunk.taken(np.flatnonzero(duplicates & own.contains(chunk.arrival)))
+        if len(repeated):
+            rows, _ = source.selection.rows(repeated, task.partition)
+            yield _batch(source, task, repeated, rows, None)
+        chunk = chunk.without(duplicates)
+        judged = judge.judge(chunk, parse_bodies(chunk, source.compiled))
+        arrived = own.contains(chunk.arrival)
+        if arrived.any():
+            selected, unreadable = source.selection.rows(chunk, task.partition)
+            read.unreadable += int(np.count_nonzero(arrived[unreadable]))
+            yield _batch(source, task, chunk, selected[arrived[selected]], judged)
+        del chunk  # it keeps its blob in memory
+
+
+def _batch(
+    source: InputToSearch, task: Task, chunk: Chunk, rows: NDArray[np.intp], judged: JudgedChunk | None
+) -> pa.RecordBatch:
+    """Return some events of a chunk; `judged` is None for duplicates."""
+    count = len(rows)
+    taken = pa.array(rows)
+    columns = {
+        "input": pa.repeat(task.input, count),
+        "partition": pa.repeat(task.partition, count),
+        "blob": pa.array([pinned.blob.name for pinned in chunk.blobs]).take(pa.array(chunk.blob_index[rows])),
+        "arrival": pa.array(chunk.arrival[rows]),
+        "verdict": pa.repeat(DUPLICATE, count),
+        "body": copies(chunk.body, rows),
+    }
+    columns["sequence_number"], columns["place"] = chunk.numbers_and_places(rows)
+    for column, name in ((MetadataColumn(Metadata.OFFSET), "offset"), (ENQUEUED, "enqueued")):
+        if column in source.compiled.metadata:
+            columns[name] = chunk.metadata(column).take(taken)
+    if judged is not None:
+        columns |= _judgements(source.policies, chunk, rows, judged)
+    arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _judgements(
+    policies: Policies | None, chunk: Chunk, rows: NDArray[np.intp], judged: JudgedChunk
+) -> dict[str, pa.Array]:
+    verdicts = judged.judged
+    taken = pa.array(rows)
+    columns = {
+        "verdict": pa.array(VERDICTS).take(pa.array(verdicts.verdict[rows])),
+        "system_timestamp": pa.array(verdicts.system_timestamp[rows], mask=~verdicts.processed[rows]),
+        "reason": judged.reasons.take(taken).cast(pa.string()),
+    }
+    if policies is not None and judged.timed is not None:
+        largest = verdicts.largest_time[rows]
+        columns["time"] = pa.array(judged.timed.time[rows], mask=~judged.timed.has_time[rows])
+        columns["largest_time"] = pa.array(largest, mask=largest == BEFORE_EVERYTHING)
+        reasons = [
+            None if time is None else reason(policies, arrival, time, largest_time)
+            for arrival, time, largest_time in zip(
+                chunk.arrival[rows].tolist(),
+                columns["time"].to_pylist(),
+                columns["largest_time"].to_pylist(),
+                strict=True,
+            )
+        ]
+        columns["reason"] = pc.coalesce(columns["reason"], pa.array(reasons, pa.string()))
+    return columns
