@@ -41,7 +41,7 @@ def execute(file, run, scratch, stops):
 
         recapture.run.in_processes.compute = compute
     try:
-        task.execute({})
+        task.execute({"run_id": "manual__1"})
         error = None
     except Exception as raised:
         error = [type(raised).__name__, str(raised)]
