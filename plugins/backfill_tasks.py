@@ -8,11 +8,12 @@ from typing import Any
 from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
-from dag_forms import ACCEPT_LOSS, PARAMETERS, STAGE, assets_of, dag_ids_of
+from dag_forms import ACCEPT_LOSS, AT, PARAMETERS, STAGE, assets_of, dag_ids_of
 from recapture.definition.pipeline import Pipeline, load
-from recapture.errors import RunError
+from recapture.errors import DefinitionError, RunError
 from recapture.printable import one_line
 from recapture.process.wording import named_slices
+from run_later import request_later
 from run_notifications import notifiers_of, notify
 from run_range import BACKFILL, range_of_dag_run
 from storage_connection import take_credentials
@@ -43,8 +44,9 @@ STOPPED = "stopped"
 def plan(file: str, *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
     """Plan a run of the range of a DAG run, and return the run's id.
 
-    Raise AirflowSkipException if the slice of Airflow's backfill is up to date, RunError if Capture has not written the
-    range yet, and DefinitionError as `plan_range` does.
+    Raise AirflowSkipException if the slice of Airflow's backfill is up to date, or if the trigger form has a time for
+    later, after the range was requested. Raise RunError if Capture has not written the range yet, and DefinitionError
+    as `plan_range` does.
     """
     from recapture.keep.up_to_date import is_up_to_date
     from recapture.run.progress import completeness
@@ -54,6 +56,14 @@ def plan(file: str, *, params: dict[str, Any] | None = None, dag_run: Any = None
     interval = dag_run.data_interval_start, dag_run.data_interval_end
     start, end = range_of_dag_run(params or {}, *interval, is_backfill=is_backfill)
     require_whole_slices(pipeline, start, end)
+    if params and params.get(AT):
+        if is_backfill:
+            raise DefinitionError(f"`{AT}` contradicts Airflow's backfill: create it again without `{AT}`")
+        request = request_later(pipeline, start, end, params, dag_run)
+        raise AirflowSkipException(
+            f"request {request['id']} is made: an update computes the range from {request['at']} on. The page Coverage "
+            "lists it, and cancels it until then"
+        )
     if is_backfill and is_up_to_date(pipeline, start, end):
         raise AirflowSkipException(
             f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition have "

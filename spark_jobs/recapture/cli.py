@@ -78,7 +78,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
-    definition error; 3: published or rolled back in part, or published without a report; 130: interrupted, the
+    definition error; 3: published or rolled back in part, or published without a report; 4: `diff`
+    found a difference; 130: interrupted, the
     message or `recapture status` says what changed; 141: the reader of standard output, such as `head`, has ended, and
     the command publishes nothing.
     """
@@ -169,6 +170,24 @@ def _parser() -> _Parser:
     reported = add("report", text, required=False)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = (
+        "Show what differs between what is published and what a run staged, or what another query or other tolerances "
+        "would give. Publish nothing. The exit code is 4 if anything differs."
+    )
+    compared = add("diff", text, required=False)
+    compared.add_argument("--against", metavar="RUN", help="the run whose staged rows are compared")
+    compared.add_argument("--query", type=Path, metavar="FILE", help="a file with the query to try")
+    text = "the late tolerance to try, in seconds; -1 for no limit"
+    compared.add_argument("--late", dest="late_seconds", type=int, metavar="SECONDS", help=text)
+    text = "the out-of-order tolerance to try, in seconds"
+    compared.add_argument("--out-of-order", dest="out_of_order_seconds", type=int, metavar="SECONDS", help=text)
+    text = "what to try for late and out-of-order events"
+    compared.add_argument("--policy", choices=("Adjust", "Drop"), help=text)
+    text = "compare only so many slices, spread evenly over the range"
+    compared.add_argument("--sample", type=int, metavar="N", help=text)
+    compared.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
+    text = "the Spark master on this machine; local[N] limits what is tried to N cores (default: %(default)s)"
+    compared.add_argument("--master", default=DEFAULT_MASTER, help=text)
     text = "Show the states of the published and blocked slices, and the unpublished ranges between them."
     shown = add("status", text, required=False)
     text = "only slices in this state, such as stale or outdated; may be given several times"
@@ -253,6 +272,20 @@ def _parser() -> _Parser:
     searched.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     text = "write the events into a file instead: .jsonl, .parquet, or .avro as Event Hubs Capture writes it"
     searched.add_argument("--out", type=Path, metavar="FILE", help=text)
+    text = (
+        "Explain what became of events, from the manifests of what is published: their verdicts, what pushed the "
+        "watermark, and the windows and rows that they are in; or name the events that made a row."
+    )
+    explained = add("explain", text, required=False)
+    text = "the event, by its partition and sequence number, as in 3/4711"
+    explained.add_argument("--event", metavar="PARTITION/SEQUENCE", help=text)
+    text = "a value that the events must have, as in recapture find; may be given several times"
+    explained.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "the row: the end of its window and all its keys, as in windowEnd=2026-03-01T10:05Z,deviceId=a"
+    explained.add_argument("--row", metavar="NAME=VALUE,…", help=text)
+    text = "the input of the event, if the query reads several"
+    explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
+    explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

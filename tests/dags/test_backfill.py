@@ -250,7 +250,7 @@ def test_the_form_has_the_parameters_of_the_suites_with_their_usual_values(parse
 
 
 def test_a_pipeline_without_parameters_has_no_field_for_them(telemetry: dict[str, Any]) -> None:
-    assert [name for name, _ in telemetry["params"]] == ["from", "to", "accept_loss", "stage"]
+    assert [name for name, _ in telemetry["params"]] == ["from", "to", "at", "accept_loss", "stage"]
 
 
 def test_a_rollback_needs_a_range(parsed: dict[str, Any]) -> None:

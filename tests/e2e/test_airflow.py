@@ -1,7 +1,7 @@
 """The DAGs on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection.
 
-A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, and rolls
-it back.
+A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, rolls it
+back, and requests it for later.
 """
 
 import json
@@ -120,10 +120,12 @@ def choose(calendar: FrameLocator) -> None:
 def shown_report(page: Page) -> str:
     """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
     calendar = page.frame_locator("iframe")
-    expect(calendar.get_by_role("row").filter(has_text=PIPELINE)).to_contain_text("1 published", timeout=60_000)
+    expect(calendar.get_by_role("listitem").filter(has_text=PIPELINE).first).to_contain_text(
+        "1 published", timeout=60_000
+    )
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
-    calendar.get_by_role("link", name="Report").click()
+    calendar.get_by_role("link", name="Report of the run").click()
     report = calendar.frame_locator("iframe")
     expect(report.get_by_role("heading", name="Definition")).to_be_visible()
     text: str = report.locator("body").inner_text()
@@ -178,6 +180,23 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     return restored
 
 
+def requested(page: Page) -> str:
+    """Request the chosen hour in the calendar for later, and cancel the request; return what the list says of it."""
+    calendar = page.frame_locator("iframe")
+    calendar.get_by_role("button", name="Request…").click()
+    dialog = calendar.get_by_role("dialog")
+    dialog.get_by_label("Not before").fill("2030-01-01T06:30")
+    dialog.get_by_label("Reason").fill("new thresholds")
+    dialog.get_by_role("button", name="Request", exact=True).click()
+    requests = calendar.get_by_role("listitem").filter(has_text="made by")
+    expect(requests).to_contain_text("waiting for the first update from 2030-01-01 06:30 on", timeout=60_000)
+    expect(calendar.get_by_text("The DAG csv.update is paused: requests wait").first).to_be_visible()
+    requests.get_by_role("button", name="Cancel request").click()
+    expect(requests).to_contain_text("cancelled by", timeout=60_000)
+    text: str = requests.inner_text()
+    return text
+
+
 def require_rights(airflow: Airflow, reader_password: str) -> None:
     """Check that nobody sees a page without an account, and that a viewer cannot start anything."""
     calendar = f"/recapture/csv/?from={TEN:%Y-%m-%dT%H:%M:%SZ}&to={TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"
@@ -186,7 +205,9 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
         token = client.post("/auth/token", json={"username": READER, "password": reader_password}).json()
         client.headers["Authorization"] = f"Bearer {token['access_token']}"
         text = client.get(calendar).text
-        assert text.count("you may not start runs of the DAG csv") == 3
+        assert text.count("you may not start runs of the DAG csv") == 4
+        request = {"from": f"{TEN:%Y-%m-%dT%H:%M:%SZ}", "to": f"{TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"}
+        assert client.post("/recapture/csv/requests", json=request).status_code == HTTPStatus.FORBIDDEN
         body: dict[str, Any] = {"logical_date": None, "conf": {}}
         assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
 
@@ -231,6 +252,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         csv_run = approved_run(page, airflow)
         csv_report = airflow.result("csv", csv_run, "report")
         restored = rolled_back(page, airflow)
+        request = requested(page)
         require_rights(airflow, json.loads((tmp_path / "1" / "passwords.json").read_text())[READER])
         page.goto(f"{airflow.url}/dags/{PIPELINE}")
         page.get_by_role("button", name="Trigger").first.click()
@@ -260,6 +282,9 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     approval = csv_report["quality"]["approval"]
     assert (approval["by"], approval["reason"]) == (USER, "the rows are wanted")
     assert (restored["taken_back"], restored["run"]) == (csv_report["run"], None)
+    assert f"cancelled by {USER} at " in request
+    assert "new thresholds" in request
+    assert f"made by {USER} at " in request
     blocked, approved = (home / "notes").read_text().splitlines()
     assert blocked.startswith(f"blocked: run {csv_report['run']} was stopped by its audit")
     assert approved == f"approved: {USER} approved run {csv_report['run']}: the rows are wanted"

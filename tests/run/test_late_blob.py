@@ -51,7 +51,8 @@ def test_a_late_blob_replaces_only_the_slices_whose_rows_differ(tmp_path: Path) 
     assert line in out.getvalue().splitlines()
     source = of_run(second, read_computed(second.files), second.files.read(AUDIT), ())
     (change,) = changes(source)["outputs"]
-    assert (change["changed"], change["unchanged"], change["added"], change["removed"]) == (1, 1, 1, 0)
+    assert (change["slices"]["different"], change["slices"]["equal"]) == (1, 1)
+    assert (change["rows"]["only_after"], change["rows"]["only_before"], change["rows"]["changed"]) == (1, 0, 0)
 
     feed = pa.table(DeltaTable(str(world.table)).load_cdf(starting_version=2).read_all())
     assert feed.select(["deviceId", "_change_type"]).to_pylist() == [{"deviceId": "late", "_change_type": "insert"}]

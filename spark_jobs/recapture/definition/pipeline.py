@@ -92,6 +92,12 @@ class Pipeline(Section):
             functions=self.javascript,
         )
 
+    def with_sections(self, **sections: object) -> "Pipeline":
+        """Return the pipeline with other sections, by the names of their fields. Its query is compiled anew."""
+        changed = self.model_copy(update=sections)
+        changed.__dict__.pop("query", None)
+        return changed
+
     @cached_property
     def javascript(self) -> tuple[JavaScriptFunction, ...]:
         """The JavaScript functions, with the texts of their scripts. Raise DefinitionError if one cannot be read."""

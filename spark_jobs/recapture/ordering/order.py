@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recapture.formats.bodies import Bodies
 from recapture.formats.events import Reader
 from recapture.model import TYPES, InputColumn, MetadataColumn
 from recapture.ordering.chunk_judge import ChunkJudge, columns_of, observe_numbers, parse_bodies
@@ -66,6 +67,12 @@ def order(
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
 
 
+def payload_of(compiled: CompiledInput, chunk: Chunk, parsed: Bodies) -> list[pa.Array]:
+    """Return the columns of `schema(compiled)` after SYSTEM_COLUMNS, for all events of a chunk."""
+    body_columns = [parsed.columns[column] for column in compiled.columns]
+    return body_columns + [chunk.metadata(column) for column in compiled.metadata]
+
+
 @dataclass
 class _ChunkProcessor:
     """Judges and counts the events of one task, given in chunks in arrival order, and divides them among slices."""
@@ -115,9 +122,7 @@ class _ChunkProcessor:
             counters.count_events(chunk, judged, reasons, keys)
             if timed is not None:
                 counters.profile.observe(timed)
-        payload = [parsed.columns[column] for column in self.compiled.columns]
-        payload += [chunk.metadata(column) for column in self.compiled.metadata]
-        yield from self._by_slice(judged, chunk.arrival, payload)
+        yield from self._by_slice(judged, chunk.arrival, payload_of(self.compiled, chunk, parsed))
 
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]

@@ -191,6 +191,7 @@ class _Pass:
                     statement.sql,
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
+                    output.table.group_columns,
                 )
                 for output, statement in zip(outputs, statements, strict=True)
             ),

@@ -60,6 +60,8 @@ class CompiledOutput:
     """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
     keys: tuple[str, ...] = ()
     """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
+    group_columns: tuple[str, ...] = ()
+    """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Plan a run: pin the blobs that a range of slices needs, or take them from a manifest."""
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from recapture.run_files.planned import (
     require_same_definition,
 )
 from recapture.storage import open_container
+from recapture.time_model.slices import Slice
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,8 +37,12 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bo
     """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
     require_whole_slices(pipeline, start, end)
     require_publishable(pipeline, take_over=take_over)
+    return pinned(pipeline, slices_of(pipeline, start, end))
+
+
+def pinned(pipeline: Pipeline, slices: Sequence[Slice]) -> Manifest:
+    """Return the manifest of slices, each of which begins at the end of the one before it; write nothing."""
     containers = {section.alias: open_container(section.container) for section in pipeline.all_inputs}
-    slices = slices_of(pipeline, start, end)
     now = storage_time(pipeline, datetime.now(UTC))
     return manifests.pin_blobs(run_definition(pipeline), containers, slices, now)
 
@@ -112,12 +118,12 @@ def require_publishable(pipeline: Pipeline, *, take_over: bool = False) -> None:
     A table cannot be published to if it cannot hold the columns of the query, belongs to another pipeline (unless
     `take_over`), or takes no commit that replaces a slice.
     """
-    _require_runnable_scripts(pipeline)
+    require_runnable_scripts(pipeline)
     load_suites(pipeline)
     tables_of(pipeline).require_publishable(take_over)
 
 
-def _require_runnable_scripts(pipeline: Pipeline) -> None:
+def require_runnable_scripts(pipeline: Pipeline) -> None:
     """Raise DefinitionError if a script cannot run. V8 is loaded only if the query calls one."""
     if pipeline.query.functions:
         from recapture.javascript.engine import engine

@@ -5,7 +5,7 @@ times and strings are the same: these stand for the row's window and group. Wher
 apart, or a table has no such columns, every changed row is a delete or an insert.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -38,11 +38,13 @@ MEMORY = "256MB"
 ROWS_OF_A_PART = 8_000_000
 """Number of rows, before and after together, that are compared in this memory, even if all of them changed."""
 ROWS_AT_ONCE = 65_536
-_COUNT = '"_commit_version"'
+COUNT = '"_commit_version"'
 """Column of how often a row is in the slice after the change, less how often it was before.
 
 A query cannot give a column a name that begins with an underscore.
 """
+IS_UPDATE = '"_is_update"'
+"""Column that says whether a row that differs was updated."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def row_changes(connection: "DuckDBPyConnection", before: Rows, after: Rows) -> 
     equal batches.
     """
     columns = before.columns
-    parts = -(-(before.count + after.count) // ROWS_OF_A_PART)
+    parts = parts_of(before.count + after.count)
     for part in range(parts):
         for name, rows in (("before", before), ("after", after)):
             connection.register(name, pa.RecordBatchReader.from_batches(columns, rows.read()))
@@ -100,32 +102,52 @@ def identity(rows: pa.Schema) -> list[str]:
     return times + [column.name for column in rows if types.is_string(column.type)]
 
 
-def _sql(rows: pa.Schema, part: int, parts: int) -> str:
-    """Return the query of the changed rows in a part of a slice. All rows with the same identity are in one part."""
-    columns, keys = ", ".join(map(_quoted, rows.names)), ", ".join(map(_quoted, identity(rows)))
-    same_key = f"OVER (PARTITION BY {keys})"
-    is_update = f"count(*) {same_key} = 2 AND sum({_COUNT}) {same_key} = 0" if keys else "false"
-    order = ", ".join([*filter(None, [keys]), _COUNT, columns])
-    is_in_part = f"hash({keys or columns}) % {parts} = {part}" if parts > 1 else "true"
+def differing_rows(columns: Sequence[str], keys: Sequence[str], part: int, parts: int) -> str:
+    """Return the query of a part of the rows that differ between the views `before` and `after`.
+
+    Its columns are `columns`, then COUNT, -1 for a row of `before` and 1 for one of `after`, and IS_UPDATE: whether the
+    row and another one are the only differing rows with these `keys`, one before and one after. All rows with the same
+    keys are in one part.
+    """
+    selected, key_list = (", ".join(map(quoted, names)) for names in (columns, keys))
+    same_key = f"OVER (PARTITION BY {key_list})"
+    is_update = f"count(*) {same_key} = 2 AND sum({COUNT}) {same_key} = 0" if keys else "false"
+    is_in_part = f"hash({key_list or selected}) % {parts} = {part}" if parts > 1 else "true"
     return f"""
         WITH counted AS (
-            SELECT {columns}, sum({_COUNT})::BIGINT AS {_COUNT}
-            FROM (SELECT *, -1 AS {_COUNT} FROM before UNION ALL SELECT *, 1 AS {_COUNT} FROM after)
+            SELECT {selected}, sum({COUNT})::BIGINT AS {COUNT}
+            FROM (SELECT *, -1 AS {COUNT} FROM before UNION ALL SELECT *, 1 AS {COUNT} FROM after)
             WHERE {is_in_part}
-            GROUP BY {columns}
-            HAVING sum({_COUNT}) <> 0
+            GROUP BY {selected}
+            HAVING sum({COUNT}) <> 0
         ), changed AS (
-            SELECT {columns}, sign({_COUNT}) AS {_COUNT}
-            FROM (SELECT *, unnest(range(abs({_COUNT}))) FROM counted)
+            SELECT {selected}, sign({COUNT}) AS {COUNT}
+            FROM (SELECT *, unnest(range(abs({COUNT}))) FROM counted)
         )
-        SELECT {columns}, CASE
-            WHEN {is_update} THEN if({_COUNT} < 0, '{RowChange.PREIMAGE}', '{RowChange.POSTIMAGE}')
-            ELSE if({_COUNT} < 0, '{RowChange.DELETE}', '{RowChange.INSERT}')
-        END AS {CHANGE_TYPE}
-        FROM changed
-        ORDER BY {order}
+        SELECT {selected}, {COUNT}, {is_update} AS {IS_UPDATE} FROM changed
     """
 
 
-def _quoted(name: str) -> str:
+def parts_of(rows: int) -> int:
+    """Return the number of parts in which so many rows, before and after together, are compared."""
+    return -(-rows // ROWS_OF_A_PART)
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL of DuckDB."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _sql(rows: pa.Schema, part: int, parts: int) -> str:
+    """Return the query of the changed rows in a part of a slice."""
+    keys = identity(rows)
+    columns = ", ".join(map(quoted, rows.names))
+    order = ", ".join([*map(quoted, keys), COUNT, columns])
+    return f"""
+        SELECT {columns}, CASE
+            WHEN {IS_UPDATE} THEN if({COUNT} < 0, '{RowChange.PREIMAGE}', '{RowChange.POSTIMAGE}')
+            ELSE if({COUNT} < 0, '{RowChange.DELETE}', '{RowChange.INSERT}')
+        END AS {CHANGE_TYPE}
+        FROM ({differing_rows(rows.names, keys, part, parts)})
+        ORDER BY {order}
+    """

@@ -148,15 +148,16 @@ def test_a_blocked_run_has_a_report_with_the_reason_and_the_rows(reports: Report
 
 
 def test_a_report_shows_which_rows_a_run_changed(reports: Reports) -> None:
-    assert reports.documents["first"]["changes"]["outputs"][0]["held_nothing"] == 1
+    assert reports.documents["first"]["changes"]["outputs"][0]["slices"]["new"] == 1
     changes = reports.documents["second"]["changes"]
     assert [run["run"] for run in changes["previous"]] == [reports.runs["first"].id]
     [output] = changes["outputs"]
-    assert (output["changed"], output["removed"], output["added"]) == (1, 1, 1)
+    rows = output["rows"]
+    assert (output["slices"]["different"], rows["changed"], rows["only_before"], rows["only_after"]) == (1, 1, 0, 0)
     [row] = output["examples"]
     changed = {
         name: (before, after)
-        for name, before, after in zip(output["columns"], row["before"], row["after"], strict=True)
+        for name, before, after in zip(output["example_columns"], row["before"], row["after"], strict=True)
         if before != after
     }
     assert changed.keys() == {"events", "avgTemperature"}
@@ -165,7 +166,7 @@ def test_a_report_shows_which_rows_a_run_changed(reports: Reports) -> None:
 def test_a_blocked_run_is_compared_with_what_is_published(reports: Reports) -> None:
     document = reports.documents["blocked"]
     assert [run["run"] for run in document["changes"]["previous"]] == [reports.runs["first"].id]
-    assert document["changes"]["outputs"][0]["changed"] == 1
+    assert document["changes"]["outputs"][0]["slices"]["different"] == 1
     assert document["published"] is False
 
 

@@ -1,6 +1,6 @@
 """The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from recapture.query.generate.select_items import SelectItem, column, select_lis
 from recapture.query.generate.trees import render, string, template
 from recapture.query.generate.values import Value, quoted_name
 from recapture.query.generate.windows import groups
-from recapture.query.merges import GroupsView
+from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
@@ -80,6 +80,15 @@ class Selection:
         )
 
     @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Columns that depend on nothing but the window and the keys of a group."""
+        if self.grouping is None:
+            return ()
+        names = {WINDOW_END, WINDOW_ID, *(item.name for item in self.grouping.key_columns)}
+        read = {item.name: {node.name for node in item.expression.find_all(exp.Column)} for item in self.items}
+        return tuple(name for name, columns in read.items() if columns and columns <= names)
+
+    @property
     def analytic_look_back(self) -> int:
         """How long before a row its analytic functions look; ticks."""
         return self.analytics.look_back if self.analytics else 0
@@ -117,8 +126,12 @@ class CommonTable:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """Columns that are keys of GROUP BY in every SELECT."""
-        first, *others = (selection.key_columns for selection in self.selections)
-        return tuple(name for name in first if all(name in other for other in others))
+        return _in_all(selection.key_columns for selection in self.selections)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Columns that depend on nothing but the window and the keys of a group in every SELECT."""
+        return _in_all(selection.group_columns for selection in self.selections)
 
     @property
     def has_row_column(self) -> bool:
@@ -245,6 +258,12 @@ def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -
         rows = quoted_name(selection.groups_view.name)
     having = _where(selection.grouping.having)
     return f"SELECT {select_list([*system, *items])}\nFROM {rows} AS `groups`{having}"
+
+
+def _in_all(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of the first tuple that all others have, too."""
+    first, *others = names
+    return tuple(name for name in first if all(name in other for other in others))
 
 
 def _where(condition: exp.Expr | None) -> str:

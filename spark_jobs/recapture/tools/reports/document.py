@@ -25,7 +25,7 @@ from recapture.tools.reports.standing import SHOWN_INSTEAD, holes, standing, sta
 from recapture.tools.reports.timing import timing
 from recapture.tools.reports.verdict import verdict
 
-DOCUMENT_FORMAT = 2
+DOCUMENT_FORMAT = 3
 MAX_SLICES = 100
 """Largest number of ranges of slices, of approvals and of runs that are listed."""
 

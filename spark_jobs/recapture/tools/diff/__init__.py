@@ -1,0 +1,1 @@
+"""Compare the rows of published slices with other rows, on disk."""
