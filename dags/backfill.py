@@ -87,6 +87,7 @@ def backfill(pipeline: Pipeline) -> DAG:
         params=dag_forms.range_params(
             "Empty: the run computes the slice of its data interval, the last one that has ended."
         )
+        | dag_forms.later_param()
         | dag_forms.loss_param()
         | dag_forms.stage_param()
         | dag_forms.suite_params(pipeline),

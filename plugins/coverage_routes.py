@@ -1,13 +1,11 @@
 """The pages of the coverage calendar, and the files of runs that they link to.
 
-Airflow authenticates and authorises every request: who may see the runs of a DAG may see its pages. The buttons of the
-calendar call Airflow's public API, which checks the rights of the caller again.
+Airflow authenticates and authorises every call: who may see the runs of a DAG may see its pages. The buttons of the
+calendar call Airflow's public API, which checks the rights of the caller again, and `request_routes`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -15,40 +13,31 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
-from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
 from airflow.models.xcom import XComModel
 from fastapi import Depends, FastAPI, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from sqlalchemy import select
 
-import storage_connection
+from coverage_pipelines import Environment, reader_of, readers
 from dag_activity import activity_of
 from dag_forms import HISTORY, RUN, dag_ids_of
-from pipeline_files import load_all
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, PermanentError, RecaptureError
-from recapture.pages.page import render
 from recapture.run.slices import slice_length
 from recapture.run_files.contents import AUDIT, PLANNED_BY
 from recapture.run_files.files import MANIFEST, REPORT_PAGE, RunFiles, range_of_run
 from recapture.storage import in_parallel, open_container
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.calendar import (
-    Access,
-    Summary,
-    blocking_runs,
-    calendar_page,
-    chosen_range,
-    pipelines_page,
-    shown_month,
-    shown_parameter,
-    summary,
-)
+from recapture.tools.coverage.calendar import Summary, audited_runs, calendar_page, message_page, pipelines_page
+from recapture.tools.coverage.chosen import failures
+from recapture.tools.coverage.marks import Access
+from recapture.tools.coverage.ranges import chosen_range, shown_month, shown_parameter
 from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
+from request_routes import routes
 
 FILES = {
     REPORT_PAGE: "text/html; charset=utf-8",
@@ -69,10 +58,10 @@ SANDBOX = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline
 Any page may frame it: that of a run does, and in Airflow's tab it has no origin that `frame-ancestors` could name.
 """
 
-Environment = Annotated[Mapping[str, str], Depends(storage_connection.environment)]
 MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
 
 pages = FastAPI(title="Recapture", openapi_url=None)
+pages.include_router(routes)
 
 
 @pages.middleware("http")
@@ -97,29 +86,33 @@ RunId = Annotated[str, Depends(_run_id)]
 
 @pages.exception_handler(RecaptureError)
 def show_error(request: Request, error: Exception) -> Response:
-    """Return the error as a page."""
+    """Return the error as a page, or as JSON if a script called."""
     status = 400 if isinstance(error, DefinitionError) else 502
-    return _message("This page cannot be shown", str(error), "bad", status=status)
+    if request.method == "POST":
+        return JSONResponse({"detail": str(error)}, status)
+    return _message(
+        "This page cannot be shown", str(error), "bad", [("All pipelines", f"{_root(request)}/")], status=status
+    )
 
 
 @pages.get("/")
 def index(request: Request, user: GetUserDep, session: SessionDep, environment: Environment) -> Response:
     """Return the pipelines that the user may see, with their states. Redirect to the calendar of the only one."""
-    names, errors = _visible(user), _readers()[1]
+    names, errors = _visible(user), readers()[1]
     if len(names) == 1 and not errors:
         return RedirectResponse(f"{_root(request)}/{names[0]}/")
-    readers = [_reader(name) for name in names]
-    activities = [activity_of(session, reader.pipeline) for reader in readers]
+    visible = [reader_of(name) for name in names]
+    activities = [activity_of(session, reader.pipeline) for reader in visible]
     now = datetime.now(UTC)
 
     def summarised(read: tuple[CoverageReader, Activity]) -> Summary:
         reader, activity = read
         try:
-            return summary(reader.pipeline.name, reader.read(now, environment, activity).slices)
+            return Summary(reader.pipeline.name, reader.read(now, environment, activity).slices)
         except RecaptureError as error:
-            return Summary(reader.pipeline.name, [], str(error))
+            return Summary(reader.pipeline.name, problem=str(error))
 
-    summaries = in_parallel(summarised, list(zip(readers, activities, strict=True)))
+    summaries = in_parallel(summarised, list(zip(visible, activities, strict=True)))
     return HTMLResponse(pipelines_page(summaries, errors, _root(request)))
 
 
@@ -135,7 +128,7 @@ def calendar(
     to: str | None = None,
 ) -> Response:
     """Return the calendar of a pipeline."""
-    reader = _reader(dag_id)
+    reader = reader_of(dag_id)
     pipeline = reader.pipeline
     length = slice_length(pipeline)
     chosen = chosen_range(from_, to, length)
@@ -146,18 +139,25 @@ def calendar(
         metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
     except PermanentError as error:
         damage = str(error)
+    shown = shown_month(month, chosen, coverage.slices)
+    runs = audited_runs(coverage.slices, shown, chosen)
+    failed = in_parallel(lambda run: _failures(_files(pipeline, run, environment)), runs)
     content = calendar_page(
         pipeline.name,
         _visible(user),
         coverage,
-        shown_month(month, chosen, coverage),
+        shown,
         chosen,
         metrics,
         length,
         Access(
-            _airflow(request), _root(request), _why_disabled(pipeline, user, session), pipeline.approval is not None
+            _airflow(request),
+            _root(request),
+            _why_disabled(pipeline, user, session),
+            pipeline.approval is not None,
+            _why_waiting(pipeline, session),
         ),
-        {run: _audit_text(_files(pipeline, run, environment)) for run in blocking_runs(coverage.slices, chosen)},
+        dict(zip(runs, failed, strict=True)),
         damage,
     )
     return HTMLResponse(content)
@@ -166,7 +166,7 @@ def calendar(
 @pages.get("/{dag_id}/runs/{run}/dag-run", dependencies=MAY_SEE)
 def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
     """Redirect to the DAG run that planned a run last."""
-    files = _files(_reader(dag_id).pipeline, run, environment)
+    files = _files(reader_of(dag_id).pipeline, run, environment)
     planned = files.find(PLANNED_BY)
     if planned is None:
         return _message("No DAG run", f"Run {run} was not planned by Airflow, but by the command.", status=404)
@@ -178,7 +178,7 @@ def dag_run_of(request: Request, dag_id: str, run: RunId, environment: Environme
 @pages.get("/{dag_id}/runs/{run}/", dependencies=MAY_SEE)
 def run_with_report(request: Request, dag_id: str, run: RunId, environment: Environment) -> Response:
     """Return the page of a run."""
-    pipeline = _reader(dag_id).pipeline
+    pipeline = reader_of(dag_id).pipeline
     content = run_page(_files(pipeline, run, environment), pipeline.name, _root(request))
     return HTMLResponse(content)
 
@@ -186,7 +186,7 @@ def run_with_report(request: Request, dag_id: str, run: RunId, environment: Envi
 @pages.get("/{dag_id}/runs/{run}/{file}", dependencies=MAY_SEE)
 def run_file(dag_id: str, run: RunId, file: str, environment: Environment) -> Response:
     """Return a run file."""
-    files = _files(_reader(dag_id).pipeline, run, environment)
+    files = _files(reader_of(dag_id).pipeline, run, environment)
     content = files.container.read_current(files.name(file)) if file in FILES else None
     if content is None:
         return _message("No such file", f"Run {run} has no file {shown_parameter(file)}.", status=404)
@@ -196,7 +196,7 @@ def run_file(dag_id: str, run: RunId, file: str, environment: Environment) -> Re
 @pages.get("/{dag_id}/dag-runs/{dag_run_id:path}", dependencies=MAY_SEE)
 def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, environment: Environment) -> Response:
     """Return the tab of a DAG run."""
-    reader = _readers()[0].get(dag_id.partition(".")[0])
+    reader = readers()[0].get(dag_id.partition(".")[0])
     if reader is None:
         return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} has no pipeline.")
     params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
@@ -211,13 +211,13 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     return _message(dag_id, text, links=[("Calendar", address)])
 
 
-def _audit_text(files: RunFiles) -> str:
-    """Return what the audit of a run said, or why it cannot be read; nothing if it is gone."""
+def _failures(files: RunFiles) -> Sequence[str]:
+    """Return what failed in the audit of a run, or why it cannot be read; nothing if it is gone."""
     try:
         audited = files.find(AUDIT)
     except PermanentError as error:
-        return f"FAILED  {error}"
-    return "" if audited is None else audited.text
+        return (str(error),)
+    return () if audited is None else failures(audited.audit)
 
 
 def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:
@@ -241,11 +241,11 @@ def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> 
     reasons: dict[str, str | None] = {}
     for action, dag_id in dag_ids_of(pipeline).items():
         dag = session.get(DagModel, dag_id)
-        details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id, session=session))
-        if not get_auth_manager().is_authorized_dag(
-            method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
-        ):
-            reasons[action] = f"you may not start runs of the DAG {dag_id}."
+        refusal = _refusal(dag_id, user, session)
+        if action == "backfill":
+            reasons["request"] = refusal
+        if refusal is not None:
+            reasons[action] = refusal
         elif dag is None or dag.is_stale:
             reasons[action] = f"Airflow has not loaded the DAG {dag_id}."
         elif dag.is_paused:
@@ -257,36 +257,28 @@ def _why_disabled(pipeline: Pipeline, user: GetUserDep, session: SessionDep) -> 
     return reasons
 
 
+def _refusal(dag_id: str, user: GetUserDep, session: SessionDep) -> str | None:
+    """Return why the user may not start runs of a DAG; None if the user may."""
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id, session=session))
+    may_start = get_auth_manager().is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+    )
+    return None if may_start else f"you may not start runs of the DAG {dag_id}."
+
+
+def _why_waiting(pipeline: Pipeline, session: SessionDep) -> str | None:
+    """Return why no update carries out requests now; None if updates do."""
+    dag_id = dag_ids_of(pipeline)["update"]
+    dag = session.get(DagModel, dag_id)
+    if dag is None or dag.is_stale:
+        return f"Airflow has not loaded the DAG {dag_id}, so requests wait."
+    return f"The DAG {dag_id} is paused: requests wait until it is unpaused." if dag.is_paused else None
+
+
 def _visible(user: GetUserDep) -> list[str]:
     """Return the names of the pipelines whose DAGs the user may see."""
     visible = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    return [name for name in _readers()[0] if name in visible]
-
-
-def _reader(name: str) -> CoverageReader:
-    readers, _ = _readers()
-    if name not in readers:
-        raise DefinitionError(
-            f"no pipeline file under {_folder()} is named {shown_parameter(name)}: see the import errors of the DAGs"
-        )
-    return readers[name]
-
-
-def _readers() -> tuple[dict[str, CoverageReader], list[str]]:
-    """Return the reader of each pipeline, by name, and the errors of the other files."""
-    states = ((path, path.stat()) for path in sorted(_folder().rglob("*")) if path.is_file())
-    return _readers_of(tuple((path, status.st_mtime_ns, status.st_size) for path, status in states))
-
-
-@lru_cache(maxsize=1)
-def _readers_of(files: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, CoverageReader], list[str]]:
-    """Return the readers of these files with their times and sizes: they are read again when one changes."""
-    pipelines, errors = load_all(_folder())
-    return {pipeline.name: CoverageReader(pipeline) for pipeline in pipelines}, errors
-
-
-def _folder() -> Path:
-    return Path(conf.get("core", "dags_folder")) / "pipelines"
+    return [name for name in readers()[0] if name in visible]
 
 
 def _files(pipeline: Pipeline, run: str, environment: Mapping[str, str]) -> RunFiles:
@@ -306,5 +298,4 @@ def _airflow(request: Request) -> str:
 def _message(
     title: str, text: str, kind: str = "", links: Sequence[tuple[str, str]] = (), status: int = 200
 ) -> Response:
-    content = render("recapture.tools.coverage", "message.html", title=title, text=text, kind=kind, links=links)
-    return HTMLResponse(content, status)
+    return HTMLResponse(message_page(title, text, kind, links), status)

@@ -12,6 +12,8 @@ PARAMETERS = "parameters"
 """Name of the field with the parameters of the suites."""
 ACCEPT_LOSS = "accept_loss"
 """Name of the field that lets slices lose events that are published."""
+AT = "at"
+"""Name of the field with the time from which an update computes the range, instead of the run itself."""
 STAGE = "stage"
 """Name of the field that lets a run wait for a person before it is published."""
 HISTORY = "history"
@@ -62,6 +64,15 @@ def range_params(without: str | None = None) -> dict[str, Param]:
     }
 
 
+def later_param() -> dict[str, Param]:
+    """Return the field of the trigger form that makes a request instead of computing the range now."""
+    text = (
+        "Empty: the run computes the range now. A time: the run only makes a request, and an update computes the range "
+        "from this time on."
+    )
+    return {AT: Param(None, type=["null", "string"], format="date-time", title="At", description=text)}
+
+
 def loss_param() -> dict[str, Param]:
     """Return the field of the trigger form that accepts the loss of events."""
     text = "Publish although the archive has holes, or fewer events than are published: the blobs are gone for good."
@@ -74,10 +85,15 @@ def stage_param() -> dict[str, Param]:
     return {STAGE: Param(False, type="boolean", title="Stage", description=text)}
 
 
+def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of the suites that the trigger form gives."""
+    parameters: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
+    return parameters
+
+
 def suite_params(pipeline: Pipeline) -> dict[str, Param]:
     """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
-    qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
-    declared = {name: value for quality in qualities for name, value in quality.parameters.items()}
+    declared = declared_parameters(pipeline)
     if not declared:
         return {}
     types = {name: {"type": "string" if isinstance(value, str) else "number"} for name, value in declared.items()}
@@ -91,3 +107,9 @@ def suite_params(pipeline: Pipeline) -> dict[str, Param]:
             description="Values for this run. The defaults are those of the pipeline file.",
         )
     }
+
+
+def declared_parameters(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the parameters of the pipeline's suites with the values of the pipeline file."""
+    qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
+    return {name: value for quality in qualities for name, value in quality.parameters.items()}

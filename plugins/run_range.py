@@ -30,7 +30,7 @@ def range_of_dag_run(
     if len(missing) == 1:
         raise DefinitionError(f"`{missing[0]}` is missing: give both `from` and `to`, or neither")
     if not missing:
-        start, end = (_instant(name, str(value)) for name, value in bounds.items())
+        start, end = (instant(name, str(value)) for name, value in bounds.items())
     elif interval_start is not None and interval_end is not None:
         start, end = interval_start, interval_end
     else:
@@ -45,7 +45,8 @@ def range_of_dag_run(
     return start, end
 
 
-def _instant(name: str, text: str) -> datetime:
+def instant(name: str, text: str) -> datetime:
+    """Return the time in a field of the trigger form. Raise DefinitionError if it is none."""
     try:
         return ticks.parse_utc(text)
     except ValueError:

@@ -1,5 +1,6 @@
 """A headless Chromium for tests of pages: the pinned one of docker/browser, or the system's where it cannot run."""
 
+import json
 import os
 import platform
 import shutil
@@ -7,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from embedded.node import BROWSER
 
+AXE = BROWSER / "node_modules" / "axe-core" / "axe.min.js"
+"""Finds what keeps people from using a page, for example because they do not see it."""
 UNPACKED = BROWSER / "node_modules" / ".chromium"
 OPTIONS = ["--headless=shell", "--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-dev-shm-usage"]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -34,6 +37,27 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def serious_findings(page: Page) -> list[str]:
+    """Return what axe-core finds on a page and calls serious or critical, with the first element of each."""
+    if not AXE.exists():
+        raise RuntimeError("axe-core is not installed: run `make browser`")
+    # Another world than that of the page, whose policy allows no other script.
+    session = page.context.new_cdp_session(page)
+    frame = session.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
+    world = session.send("Page.createIsolatedWorld", {"frameId": frame})["executionContextId"]
+    run = "axe.run().then((results) => JSON.stringify(results.violations))"
+    answer = session.send(
+        "Runtime.evaluate",
+        {"expression": f"{AXE.read_text()};{run}", "contextId": world, "awaitPromise": True, "returnByValue": True},
+    )
+    findings = json.loads(answer["result"]["value"])
+    return [
+        f"{finding['id']}: {finding['help']}: {finding['nodes'][0]['html']}"
+        for finding in findings
+        if finding["impact"] in ("serious", "critical")
+    ]
 
 
 def _program() -> Path:

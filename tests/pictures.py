@@ -17,7 +17,10 @@ from recapture.run_files.contents import AUDIT
 from recapture.run_files.planned import files_of
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.calendar import Access, Range, blocking_runs, calendar_page
+from recapture.tools.coverage.calendar import audited_runs, calendar_page
+from recapture.tools.coverage.chosen import failures
+from recapture.tools.coverage.marks import Access
+from recapture.tools.coverage.ranges import Range
 from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.sample import world, write_world
 from tests.browser import chromium
@@ -59,16 +62,18 @@ def calendar(pipeline: Pipeline) -> bytes:
     length = slice_length(pipeline)
     coverage = CoverageReader(pipeline).read(now, os.environ, Activity(is_updated=True, since=start))
     faulty = Range(start + FAULTY_HOUR * length, start + (FAULTY_HOUR + 1) * length)
+    month = date(START.year, START.month, 1)
+    runs = audited_runs(coverage.slices, month, faulty)
     return calendar_page(
         pipeline.name,
         [pipeline.name],
         coverage,
-        date(START.year, START.month, 1),
+        month,
         faulty,
         {},
         length,
-        Access("", "", dict.fromkeys(("backfill", "rollback", "check")), asks_for_approval=True),
-        {run: files_of(pipeline, run).read(AUDIT).text for run in blocking_runs(coverage.slices, faulty)},
+        Access("", "", dict.fromkeys(("request", "backfill", "rollback", "check")), asks_for_approval=True),
+        {run: failures(files_of(pipeline, run).read(AUDIT).audit) for run in runs},
     )
 
 

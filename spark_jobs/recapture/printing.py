@@ -21,6 +21,7 @@ from recapture.printable import message, one_line, printable
 from recapture.process import streams
 from recapture.process.wording import counted, named_slices, of_input
 from recapture.time_model import ticks
+from recapture.tools.compare.page import verdict as comparison_verdict
 from recapture.tools.diff.page import verdict
 
 if TYPE_CHECKING:
@@ -251,6 +252,28 @@ def print_difference(out: Console, result: Mapping[str, Any]) -> None:
             out.print(table)
 
 
+def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
+    """Print why a live job's output differs from what is published: the reasons, and examples."""
+    out.print(f"{_line(result['output'])}, {result['from']} to {result['to']}: {_line(comparison_verdict(result))}")
+    if result["missing_columns"]:
+        out.print(
+            f"not compared, because the live job's output lacks them: {_line(', '.join(result['missing_columns']))}"
+        )
+    if result["unpublished"]:
+        out.print(f"not published: {named_slices(result['unpublished'])}")
+    if result["reasons"]:
+        table = Table("reason", "rows", "share", "other values", "only live", "only published")
+        for reason in result["reasons"]:
+            counts = (f"{reason[name]:,}" for name in ("changed", "only_live", "only_ours"))
+            portion = f"{reason['share']:.1%}"
+            table.add_row(_line(reason["reason"]), f"{reason['rows']:,}", portion, *counts)
+        out.print(table)
+        table = Table("reason", "side", *map(_line, result["example_columns"]))
+        for row in result["examples"]:
+            table.add_row(_line(row["reason"]), row["side"], *map(_line, row["values"]))
+        out.print(table)
+
+
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:
     """Print a table of the first rows of `count`."""
     table = Table(*map(_line, rows.column_names), title=f"{_line(alias)}: {counted(count, 'row')}")
@@ -462,10 +485,10 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
 
 def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
     """Print events that were found, at most SHOWN_EVENTS, and how many there are."""
-    from recapture.tools.events.event import lines
+    from recapture.tools.events.event import json_types, lines
 
     events = found.events
-    for line in lines(events.slice(0, SHOWN_EVENTS)) if shows_events else ():
+    for line in lines(json_types(events.slice(0, SHOWN_EVENTS))) if shows_events else ():
         out.print(_line(line))
     if shows_events and len(events) > SHOWN_EVENTS:
         more = counted(len(events) - SHOWN_EVENTS, "more event")
@@ -477,6 +500,50 @@ def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
     bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
     out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
     out.print(f"read {counted(blobs, 'blob')} ({size:,} bytes)")
+
+
+def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
+    """Print what became of events, and the windows and rows that they are in."""
+    from recapture.tools.events.event import lines, place
+
+    if not summary["events"]:
+        out.print("no such event arrived in this range")
+    for event in summary["events"]:
+        for line in lines([event]):
+            out.print(_line(line))
+        if "pushed_by" in event:
+            watermark = f"the event with the largest time so far, {event['largest_time']}, pushed the watermark"
+            out.print(_line(f"  {watermark}: {place(event['pushed_by'])}"))
+        for output in event["outputs"]:
+            if not output["windows"]:
+                out.print(_line(f"  output {output['output']}: in no row: {output['why']}"))
+            for window in output["windows"]:
+                out.print(_line(f"  output {output['output']}: {_window(window)}: {_row(window)}"))
+
+
+def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
+    """Print a row and the events that made it."""
+    from recapture.tools.events.event import lines
+
+    out.print(_line(f"{_window(summary['window'])}: {_row(summary)}"))
+    for line in lines(summary["events"][:SHOWN_EVENTS]):
+        out.print(_line(line))
+    if len(summary["events"]) > SHOWN_EVENTS:
+        out.print(f"{counted(len(summary['events']) - SHOWN_EVENTS, 'more event')}: --json has all of them")
+    out.print(f"made of {counted(len(summary['events']), 'event')}")
+
+
+def _window(window: Mapping[str, Any]) -> str:
+    name = f" {window['id']}" if "id" in window else ""
+    run = window["published_by"]
+    published = "not published" if run is None else f"published by run {run}"
+    return f"window{name} ({window['start']}, {window['end']}], {published}"
+
+
+def _row(window: Mapping[str, Any]) -> str:
+    if window["row"] is None:
+        return f"no row: {window['why']}"
+    return ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in window["row"].items())
 
 
 def _cell(value: Any) -> str:

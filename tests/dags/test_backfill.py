@@ -160,13 +160,14 @@ def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
     assert follows["order_and_aggregate"] == {"audit"}
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
-    assert follows["publish"] == {"report"}
+    assert follows["publish"] == {"report", "record"}
+    assert tasks(telemetry)["record"]["trigger_rule"] == "one_failed", "it is skipped if all is well"
 
 
 def test_the_tasks_are_the_stages_of_a_run_in_their_order(telemetry: dict[str, Any]) -> None:
     names = stages_of(unattended=True)
     follows = followers(telemetry)
-    assert sorted(follows) == sorted(names)
+    assert sorted(follows) == sorted([*names, "record"])
     assert all(later in follows[earlier] for earlier, later in pairwise(names))
 
 
@@ -250,7 +251,7 @@ def test_the_form_has_the_parameters_of_the_suites_with_their_usual_values(parse
 
 
 def test_a_pipeline_without_parameters_has_no_field_for_them(telemetry: dict[str, Any]) -> None:
-    assert [name for name, _ in telemetry["params"]] == ["from", "to", "accept_loss", "stage"]
+    assert [name for name, _ in telemetry["params"]] == ["from", "to", "at", "accept_loss", "stage"]
 
 
 def test_a_rollback_needs_a_range(parsed: dict[str, Any]) -> None:

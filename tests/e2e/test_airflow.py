@@ -1,7 +1,7 @@
-"""The DAGs on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection.
+"""The DAGs on a real scheduler with Azurite: Airflow's own backfill of two hours, with credentials in a connection.
 
-A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, and rolls
-it back.
+A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, rolls it
+back, and requests it for later.
 """
 
 import json
@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,8 @@ from tests.leaks import Watch, spellings
 from tests.paths import ROOT
 from tests.worlds import HOUR, QUICK_START, TEN
 
+TOGETHER = "together__2026-03-01T00:00:00Z__2026-03-02T00:00:00Z__1"
+"""Run of the sample pipeline that computes what Airflow's backfill asks for."""
 READER = "reader"
 """Name of an account that may only see."""
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
@@ -120,10 +121,12 @@ def choose(calendar: FrameLocator) -> None:
 def shown_report(page: Page) -> str:
     """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
     calendar = page.frame_locator("iframe")
-    expect(calendar.get_by_role("row").filter(has_text=PIPELINE)).to_contain_text("1 published", timeout=60_000)
+    expect(calendar.get_by_role("listitem").filter(has_text=PIPELINE).first).to_contain_text(
+        "2 published", timeout=60_000
+    )
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
-    calendar.get_by_role("link", name="Report").click()
+    calendar.get_by_role("link", name="Report of the run").click()
     report = calendar.frame_locator("iframe")
     expect(report.get_by_role("heading", name="Definition")).to_be_visible()
     text: str = report.locator("body").inner_text()
@@ -178,6 +181,23 @@ def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
     return restored
 
 
+def requested(page: Page) -> str:
+    """Request the chosen hour in the calendar for later, and cancel the request; return what the list says of it."""
+    calendar = page.frame_locator("iframe")
+    calendar.get_by_role("button", name="Request…").click()
+    dialog = calendar.get_by_role("dialog")
+    dialog.get_by_label("Not before").fill("2030-01-01T06:30")
+    dialog.get_by_label("Reason").fill("new thresholds")
+    dialog.get_by_role("button", name="Request", exact=True).click()
+    requests = calendar.get_by_role("listitem").filter(has_text="made by")
+    expect(requests).to_contain_text("waiting for the first update from 2030-01-01 06:30 on", timeout=60_000)
+    expect(calendar.get_by_text("The DAG csv.update is paused: requests wait").first).to_be_visible()
+    requests.get_by_role("button", name="Cancel request").click()
+    expect(requests).to_contain_text("cancelled by", timeout=60_000)
+    text: str = requests.inner_text()
+    return text
+
+
 def require_rights(airflow: Airflow, reader_password: str) -> None:
     """Check that nobody sees a page without an account, and that a viewer cannot start anything."""
     calendar = f"/recapture/csv/?from={TEN:%Y-%m-%dT%H:%M:%SZ}&to={TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"
@@ -186,12 +206,14 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
         token = client.post("/auth/token", json={"username": READER, "password": reader_password}).json()
         client.headers["Authorization"] = f"Bearer {token['access_token']}"
         text = client.get(calendar).text
-        assert text.count("you may not start runs of the DAG csv") == 3
+        assert text.count("you may not start runs of the DAG csv") == 4
+        request = {"from": f"{TEN:%Y-%m-%dT%H:%M:%SZ}", "to": f"{TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"}
+        assert client.post("/recapture/csv/requests", json=request).status_code == HTTPStatus.FORBIDDEN
         body: dict[str, Any] = {"logical_date": None, "conf": {}}
         assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
 
 
-def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
+def test_a_native_backfill_publishes_two_slices_by_one_run(
     storage_environment: dict[str, str],
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -221,8 +243,10 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
             "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
         )
         airflow.unpause(PIPELINE)
-        (run,) = airflow.backfill(PIPELINE, START.isoformat(), START.isoformat())
-        airflow.wait(PIPELINE, run)
+        slices = airflow.backfill(PIPELINE, START.isoformat(), (START + HOUR).isoformat())
+        for run in slices:
+            airflow.wait(PIPELINE, run)
+        run = TOGETHER
         report = airflow.result(PIPELINE, run, "report")
         airflow.unpause("csv")
         page = browser.new_page()
@@ -231,6 +255,7 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
         csv_run = approved_run(page, airflow)
         csv_report = airflow.result("csv", csv_run, "report")
         restored = rolled_back(page, airflow)
+        request = requested(page)
         require_rights(airflow, json.loads((tmp_path / "1" / "passwords.json").read_text())[READER])
         page.goto(f"{airflow.url}/dags/{PIPELINE}")
         page.get_by_role("button", name="Trigger").first.click()
@@ -250,26 +275,30 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert [path.stat().st_mode & 0o077 for path in private] == [0, 0]
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
-    assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z"]
+    assert len(slices) == 2, "one run computes both slices"
+    assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
     assert report["quality"]["verdict"] == "passed"
     assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
 
-    assert "2026-03-01T06:00:00Z to 2026-03-01T07:00:00Z" in text
+    assert "2026-03-01T06:00:00Z to 2026-03-01T08:00:00Z" in text
     assert report["run"] in text
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
     approval = csv_report["quality"]["approval"]
     assert (approval["by"], approval["reason"]) == (USER, "the rows are wanted")
     assert (restored["taken_back"], restored["run"]) == (csv_report["run"], None)
+    assert f"cancelled by {USER} at " in request
+    assert "new thresholds" in request
+    assert f"made by {USER} at " in request
     blocked, approved = (home / "notes").read_text().splitlines()
     assert blocked.startswith(f"blocked: run {csv_report['run']} was stopped by its audit")
     assert approved == f"approved: {USER} approved run {csv_report['run']}: the rows are wanted"
     assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"
 
     pipeline = load(DEFINITION)
-    (published,) = status(pipeline)["slices"]
-    assert (published["slice_start"], published["finished"]) == ("2026-03-01T06:00:00Z", True)
-    assert published["rows"] > 0
-    planned, _ = preview(pipeline, START, START + timedelta(hours=2)).slices
+    published = status(pipeline)["slices"]
+    assert [(slice_["slice_start"][11:13], slice_["finished"]) for slice_ in published] == [("06", True), ("07", True)]
+    assert all(slice_["rows"] > 0 for slice_ in published)
+    (planned,) = preview(pipeline, START, START + HOUR).slices
     held = OpenTable(Table(pipeline.outputs[0].publications_table, SCHEMA)).slices()
     digest = held["2026-03-01T06:00:00Z"]["digest"]
-    assert planned.digest == digest, "a slice that Airflow computed alone is the slice of a range"
+    assert planned.digest == digest, "a slice that Airflow computed with another is the slice alone"

@@ -25,7 +25,7 @@ def judged(events: list[Event]) -> Judged:
     verdict = np.array([event[1] for event in events], np.int8)
     early, late, out_of_order = (np.array([event[place] for event in events], bool) for place in (2, 3, 4))
     zeros = np.zeros(len(events), np.int64)
-    return Judged(verdict, zeros, early, late, out_of_order, zeros, zeros)
+    return Judged(verdict, zeros, early, late, out_of_order, zeros, zeros, zeros)
 
 
 def counted(*chunks: list[Event], columns: tuple[str, ...] = ("deviceId",)) -> KeyCounts:

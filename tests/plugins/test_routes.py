@@ -1,14 +1,18 @@
 """The pages that Airflow serves: what a damaged file or a wrong address leads to, and the headers of every response."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from recapture import cli
+from recapture.definition.pipeline import load
+from recapture.keep.requests import requests_of
 from tests.dialogue import dialogue
 from tests.paths import ROOT
 from tests.worlds import World, at, steady
@@ -31,7 +35,7 @@ from airflow.api_fastapi.core_api.security import get_user
 from airflow.models.base import Base
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 
 airflow.models.import_all_models()
@@ -55,13 +59,18 @@ states.MOST_UNPUBLISHED = 24 * 31
 app = FastAPI()
 init_auth_manager(app)
 app.mount("/recapture", pages)
-pages.dependency_overrides[get_user] = lambda: SimpleAuthManagerUser(username="ada", role="ADMIN")
+
+async def user(request: Request):
+    return SimpleAuthManagerUser(username="ada", role=request.headers.get("role", "ADMIN"))
+
+pages.dependency_overrides[get_user] = user
 client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
 for line in sys.stdin:
-    answer = client.get(json.loads(line))
+    method, address, headers, body = json.loads(line)
+    answer = client.request(method, address, headers=headers, content=body)
     print(json.dumps([answer.status_code, dict(answer.headers), answer.text]), file=answers, flush=True)
 """
-"""Serves the pages with Airflow's own database and rights, to a user who may see everything.
+"""Serves the pages with Airflow's own database and rights, to a user who may do everything unless a header says less.
 
 It is a week after the runs, and the calendar has a month of slices at most, so that every page is quick.
 """
@@ -75,6 +84,7 @@ class Page:
 
 
 Get = Callable[[str], Page]
+Send = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +100,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def get(world: World) -> Iterator[Get]:
+def send(world: World) -> Iterator[Send]:
     folder = world.home.parent
     variables = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
@@ -98,7 +108,22 @@ def get(world: World) -> Iterator[Get]:
         "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "plugins", ROOT / "spark_jobs"))),
     }
     with dialogue(["-c", SERVER], folder.parent, **variables) as ask:
-        yield lambda address: Page(*ask(f"/recapture{address}"))
+
+        def send(method: str, address: str, body: str | None = None, **headers: str) -> Page:
+            return Page(*ask([method, f"/recapture{address}", headers, body]))
+
+        yield send
+
+
+@pytest.fixture(scope="module")
+def get(send: Send) -> Get:
+    return lambda address: send("GET", address)
+
+
+def post(send: Send, address: str, body: Any, **headers: str) -> tuple[int, Any]:
+    """Send JSON as the calendar does, or with other headers; return the status and the answer."""
+    page = send("POST", address, json.dumps(body), **{"content-type": "application/json", **headers})
+    return page.status, json.loads(page.text)
 
 
 @pytest.fixture
@@ -268,3 +293,68 @@ def test_a_damaged_report_or_manifest_is_shown_as_it_is_without_rights(
     page = get(f"/telemetry/runs/{run}/{name}")
     assert page.status == (404 if name == "report.json" else 200)
     assert page.status == 404 or page.headers["content-security-policy"].startswith("sandbox allow-downloads; default")
+
+
+REQUESTS = "/telemetry/requests"
+TEN_TO_NOON = {"from": TEN, "to": NOON}
+
+
+def test_a_request_is_made_in_the_name_of_the_user_listed_and_cancelled(send: Send, get: Get, world: World) -> None:
+    status, made = post(send, REQUESTS, TEN_TO_NOON | {"at": "2030-01-01T06:30", "reason": "new <thresholds>"})
+    assert (status, made["state"], made["by"], made["at"]) == (201, "waiting", "ada", "2030-01-01T06:30:00Z")
+    assert requests_of(load(world.file)) == [made]
+    page = get("/telemetry/").text
+    assert f'id="request-{made["id"]}"' in page
+    assert "new &lt;thresholds&gt;" in page
+    status, cancelled = post(send, f"{REQUESTS}/{made['id']}/cancel", {})
+    assert (status, cancelled["state"], cancelled["cancelled_by"]) == (200, "cancelled", "ada")
+    status, refused = post(send, f"{REQUESTS}/{made['id']}/cancel", {})
+    assert (status, refused["detail"]) == (
+        400,
+        f"request {made['id']} is cancelled already, by ada at {cancelled['ended']}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "sentence"),
+    [
+        (REQUESTS, {}, "`from` is missing; `to` is missing"),
+        (REQUESTS, [], "it is not a JSON object"),
+        (REQUESTS, TEN_TO_NOON | {"by": "eve"}, "the key 'by' is unknown"),
+        (REQUESTS, TEN_TO_NOON | {"at": "soon"}, "`at` is 'soon': write an ISO 8601 time"),
+        (REQUESTS, TEN_TO_NOON | {"to": "2024-03-01T11:30:00Z"}, "is not on a slice border"),
+        (REQUESTS, TEN_TO_NOON | {"to": "9999-03-01T11:00:00Z"}, "lies in the future"),
+        (REQUESTS, TEN_TO_NOON | {"reason": LONG * 3}, "shorten the reason"),
+        ("/other/requests", TEN_TO_NOON, "no pipeline file under"),
+        (f"{REQUESTS}/0000/cancel", {}, "there is no request 0000 for telemetry"),
+    ],
+)
+def test_a_request_that_cannot_be_made_or_cancelled_is_explained(
+    send: Send, world: World, address: str, body: Any, sentence: str
+) -> None:
+    before = requests_of(load(world.file))
+    status, answer = post(send, address, body)
+    assert 400 <= status < 500
+    assert sentence in answer["detail"]
+    assert requests_of(load(world.file)) == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "text/plain"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"role": "VIEWER"},
+    ],
+)
+def test_neither_another_site_nor_a_user_who_may_not_start_runs_makes_or_cancels_a_request(
+    send: Send, world: World, headers: dict[str, str]
+) -> None:
+    _, made = post(send, REQUESTS, TEN_TO_NOON)
+    before = requests_of(load(world.file))
+    for address, body in ((REQUESTS, TEN_TO_NOON), (f"{REQUESTS}/{made['id']}/cancel", {})):
+        status, _ = post(send, address, body, **headers)
+        assert status == 403
+    assert requests_of(load(world.file)) == before

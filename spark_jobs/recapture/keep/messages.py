@@ -46,15 +46,27 @@ class Message:
 
 def parse_message(text: str) -> Message:
     """Return the message of a JSON string. Raise DefinitionError, with everything that is wrong, if it is not one."""
-    fields = _object(text)
+    fields, times = parse_fields(text, REQUIRED, OPTIONAL)
+    id, name, by = (fields[name] for name in ("id", "pipeline", "by"))
+    return Message(id, name, times["from"], times["to"], by, times.get("at"), fields.get("reason"))
+
+
+def parse_fields(
+    text: str, required: Sequence[str], optional: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, datetime]]:
+    """Return the fields of a JSON object of strings, and the times among them; an optional field may be null.
+
+    Raise DefinitionError, with everything that is wrong, if it is not such an object.
+    """
+    fields, known = _object(text, required), (*required, *optional)
     problems = [
-        *(f"the key {name!r} is unknown: {_advice(name)}" for name in fields if name not in REQUIRED + OPTIONAL),
-        *(f"`{name}` is missing" for name in REQUIRED if name not in fields),
+        *(f"the key {name!r} is unknown: {_advice(name, known)}" for name in fields if name not in known),
+        *(f"`{name}` is missing" for name in required if name not in fields),
     ]
     times: dict[str, datetime] = {}
-    for name in (name for name in REQUIRED + OPTIONAL if name in fields):
+    for name in (name for name in known if name in fields):
         value = fields[name]
-        if value is None and name in OPTIONAL:
+        if value is None and name in optional:
             continue
         if not isinstance(value, str) or not value.strip():
             problems.append(f"`{name}` is {json.dumps(value)}: write a string that is not empty")
@@ -65,8 +77,7 @@ def parse_message(text: str) -> Message:
                 problems.append(f"`{name}` is {value!r}: write an ISO 8601 time, such as 2026-03-01T10:00:00Z")
     if problems:
         raise DefinitionError("; ".join(problems))
-    id, name, by = (fields[name] for name in ("id", "pipeline", "by"))
-    return Message(id, name, times["from"], times["to"], by, times.get("at"), fields.get("reason"))
+    return fields, times
 
 
 def make_requests(texts: Iterable[str], pipelines: Sequence[Pipeline]) -> list[dict[str, Any]]:
@@ -107,14 +118,14 @@ def _pipeline(name: str, pipelines: Sequence[Pipeline]) -> Pipeline:
     return by_name[name]
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str, required: Sequence[str]) -> dict[str, Any]:
     """Return the object of a JSON string. Raise DefinitionError if it is not one, or has a key twice."""
     try:
         value = json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise DefinitionError(f"it is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise DefinitionError("it is not a JSON object, such as " + json.dumps(dict.fromkeys(REQUIRED, "…")))
+        raise DefinitionError("it is not a JSON object, such as " + json.dumps(dict.fromkeys(required, "…")))
     return value
 
 
@@ -125,5 +136,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _advice(name: str) -> str:
-    return did_you_mean(name, REQUIRED + OPTIONAL) or f"use {', '.join(REQUIRED + OPTIONAL)}"
+def _advice(name: str, known: Sequence[str]) -> str:
+    return did_you_mean(name, known) or f"use {', '.join(known)}"

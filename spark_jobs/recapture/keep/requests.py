@@ -1,5 +1,7 @@
 """Requests: slices that people want to have computed, now or later. Updates compute them, each once."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +29,7 @@ def make_request(
     at: datetime | None,
     reason: str | None,
     id: str | None = None,
+    environment: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
     """Request the slices of a range, and return the request in JSON types. `at` is None for the next update.
 
@@ -35,7 +38,7 @@ def make_request(
     or if the request with this id asks for something else.
     """
     require_whole_slices(pipeline, start, end)
-    OpenTable(tables_of(pipeline).publications).require_writable()
+    OpenTable(tables_of(pipeline).publications, environment).require_writable()
     now = ticks.from_datetime(datetime.now(UTC))
     request = Request(
         id=uuid4().hex[:8] if id is None else id,
@@ -46,7 +49,7 @@ def make_request(
         made=now,
         reason=reason,
     )
-    work = WORK.change(_run_files(pipeline), lambda work: with_request(work, request))
+    work = WORK.change(_run_files(pipeline, environment), lambda work: with_request(work, request))
     made = next(other for other in work.requests if other.id == request.id)
     if _asked(made) != _asked(request):
         raise DefinitionError(
@@ -68,16 +71,16 @@ def with_request(work: Work, request: Request) -> Work:
 def requests_of(pipeline: Pipeline) -> list[dict[str, Any]]:
     """Return the requests for a pipeline in JSON types: those that have not ended, and the last ones that have."""
     length = slice_length(pipeline)
-    return [summary(request, length) for request in WORK.read(_run_files(pipeline)).requests]
+    return [summary(request, length) for request in WORK.read(_run_files(pipeline, os.environ)).requests]
 
 
-def cancel_request(pipeline: Pipeline, id: str, by: str) -> dict[str, Any]:
+def cancel_request(pipeline: Pipeline, id: str, by: str, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Cancel a request that has not started, and return it in JSON types.
 
     Raise DefinitionError if there is no such request, or if it has started or ended.
     """
     now = ticks.from_datetime(datetime.now(UTC))
-    work = WORK.change(_run_files(pipeline), lambda work: cancelled(work, id, by, now))
+    work = WORK.change(_run_files(pipeline, environment), lambda work: cancelled(work, id, by, now))
     request = next((request for request in work.requests if request.id == id), None)
     if request is None:
         raise DefinitionError(f"there is no request {id} for {pipeline.name}: see recapture requests")
@@ -126,5 +129,5 @@ def _text(time: int | None) -> str | None:
     return None if time is None else ticks.whole_seconds(ticks.to_datetime(time))
 
 
-def _run_files(pipeline: Pipeline) -> Container:
-    return open_container(pipeline.outputs[0].table)
+def _run_files(pipeline: Pipeline, environment: Mapping[str, str]) -> Container:
+    return open_container(pipeline.outputs[0].table, environment)

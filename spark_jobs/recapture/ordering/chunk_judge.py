@@ -51,8 +51,8 @@ class ChunkJudge:
         if self.policies is None or self.compiled.timestamp_by is None:
             none = np.zeros(len(decoded), bool)
             verdict = np.where(decoded, Verdict.ON_TIME, Verdict.MALFORMED).astype(np.int8)
-            behind = np.zeros(len(decoded), np.int64)
-            judged = Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, behind)
+            nothing = np.zeros(len(decoded), np.int64)
+            judged = Judged(verdict, chunk.arrival, none, none, none, chunk.arrival, nothing, nothing)
             return JudgedChunk(judged, parsed.malformed, None)
         times = times_of(self.compiled.timestamp_by, parsed, chunk.metadata)
         keys = columns_of(self.compiled.over, chunk, parsed)

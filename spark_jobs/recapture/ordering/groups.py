@@ -51,10 +51,15 @@ def rows_of_panes(
     for groups in groups_of_panes(select.groups, window, slice_, panes):
         if select.conditions:
             groups = groups.filter(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
-        yield pa.RecordBatch.from_arrays(
-            [_published(column, evaluate(value, groups)) for column, value in select.columns],
-            schema=published_schema(column for column, _ in select.columns),
-        )
+        yield rows_of_groups(select, groups)
+
+
+def rows_of_groups(select: MergedSelect, groups: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the row of each group, whether it meets the conditions of the SELECT or not."""
+    return pa.RecordBatch.from_arrays(
+        [_published(column, evaluate(value, groups)) for column, value in select.columns],
+        schema=published_schema(column for column, _ in select.columns),
+    )
 
 
 def groups_of_panes(

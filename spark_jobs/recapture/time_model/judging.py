@@ -60,8 +60,9 @@ def judge(
         out_of_order=np.zeros(count, bool),
         largest_time=np.full(count, BEFORE_EVERYTHING),
         behind=np.zeros(count, np.int64),
+        scope=_read_only(scopes),
     )
-    events = EventTimes(_read_only(scopes), _read_only(time), _read_only(arrival))
+    events = EventTimes(judged.scope, _read_only(time), _read_only(arrival))
     apply_policies(policies.without_none(), events, largest_times.by_scope, judged)
     return judged
 

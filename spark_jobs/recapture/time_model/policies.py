@@ -95,6 +95,8 @@ class Judged(NamedTuple):
     """
     behind: NDArray[np.int64]
     """How far the event's time was below `largest_time` when it reached the disorder stage, in ticks; 0 otherwise."""
+    scope: NDArray[np.int64]
+    """Number of the event's scope in its partition, from 0; -1 for an event that is not judged."""
 
     @property
     def processed(self) -> NDArray[np.bool_]:

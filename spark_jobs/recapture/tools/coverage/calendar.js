@@ -1,25 +1,30 @@
-"use strict";
-// Airflow frames the page. Its theme, if the reader chose one, is that of the page.
-const theme = localStorage.getItem("theme");
-if (theme === "light" || theme === "dark") {
-  document.documentElement.style.colorScheme = theme;
-  for (const rule of [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])) {
-    if (rule.media?.mediaText.includes("prefers-color-scheme: dark")) rule.media.mediaText = theme === "dark" ? "screen" : "not all";
-  }
-}
-
 // The form has no fragment, or the browser would not load the same range again.
 if (!location.hash && new URLSearchParams(location.search).has("from")) document.getElementById("chosen").scrollIntoView();
+// A request that was just made or cancelled is what the reader looks for.
+if (location.hash.startsWith("#request-")) document.getElementById(location.hash.slice(1))?.focus();
 
-// A framed page cannot lead the whole window elsewhere, but Airflow's own page around it can.
-document.addEventListener("click", (event) => {
-  const link = event.target.closest("a[target=_top]");
-  if (!link || window.parent === window || event.ctrlKey || event.metaKey) return;
-  event.preventDefault();
-  const outer = window.parent.document.createElement("a");
-  outer.href = link.href;
-  outer.click();
-});
+// Why a slice is in its state: shown under the pointer, and to those who use the keyboard.
+const why = document.getElementById("why");
+const hideWhy = () => (why.hidden = true);
+const showWhy = (cell) => {
+  why.textContent = `${cell.getAttribute("aria-label")}. ${cell.getAttribute("aria-description") ?? ""}`;
+  why.hidden = false;
+  const box = cell.getBoundingClientRect();
+  const above = box.bottom + why.offsetHeight + 8 > innerHeight;
+  why.style.top = `${above ? box.top - why.offsetHeight - 6 : box.bottom + 6}px`;
+  why.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - why.offsetWidth - 8))}px`;
+};
+for (const cell of document.querySelectorAll(".cell")) {
+  if (cell.title) cell.setAttribute("aria-description", cell.title);
+  cell.removeAttribute("title");
+  cell.addEventListener("pointerenter", () => showWhy(cell));
+  cell.addEventListener("pointerleave", (event) => event.relatedTarget !== why && hideWhy());
+  cell.addEventListener("focus", () => cell.matches(":focus-visible") && showWhy(cell));
+  cell.addEventListener("blur", hideWhy);
+}
+why.addEventListener("pointerleave", hideWhy);
+addEventListener("scroll", hideWhy, true);
+addEventListener("keydown", (event) => event.key === "Escape" && hideWhy());
 
 // Arrow keys move between slices; Shift extends the chosen range.
 const slices = document.getElementById("slices");
@@ -57,30 +62,45 @@ slices.addEventListener("keydown", (event) => {
   const next = row?.cells[td.cellIndex + step[0]]?.querySelector(".cell");
   if (next) {
     focusable(next);
-    next.focus();
+    next.focus({ focusVisible: true });
   }
 });
 
-// The buttons start runs through Airflow's public API, with the rights of the reader.
+// The buttons act with the rights of the reader: through Airflow's public API, or for requests through these pages.
 const answer = document.getElementById("answer");
 for (const button of document.querySelectorAll("button[data-dialog]")) {
   button.addEventListener("click", () => document.getElementById(button.dataset.dialog).showModal());
 }
 for (const form of document.querySelectorAll("dialog form")) {
   form.addEventListener("submit", (event) => {
-    if (event.submitter.value === "start") start(form.dataset);
+    if (event.submitter.value === "start") (form.dataset.dag ? start : request)(form);
   });
 }
-async function start({ airflow, dag, from, to }) {
+for (const button of document.querySelectorAll("button[data-cancel]")) {
+  button.addEventListener("click", () => change(button.dataset.cancel, {}, "The request is not cancelled"));
+}
+async function post(address, body) {
+  const response = await fetch(address, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  let content = {};
+  try {
+    content = JSON.parse(text);
+  } catch {
+    if (response.ok) throw new Error("the answer is not JSON");
+  }
+  if (response.ok) return content;
+  throw new Error(typeof content.detail === "string" ? content.detail : JSON.stringify(content.detail ?? response.status));
+}
+async function start(form) {
+  const { airflow, dag, from, to } = form.dataset;
   answer.textContent = "Starting …";
   try {
-    const response = await fetch(`${airflow}/api/v2/dags/${encodeURIComponent(dag)}/dagRuns`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ logical_date: null, conf: { from, to } }),
-    });
-    const body = await response.json();
-    if (!response.ok) throw new Error(typeof body.detail === "string" ? body.detail : JSON.stringify(body.detail));
+    const runs = `${airflow}/api/v2/dags/${encodeURIComponent(dag)}/dagRuns`;
+    const body = await post(runs, { logical_date: null, conf: { from, to } });
     const link = document.createElement("a");
     link.href = `${airflow}/dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(body.dag_run_id)}`;
     link.target = "_top";
@@ -88,5 +108,21 @@ async function start({ airflow, dag, from, to }) {
     answer.replaceChildren(`Started a run of ${dag}: `, link);
   } catch (error) {
     answer.textContent = `Airflow did not start the run: ${error.message}`;
+  }
+}
+function request(form) {
+  const { from, to } = form.dataset;
+  const optional = Object.fromEntries(["at", "reason"].map((name) => [name, form.elements[name].value.trim() || null]));
+  return change(form.dataset.requests, { from, to, ...optional }, "The request is not made");
+}
+async function change(address, body, failure) {
+  answer.textContent = "Sending …";
+  try {
+    const { id } = await post(address, body);
+    location.hash = `request-${id}`;
+    location.reload();
+  } catch (error) {
+    answer.textContent = `${failure}: ${error.message}`;
+    answer.scrollIntoView({ block: "nearest" });
   }
 }

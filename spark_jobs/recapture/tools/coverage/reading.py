@@ -22,6 +22,7 @@ from recapture.run.slice_state import read_standing
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes
+from recapture.run_files.work import Request
 from recapture.storage import Container, open_container
 from recapture.table.delta import OpenTable, Table
 from recapture.table.files import read_slice_table
@@ -36,6 +37,10 @@ PROGRESS_SECONDS = 60.0
 OPEN_SECONDS = 600.0
 """Time for which a table stays open, in seconds: the token with which it was opened expires within the hour."""
 
+_UNKNOWN_PROGRESS = (
+    "How far Capture has got is not known, so a slice that is still being written may be shown as missing"
+)
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -44,8 +49,10 @@ class Coverage:
     slices: tuple[SliceState, ...]
     """States, in order of time, from the first slice of which something is known to the last that has ended."""
     changes: Changes
-    problem: str | None
-    """Why it is not known how far Capture has got; None if it is."""
+    requests: tuple[Request, ...] = ()
+    """Requests in the order in which they were made."""
+    problems: tuple[str, ...] = ()
+    """What could not be read, and what is shown wrongly because of it."""
 
 
 class CoverageReader:
@@ -68,14 +75,18 @@ class CoverageReader:
             publications = self._open(tables_of(self.pipeline).publications, environment)
             container = open_container(self.pipeline.outputs[0].table, environment)
             standing = read_standing(publications, container, self._parts, length)
-            incomplete_from, problem = None, None
+            incomplete_from = None
+            changes = standing.changes
+            problems = [problem for problem in standing.problems if problem != changes.problem]
+            if changes.problem is not None:
+                problems.append(f"Slices may be stale without being shown as such: {changes.problem}")
             known = slice_states(standing, last_end, length, None, activity)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
-                problem = str(error)
+                problems.append(f"{_UNKNOWN_PROGRESS}: {error}")
             states = slice_states(standing, last_end, length, incomplete_from, activity)
-            return Coverage(tuple(states), standing.changes, problem)
+            return Coverage(tuple(states), changes, standing.work.requests, tuple(problems))
 
     @cached_property
     def _parts(self) -> dict[str, str]:

@@ -3,11 +3,11 @@
 from urllib.parse import urlencode
 
 from recapture.errors import PermanentError
-from recapture.pages.page import render
 from recapture.run.approval import APPROVED, approval_of
 from recapture.run_files.contents import AUDIT
 from recapture.run_files.files import REPORT_PAGE, RunFiles, range_of_run
 from recapture.time_model import ticks
+from recapture.tools.coverage.framed import render_framed
 
 _SENTENCES = {
     "passed": ("good", "The run passed its audit."),
@@ -32,8 +32,7 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
     range_ = range_of_run(files.id)
     assert range_ is not None
     start, end = map(ticks.to_text, range_)
-    return render(
-        "recapture.tools.coverage",
+    return render_framed(
         "run.html",
         pipeline=pipeline,
         run=files.id,

@@ -97,6 +97,12 @@ class Selection:
         columns = (condition.column for condition in self.conditions if isinstance(condition.column, MetadataColumn))
         return tuple(column for column in columns if not _is_known(column))
 
+    @property
+    def partition(self) -> str | None:
+        """Partition that the events must be of; None if no condition names it."""
+        of_partition = MetadataColumn(Metadata.PARTITION_ID)
+        return next((condition.value for condition in self.conditions if condition.column == of_partition), None)
+
     def rows(self, chunk: Chunk, partition: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the events of a chunk of this partition that fulfil all conditions, and those that may.
 

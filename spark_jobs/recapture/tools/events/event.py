@@ -1,7 +1,9 @@
 """Judged events in the forms in which people and programs read them."""
 
 import base64
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 
 from recapture.time_model import ticks
 
-TIMES = ("enqueued", "arrival", "time", "system_timestamp")
+TIMES = ("enqueued", "arrival", "time", "system_timestamp", "largest_time")
 """Columns of judged events that hold an instant."""
 _PUBLISHED_TIME = pa.timestamp("us", tz="UTC")
 
@@ -19,7 +21,7 @@ def json_types(events: pa.Table) -> list[dict[str, Any]]:
 
     A body that is not UTF-8 is in Base64, as `body_base64`. Columns that are null are left out.
     """
-    return list(map(_json_types, events.drop_columns("largest_time").to_pylist()))
+    return list(map(_json_types, events.to_pylist()))
 
 
 def _json_types(event: dict[str, Any]) -> dict[str, Any]:
@@ -39,9 +41,15 @@ def _body(body: bytes | None) -> dict[str, str]:
         return {"body_base64": base64.b64encode(body).decode()}
 
 
+def json_value(value: Any) -> Any:
+    """Return a published value in JSON types; a timestamp is ISO 8601, and a number that JSON lacks a string."""
+    if isinstance(value, datetime):
+        return ticks.text_of(value)
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def published(events: pa.Table) -> pa.Table:
     """Return judged events with timestamps in place of ticks, for a Parquet file."""
-    events = events.drop_columns("largest_time")
     for name in TIMES:
         micros = pc.divide(pc.subtract(events[name], ticks.UNIX_EPOCH), ticks.TICKS_PER_MICROSECOND)
         index = events.schema.get_field_index(name)
@@ -49,12 +57,10 @@ def published(events: pa.Table) -> pa.Table:
     return events
 
 
-def lines(events: pa.Table) -> Iterator[str]:
-    """Yield the lines that show judged events on a terminal."""
-    for event in json_types(events):
-        place = "sequence number {sequence_number}" if "sequence_number" in event else "place {place}"
-        offset = ", offset {offset}" if "offset" in event else ""
-        yield ("partition {partition}, " + place + offset + ", in {blob}").format(**event)
+def lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines that show events, in JSON types, on a terminal."""
+    for event in events:
+        yield place(event)
         enqueued = "enqueued {enqueued}, " if "enqueued" in event else ""
         time = ", time {time}" if "time" in event else ""
         yield ("  " + enqueued + "arrived {arrival}" + time).format(**event)
@@ -62,3 +68,10 @@ def lines(events: pa.Table) -> Iterator[str]:
         why = " ({reason})" if "reason" in event else ""
         yield ("  {verdict}" + system + why).format(**event)
         yield f"  {event.get('body', event.get('body_base64', 'no body'))}"
+
+
+def place(event: Mapping[str, Any]) -> str:
+    """Return where an event, in JSON types, is: its partition, number, offset and blob."""
+    number = "sequence number {sequence_number}" if "sequence_number" in event else "place {place}"
+    offset = ", offset {offset}" if event.get("offset") is not None else ""
+    return ("partition {partition}, " + number + offset + ", in {blob}").format(**event)

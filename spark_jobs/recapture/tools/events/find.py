@@ -11,6 +11,7 @@ import pyarrow as pa
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.process.wording import counted, did_you_mean, of_input
+from recapture.query.model import CompiledInput
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.events.conditions import Selection, condition
@@ -79,21 +80,37 @@ def find(
     `alias` is the input to search; None for all. Raise DefinitionError for a condition or an alias that is wrong, or an
     empty range; other errors are those of `read_events`.
     """
+    range_ = range_of(start, end)
+    if not where:
+        raise DefinitionError("give at least one condition, such as --where deviceId=sensor-7")
+    sources = {
+        compiled: Selection([condition(text, pipeline.section(compiled.alias).metadata) for text in where])
+        for compiled in inputs_of(pipeline, alias)
+    }
+    read = {
+        compiled.alias: read_events(InputToSearch.of(pipeline, compiled, selection.metadata), selection, range_, now)
+        for compiled, selection in sources.items()
+    }
+    return Found(pipeline, range_, tuple(where), read)
+
+
+def range_of(start: datetime, end: datetime) -> Slice:
+    """Return the range after `start` and until `end`. Raise DefinitionError if it is empty."""
     range_ = Slice(ticks.from_datetime(start), ticks.from_datetime(end))
     if range_.start >= range_.end:
         bounds = f"from {ticks.to_text(range_.start)} is not before to {ticks.to_text(range_.end)}"
         raise DefinitionError(f"the range is empty: {bounds}")
-    if not where:
-        raise DefinitionError("give at least one condition, such as --where deviceId=sensor-7")
-    sources = [
-        InputToSearch.of(pipeline, compiled, Selection([condition(text, section.metadata) for text in where]))
-        for compiled in pipeline.query.inputs
-        for section in [pipeline.section(compiled.alias)]
-        if alias is None or compiled.alias.lower() == alias.lower()
-    ]
-    if not sources:
-        known = [compiled.alias for compiled in pipeline.query.inputs]
-        advice = did_you_mean(alias or "", known) or f"choose one of {', '.join(known)}"
+    return range_
+
+
+def inputs_of(pipeline: Pipeline, alias: str | None) -> list[CompiledInput]:
+    """Return the input of this alias; all inputs for None. Raise DefinitionError if there is none."""
+    inputs = pipeline.query.inputs
+    if alias is None:
+        return list(inputs)
+    named = [compiled for compiled in inputs if compiled.alias.lower() == alias.lower()]
+    if not named:
+        known = [compiled.alias for compiled in inputs]
+        advice = did_you_mean(alias, known) or f"choose one of {', '.join(known)}"
         raise DefinitionError(f"--input {alias}: the query reads no input of this name; {advice}")
-    read = {source.compiled.alias: read_events(source, range_, now) for source in sources}
-    return Found(pipeline, range_, tuple(where), read)
+    return named

@@ -4,7 +4,7 @@ All events that a verdict depends on are read and judged, as in a task of a run.
 the watermarks remain. So the memory depends on the size of a chunk and on the events that are selected.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -18,17 +18,19 @@ from recapture.archive.pinning import blobs_that_may_hold, is_complete, pin_inpu
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
+from recapture.formats.bodies import Bodies
 from recapture.formats.events import ENQUEUED, Reader
 from recapture.formats.sections import Input
 from recapture.formats.views import copies
 from recapture.model import Metadata, MetadataColumn
 from recapture.ordering.chunk_judge import ChunkJudge, JudgedChunk, observe_numbers, parse_bodies
 from recapture.ordering.chunks import Chunk, chunks
+from recapture.ordering.pushers import Events, Pushers
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
 from recapture.run.slices import slice_length
-from recapture.storage import Blob, Container, open_container
+from recapture.storage import Blob, open_container
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
@@ -53,6 +55,9 @@ SCHEMA = pa.schema(
         ("time", pa.int64()),
         ("system_timestamp", pa.int64()),
         ("largest_time", pa.int64()),
+        ("pushed_by_number", pa.int64()),
+        ("pushed_by_place", pa.int64()),
+        ("pushed_by_blob", pa.string()),
         ("verdict", pa.string()),
         ("reason", pa.string()),
         ("body", pa.binary()),
@@ -77,7 +82,6 @@ class InputToSearch:
     definition: InputDefinition
     policies: Policies | None
     reader: Reader
-    selection: Selection
     slice_length: int | None
     """Length of the slices on which the verdicts depend, in ticks; None if they depend on none.
 
@@ -85,8 +89,8 @@ class InputToSearch:
     """
 
     @classmethod
-    def of(cls, pipeline: Pipeline, compiled: CompiledInput, selection: Selection) -> "InputToSearch":
-        """Return an input of a pipeline."""
+    def of(cls, pipeline: Pipeline, compiled: CompiledInput, more: Iterable[MetadataColumn] = ()) -> "InputToSearch":
+        """Return an input of a pipeline, with more metadata than its query and the events' place need."""
         definitions = run_definition(pipeline).inputs
         policies = pipeline.policies(compiled)
         definition = next(definition for definition in definitions if definition.alias == compiled.alias)
@@ -95,13 +99,11 @@ class InputToSearch:
         shown = (MetadataColumn(Metadata.OFFSET), ENQUEUED)
         known = tuple(column for column in shown if column.metadata in section.metadata.known)
         return cls(
-            # The metadata that the rows need does not matter to verdicts.
-            compiled=replace(compiled, metadata=tuple(dict.fromkeys([*known, *selection.metadata]))),
+            compiled=replace(compiled, metadata=tuple(dict.fromkeys([*compiled.metadata, *known, *more]))),
             section=section,
             definition=replace(definition, look_back=0) if independent else definition,
             policies=policies,
             reader=pipeline.reader(compiled),
-            selection=selection,
             slice_length=None if independent else slice_length(pipeline),
         )
 
@@ -122,11 +124,17 @@ class InputToSearch:
         incomplete = (name for name in planned.partitions if not is_complete(written, range_, newest.get(name), now))
         tasks = []
         for task in split(planned.slices, planned.blobs, 1 << 62):
-            last = min(range_.end, task.slices[-1].slice.end)
-            blobs = blobs_that_may_hold(task.blobs, Arrivals(0, last))
-            if blobs:
-                tasks.append(replace(task, blobs=tuple(blobs)))
+            tasks += until(task, range_.end)
         return tasks, tuple(incomplete)
+
+
+def until(task: Task, end: int) -> list[Task]:
+    """Return a task without what arrived after its slices or after `end`, in ticks; nothing if it reads no blob then.
+
+    What arrived later does not matter to verdicts.
+    """
+    blobs = blobs_that_may_hold(task.blobs, Arrivals(0, min(end, task.slices[-1].slice.end)))
+    return [replace(task, blobs=tuple(blobs))] if blobs else []
 
 
 @dataclass
@@ -150,61 +158,89 @@ class EventsRead:
         return sum(blob.size for blob in self.blobs.values())
 
 
-def read_events(source: InputToSearch, range_: Slice, now: datetime) -> EventsRead:
+def read_events(source: InputToSearch, selection: Selection, range_: Slice, now: datetime) -> EventsRead:
     """Return the selected events that arrived in a range.
 
     Raise DamagedBlobError for a damaged blob, unless the input quarantines those. Raise RunError if a blob changed
     while it was read, or if the selected events are too large; other errors are those of `pin_input`.
     """
     tasks, incomplete = source.tasks(range_, now)
-    container = open_container(source.section.container)
+    return read_tasks(source, selection, range_, tasks, incomplete)
+
+
+def read_tasks(
+    source: InputToSearch, selection: Selection, range_: Slice, tasks: Iterable[Task], incomplete: tuple[str, ...] = ()
+) -> EventsRead:
+    """Return the selected events of tasks that arrived in a range; errors are those of `read_events`."""
     read = EventsRead(SCHEMA.empty_table(), incomplete=incomplete)
     batches: list[pa.RecordBatch] = []
     size = 0
     for task in tasks:
         read.blobs |= {pinned.blob.name: pinned.blob for pinned in task.blobs}
-        for batch in _events_of_task(source, task, container, range_, read):
-            batches.append(batch)
-            size += batch["body"].nbytes
+        own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
+        for events in judged_events(source, task, read.damaged):
+            for batch in _selected(source, selection, own, events, read):
+                batches.append(batch)
+                size += batch["body"].nbytes
             if size > MAX_BYTES:
                 raise RunError(
                     f"more than {MAX_BYTES // 1024**2} MiB of events were found: choose a shorter range with --from "
                     "and --to, or add a condition with --where"
                 )
-    events = pa.Table.from_batches(batches, SCHEMA)
-    read.events = events.take(pc.sort_indices(events, _ORDER))
+    events_read = pa.Table.from_batches(batches, SCHEMA)
+    read.events = events_read.take(pc.sort_indices(events_read, _ORDER))
     return read
 
 
-def _events_of_task(
-    source: InputToSearch, task: Task, container: Container, range_: Slice, read: EventsRead
-) -> Iterator[pa.RecordBatch]:
-    own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
-    judge, numbers = ChunkJudge(source.compiled, source.policies), PartitionedNumbers()
+@dataclass(frozen=True)
+class JudgedEvents:
+    """The events of a chunk, with what became of them."""
+
+    task: Task
+    chunk: Chunk
+    """Events without duplicates."""
+    duplicates: Chunk
+    parsed: Bodies
+    judged: JudgedChunk
+    pushed: Events
+    """Events that pushed the watermark before each of the events that are out of order."""
+
+
+def judged_events(source: InputToSearch, task: Task, damaged: set[str]) -> Iterator[JudgedEvents]:
+    """Yield the events of a task, chunk by chunk, and add the names of damaged blobs to `damaged`."""
+    judge, numbers, pushers = ChunkJudge(source.compiled, source.policies), PartitionedNumbers(), Pushers()
     quarantine_damaged = source.section.on_damaged_blob == "quarantine"
+    container = open_container(source.section.container)
     for chunk in chunks(task, container, source.compiled, source.reader, quarantine_damaged):
-        read.damaged.update(blob.pinned.blob.name for blob in chunk.damaged)
-        duplicates, _ = observe_numbers(chunk, numbers)
+        damaged.update(blob.pinned.blob.name for blob in chunk.damaged)
+        is_duplicate, _ = observe_numbers(chunk, numbers)
         if not chunk.is_judged or not len(chunk):
             continue
-        repeated = chunk.taken(np.flatnonzero(duplicates & own.contains(chunk.arrival)))
-        if len(repeated):
-            rows, _ = source.selection.rows(repeated, task.partition)
-            yield _batch(source, task, repeated, rows, None)
-        chunk = chunk.without(duplicates)
-        judged = judge.judge(chunk, parse_bodies(chunk, source.compiled))
-        arrived = own.contains(chunk.arrival)
+        duplicates = chunk.taken(np.flatnonzero(is_duplicate))
+        chunk = chunk.without(is_duplicate)
+        parsed = parse_bodies(chunk, source.compiled)
+        judged = judge.judge(chunk, parsed)
+        pushed = pushers.observe(chunk, judged.judged, np.flatnonzero(judged.judged.out_of_order))
+        yield JudgedEvents(task, chunk, duplicates, parsed, judged, pushed)
+        del chunk, duplicates, parsed  # they keep their blob in memory
+
+
+def _selected(
+    source: InputToSearch, selection: Selection, range_: Slice, events: JudgedEvents, read: EventsRead
+) -> Iterator[pa.RecordBatch]:
+    """Yield the selected events of a chunk that arrived in a range, and its selected duplicates."""
+    for chunk, judged in ((events.duplicates, None), (events.chunk, events)):
+        arrived = range_.contains(chunk.arrival)
         if arrived.any():
-            selected, unreadable = source.selection.rows(chunk, task.partition)
+            selected, unreadable = selection.rows(chunk, events.task.partition)
             read.unreadable += int(np.count_nonzero(arrived[unreadable]))
-            yield _batch(source, task, chunk, selected[arrived[selected]], judged)
-        del chunk  # it keeps its blob in memory
+            yield batch(source, events.task, chunk, selected[arrived[selected]], judged)
 
 
-def _batch(
-    source: InputToSearch, task: Task, chunk: Chunk, rows: NDArray[np.intp], judged: JudgedChunk | None
+def batch(
+    source: InputToSearch, task: Task, chunk: Chunk, rows: NDArray[np.intp], judged: JudgedEvents | None
 ) -> pa.RecordBatch:
-    """Return some events of a chunk; `judged` is None for duplicates."""
+    """Return some events of a chunk, with SCHEMA; `judged` is None for duplicates."""
     count = len(rows)
     taken = pa.array(rows)
     columns = {
@@ -220,33 +256,31 @@ def _batch(
         if column in source.compiled.metadata:
             columns[name] = chunk.metadata(column).take(taken)
     if judged is not None:
-        columns |= _judgements(source.policies, chunk, rows, judged)
+        columns |= _judgements(source.policies, judged, rows)
     arrays = [columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _judgements(
-    policies: Policies | None, chunk: Chunk, rows: NDArray[np.intp], judged: JudgedChunk
-) -> dict[str, pa.Array]:
-    verdicts = judged.judged
-    taken = pa.array(rows)
+def _judgements(policies: Policies | None, events: JudgedEvents, rows: NDArray[np.intp]) -> dict[str, pa.Array]:
+    (verdicts, reasons, timed), taken = events.judged, pa.array(rows)
     columns = {
         "verdict": pa.array(VERDICTS).take(pa.array(verdicts.verdict[rows])),
         "system_timestamp": pa.array(verdicts.system_timestamp[rows], mask=~verdicts.processed[rows]),
-        "reason": judged.reasons.take(taken).cast(pa.string()),
+        "reason": reasons.take(taken).cast(pa.string()),
     }
-    if policies is not None and judged.timed is not None:
+    if policies is not None and timed is not None:
         largest = verdicts.largest_time[rows]
-        columns["time"] = pa.array(judged.timed.time[rows], mask=~judged.timed.has_time[rows])
+        columns["time"] = pa.array(timed.time[rows], mask=~timed.has_time[rows])
         columns["largest_time"] = pa.array(largest, mask=largest == BEFORE_EVERYTHING)
-        reasons = [
-            None if time is None else reason(policies, arrival, time, largest_time)
-            for arrival, time, largest_time in zip(
-                chunk.arrival[rows].tolist(),
-                columns["time"].to_pylist(),
-                columns["largest_time"].to_pylist(),
-                strict=True,
-            )
-        ]
-        columns["reason"] = pc.coalesce(columns["reason"], pa.array(reasons, pa.string()))
+        index = np.cumsum(verdicts.out_of_order)[rows] - 1
+        pushed = events.pushed.taken(pa.array(index, mask=~verdicts.out_of_order[rows]))
+        columns |= {f"pushed_by_{name}": values for name, values in vars(pushed).items()}
+        times = zip(
+            events.chunk.arrival[rows].tolist(),
+            columns["time"].to_pylist(),
+            columns["largest_time"].to_pylist(),
+            strict=True,
+        )
+        why = [None if time is None else reason(policies, arrival, time, largest) for arrival, time, largest in times]
+        columns["reason"] = pc.coalesce(columns["reason"], pa.array(why, pa.string()))
     return columns

@@ -1,0 +1,244 @@
+"""Explain what became of events: their verdicts, and the windows and rows that they are in."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recapture.archive.pinning import PinnedBlob
+from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError
+from recapture.formats.events import ENQUEUED
+from recapture.model import Metadata, MetadataColumn
+from recapture.process.wording import counted
+from recapture.query.model import CompiledInput, CompiledOutput
+from recapture.run.slices import slice_length
+from recapture.storage import open_container
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice, slices_between
+from recapture.tools.events.conditions import Condition, Selection
+from recapture.tools.events.event import json_types, json_value
+from recapture.tools.events.groups import Grouping, Keys, Row, groupings_of, rows_of_keys, view_of, window_ends
+from recapture.tools.events.plans import Plans, SlicePlan
+from recapture.tools.events.reading import DUPLICATE, SCHEMA, InputToSearch, JudgedEvents, batch, judged_events, until
+
+MAX_EXPLAINED = 20
+"""Largest number of events that are explained at once."""
+MAX_SLICES = 1000
+"""Largest number of slices in which events are looked for."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of events."""
+
+    pipeline: Pipeline
+    events: tuple[dict[str, Any], ...]
+    """Events in JSON types, in order of arrival: as in `event.json_types`, and what `Explainer.explained` adds."""
+    more: int
+    """Number of events that were found and are not explained."""
+    notes: tuple[str, ...]
+    """What the reader has to know about the slices, one sentence each."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings, one sentence each."""
+        if not self.more:
+            return list(self.notes)
+        more = f"{counted(self.more, 'more event')} fulfil the conditions: recapture find lists them all"
+        return [*self.notes, more]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The explanation in JSON types."""
+        warnings = [*self.pipeline.warnings, *self.warnings]
+        return {
+            "pipeline": self.pipeline.name,
+            "events": list(self.events),
+            "more": self.more,
+            "warnings": warnings,
+        }
+
+
+def event_selection(text: str) -> Selection:
+    """Return the selection of the event PARTITION/SEQUENCE. Raise DefinitionError if the text does not name one."""
+    partition, slash, number = text.rpartition("/")
+    if not slash or not partition or not number.isdecimal():
+        raise DefinitionError(f"--event {text} is not PARTITION/SEQUENCE: write it as 3/4711")
+    columns = (MetadataColumn(Metadata.PARTITION_ID), MetadataColumn(Metadata.SEQUENCE_NUMBER))
+    return Selection([Condition(column, value) for column, value in zip(columns, (partition, number), strict=True)])
+
+
+@dataclass
+class _Found:
+    """An event that was found, and the groups that it belongs to."""
+
+    source: InputToSearch
+    plan: SlicePlan
+    event: pa.Table
+    """The event, with `reading.SCHEMA`."""
+    keys: dict[Grouping, Keys | None]
+    """Keys of its group in each window over its input; None if WHERE drops it. Empty if it is not processed."""
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        """Values of the event by column; times are in ticks."""
+        (fields,) = self.event.to_pylist()
+        return dict(fields)
+
+
+@dataclass
+class Explainer:
+    """Explains the events of one pipeline; each slice is planned once, and each group read once."""
+
+    pipeline: Pipeline
+    now: datetime
+    _rows: dict[tuple[Any, ...], tuple[list[Row], pa.Table]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plans = Plans(self.pipeline, self.now)
+
+    def explain(
+        self, inputs: Sequence[CompiledInput], select: Callable[[CompiledInput], Selection], range_: Slice
+    ) -> Explanation:
+        """Return what became of the selected events that arrived in a range. Errors are those of `read_events`."""
+        events, notes = [], []
+        for compiled in inputs:
+            selection = select(compiled)
+            source = InputToSearch.of(self.pipeline, compiled, selection.metadata)
+            for plan in self.plans.of(compiled.alias, self._slices(range_)):
+                found = list(self._found(source, selection, plan, range_))
+                events += found
+                if found and plan.note is not None:
+                    notes.append(
+                        f"slice {ticks.to_text(plan.slice.start)}: {plan.note}; this is what a run would give now"
+                    )
+        events.sort(key=lambda each: (each.fields["arrival"], each.fields["partition"], each.fields["sequence_number"]))
+        explained = tuple(map(self._explained, events[:MAX_EXPLAINED]))
+        return Explanation(self.pipeline, explained, len(events) - len(explained), tuple(dict.fromkeys(notes)))
+
+    def _slices(self, range_: Slice) -> list[Slice]:
+        """Return the slices in which a range of arrivals lies. Raise DefinitionError if there are too many."""
+        length = slice_length(self.pipeline)
+        start = range_.start // length * length
+        end = max(min(range_.end, ticks.from_datetime(self.now)), start + 1)
+        if end - start > MAX_SLICES * length:
+            raise DefinitionError(f"the range has more than {MAX_SLICES:,} slices: choose a shorter one")
+        return list(slices_between(start, end, length))
+
+    def _found(self, source: InputToSearch, selection: Selection, plan: SlicePlan, range_: Slice) -> Iterator[_Found]:
+        own = Slice(max(range_.start, plan.slice.start), min(range_.end, plan.slice.end))
+        partition = selection.partition
+        for task in plan.tasks:
+            for part in until(task, own.end) if partition in (None, task.partition) else ():
+                for events in judged_events(source, part, set()):
+                    yield from self._found_in(source, selection, plan, own, events)
+
+    def _found_in(
+        self, source: InputToSearch, selection: Selection, plan: SlicePlan, own: Slice, events: JudgedEvents
+    ) -> Iterator[_Found]:
+        for chunk, judged in ((events.duplicates, None), (events.chunk, events)):
+            if not own.contains(chunk.arrival).any():
+                continue
+            selected, _ = selection.rows(chunk, events.task.partition)
+            for row in selected[own.contains(chunk.arrival)[selected]]:
+                rows = np.array([row])
+                event = pa.Table.from_batches([batch(source, events.task, chunk, rows, judged)], SCHEMA)
+                keys: dict[Grouping, Keys | None] = {}
+                if judged is not None and events.judged.judged.processed[row]:
+                    view = view_of(source, events, rows, plan.slice)
+                    for output in self.pipeline.query.outputs:
+                        for grouping in groupings_of(output, source.compiled.view):
+                            (keys[grouping],) = grouping.keys_of(view)
+                yield _Found(source, plan, event, keys)
+
+    def _explained(self, found: _Found) -> dict[str, Any]:
+        """Return an event in JSON types, with what pushed the watermark and the windows that it is in."""
+        (event,) = json_types(found.event)
+        event["judged_in"] = {
+            "slice_start": ticks.to_text(found.plan.slice.start),
+            "published_by": found.plan.published_by,
+        }
+        if pushed := {
+            name: event.pop(f"pushed_by_{name}") for name in ("number", "place", "blob") if f"pushed_by_{name}" in event
+        }:
+            event["pushed_by"] = self._pusher(found, pushed)
+        event["outputs"] = [self._in_output(found, output) for output in self.pipeline.query.outputs]
+        return event
+
+    def _pusher(self, found: _Found, pushed: dict[str, Any]) -> dict[str, Any]:
+        names = {"number": "sequence_number", "place": "place", "blob": "blob"}
+        pusher = {"partition": found.fields["partition"]} | {names[name]: value for name, value in pushed.items()}
+        offset = MetadataColumn(Metadata.OFFSET)
+        if offset in found.source.compiled.metadata and "number" in pushed:
+            pinned = next(each for each in found.plan.planned.blobs if each.blob.name == pushed["blob"])
+            pusher["offset"] = _offset(found.source, pinned, pushed["number"])
+        return pusher
+
+    def _in_output(self, found: _Found, output: CompiledOutput) -> dict[str, Any]:
+        """Return the windows of an output that hold an event, or why there are none."""
+        fields, result = found.fields, {"output": output.alias, "windows": list[dict[str, Any]]()}
+        if fields["verdict"] == DUPLICATE:
+            return result | {"why": "it is a duplicate of an event that arrived before"}
+        if fields["system_timestamp"] is None:
+            return result | {"why": "it was dropped before it reached the query"}
+        if not output.selects:
+            because = output.needs_spark_because or found.source.compiled.not_aggregated_because or "it needs Spark"
+            return result | {"why": f"not known: events cannot be followed through this query yet ({because})"}
+        groupings = [grouping for grouping in found.keys if grouping.output is output]
+        if not groupings:
+            return result | {"why": f"no SELECT of this output reads {found.source.compiled.alias}"}
+        windows = [window for grouping in groupings for window in self._windows(found, grouping)]
+        return result | ({"windows": windows} if windows else {"why": "WHERE drops it"})
+
+    def _windows(self, found: _Found, grouping: Grouping) -> Iterator[dict[str, Any]]:
+        keys = found.keys[grouping]
+        if keys is None:
+            return
+        length, window = slice_length(self.pipeline), grouping.window
+        for end in window_ends(window.window, found.fields["system_timestamp"]):
+            start = (end - 1) // length * length
+            (plan,) = self.plans.of(found.source.compiled.alias, [Slice(start, start + length)])
+            rows, members = self.group(found.source, plan, grouping, keys)
+            row = next((row for row in rows if row.end == end), None)
+            shown = {
+                "start": ticks.to_text(end - window.window.size),
+                "end": ticks.to_text(end),
+                "slice_start": ticks.to_text(start),
+                "published_by": plan.published_by,
+            }
+            if window.id is not None:
+                shown["id"] = window.id
+            if row is None or not _is_member(found.fields, members):
+                yield shown | {"row": None, "why": "what is published for this slice was computed without the event"}
+            elif not row.is_published:
+                yield shown | {"row": None, "why": "a condition on the group, such as HAVING, drops the row"}
+            else:
+                yield shown | {"row": {name: json_value(value) for name, value in row.columns.items()}}
+
+    def group(
+        self, source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys
+    ) -> tuple[list[Row], pa.Table]:
+        """Return what `rows_of_keys` returns, which is read once."""
+        place = (source.compiled.alias, plan.slice, grouping, keys)
+        if place not in self._rows:
+            self._rows[place] = rows_of_keys(source, plan, grouping, keys)
+        return self._rows[place]
+
+
+def _offset(source: InputToSearch, pinned: PinnedBlob, number: int) -> str | None:
+    """Return the offset of an event, by its sequence number."""
+    offset = MetadataColumn(Metadata.OFFSET)
+    content = open_container(source.section.container).read(pinned.blob)
+    events = source.reader.read(pinned, content, (offset, ENQUEUED))
+    (rows,) = np.nonzero(events.number == number)
+    return None if not len(rows) else events.metadata[offset][int(rows[0])].as_py()
+
+
+def _is_member(event: dict[str, Any], members: pa.Table) -> bool:
+    names = ("partition", "sequence_number", "place", "blob", "system_timestamp")
+    return [event[name] for name in names] in [list(row.values()) for row in members.select(names).to_pylist()]

@@ -1,0 +1,155 @@
+"""Groups of windows and the events in them, for queries whose GROUP BY the tasks of a run compute on Arrow.
+
+The conditions, the keys and the rows are evaluated by the functions of a run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.ordering.groups import groups_of_panes, rows_of_groups
+from recapture.ordering.order import SYSTEM_COLUMNS, payload_of, schema
+from recapture.ordering.panes import SlicePanes
+from recapture.ordering.scalars import evaluate
+from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow
+from recapture.query.model import CompiledOutput
+from recapture.query.partials import Call, Key, ScalarFunction
+from recapture.time_model.slices import Slice
+from recapture.time_model.windows import HoppingWindow
+from recapture.tools.events.plans import SlicePlan
+from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, judged_events
+
+Keys = tuple[Any, ...]
+"""Values of the keys of a group, in the order of the keys. A datetime is in ticks."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One window of one SELECT that writes to an output."""
+
+    output: CompiledOutput
+    select: MergedSelect
+    window: MergedWindow
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        return self.window.aggregation.keys
+
+    def keys_of(self, events: pa.RecordBatch) -> list[Keys | None]:
+        """Return the keys of each event, with the columns of `order.schema`; None if WHERE drops it."""
+        meets = _meets(self.window, events)
+        columns = [evaluate(key.value, events).to_pylist() for key in self.keys]
+        rows = zip(*columns, strict=True) if columns else (() for _ in meets)
+        return [tuple(row) if meet else None for row, meet in zip(rows, meets.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A group, and the row that it gives."""
+
+    end: int
+    """End of its window, in ticks."""
+    columns: Mapping[str, Any]
+    """Published columns by name."""
+    is_published: bool
+    """Whether it meets HAVING; otherwise there is no such row."""
+
+
+def groupings_of(output: CompiledOutput, view: str) -> Iterator[Grouping]:
+    """Yield the windows that an output has over an input, whose view this is; none if its rows need Spark."""
+    for select in output.selects:
+        for window in select.groups.windows:
+            if window.view == view:
+                yield Grouping(output, select, window)
+
+
+def window_ends(window: HoppingWindow, time: int) -> list[int]:
+    """Return the ends of the windows that hold an event, by its System.Timestamp; all in ticks."""
+    first = time + (window.offset - time) % window.hop
+    return list(range(first, time + window.size, window.hop))
+
+
+def view_of(source: InputToSearch, events: JudgedEvents, rows: NDArray[np.intp], slice_: Slice) -> pa.RecordBatch:
+    """Return some processed events of a chunk with the columns of `order.schema`, as the query reads them."""
+    count = len(rows)
+    system = [
+        pa.repeat(events.task.partition, count),
+        pa.repeat(pa.scalar(slice_.start, pa.int64()), count),
+        pa.repeat(pa.scalar(slice_.end, pa.int64()), count),
+        pa.array(events.judged.judged.system_timestamp[rows]),
+        pa.array(events.chunk.arrival[rows]),
+    ]
+    payload = payload_of(source.compiled, events.chunk, events.parsed)
+    columns = schema(source.compiled)
+    assert len(system) == len(SYSTEM_COLUMNS)
+    arrays = [*system, *(column.take(pa.array(rows)) for column in payload)]
+    return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def rows_of_keys(source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys) -> tuple[list[Row], pa.Table]:
+    """Return the groups with these keys whose windows end in a slice, and the events that they are made of.
+
+    The events have `reading.SCHEMA`, in the order of partition and arrival. Errors are those of
+    `reading.read_tasks`.
+    """
+    select, window, slice_ = grouping.select, grouping.window, plan.slice
+    found: list[pa.RecordBatch] = []
+    panes: list[pa.RecordBatch] = []
+    for task in plan.tasks:
+        slice_panes = SlicePanes(slice_, task.partition, (window.aggregation,))
+        for events in judged_events(source, task, set()):
+            rows = _rows_in_windows(source, events, window.window, slice_)
+            view = view_of(source, events, rows, slice_)
+            is_member = _meets(window, view) & _have(grouping.keys, keys, view)
+            slice_panes.add(view.filter(pa.array(is_member)))
+            if is_member.any():
+                found.append(batch(source, task, events.chunk, rows[is_member], events))
+        panes += [pa.RecordBatch.from_struct_array(columns.column(0)) for columns in slice_panes.batches()]
+    table = pa.Table.from_batches(panes, window.aggregation.schema)
+    made = []
+    for groups in groups_of_panes(select.groups, window, slice_, table):
+        meets = np.ones(groups.num_rows, bool)
+        if select.conditions:
+            meets = _true(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
+        published = rows_of_groups(select, groups).to_pylist()
+        ends = groups[WINDOW_END].to_pylist()
+        made += [Row(end, row, bool(meet)) for end, row, meet in zip(ends, published, meets, strict=True)]
+    return made, pa.Table.from_batches(found, SCHEMA)
+
+
+def _rows_in_windows(
+    source: InputToSearch, events: JudgedEvents, window: HoppingWindow, slice_: Slice
+) -> NDArray[np.intp]:
+    """Return the processed events of a chunk that may be in a window which ends in a slice."""
+    judged = events.judged.judged
+    times = judged.system_timestamp
+    return np.flatnonzero(
+        judged.processed & (times > slice_.start - window.size) & source.compiled.needs(times, slice_.start, slice_.end)
+    )
+
+
+def _meets(window: MergedWindow, events: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Return which events meet the conditions of WHERE."""
+    if not window.aggregation.conditions:
+        return np.ones(events.num_rows, bool)
+    return _true(evaluate(Call(ScalarFunction.AND, window.aggregation.conditions), events))
+
+
+def _have(keys: Sequence[Key], wanted: Keys, events: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Return which events have the keys; a key that is NULL equals NULL."""
+    has = np.ones(events.num_rows, bool)
+    for key, value in zip(keys, wanted, strict=True):
+        values = evaluate(key.value, events)
+        same = pc.is_null(values) if value is None else pc.equal(values, pa.scalar(value, key.type))
+        has &= _true(same)
+    return has
+
+
+def _true(values: pa.Array) -> NDArray[np.bool_]:
+    true: NDArray[np.bool_] = pc.fill_null(values, False).to_numpy(zero_copy_only=False)
+    return true

@@ -1,0 +1,83 @@
+"""What a slice read or would read: the manifest of the run that is published for it, or else a plan of now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recapture.archive.manifest import Manifest
+from recapture.archive.pinning import PlannedInput, pin_input
+from recapture.definition.digest import run_definition
+from recapture.definition.pipeline import Pipeline
+from recapture.ordering.task import Task, split
+from recapture.run.tables import tables_of
+from recapture.run_files.planned import readable_manifest
+from recapture.storage import open_container
+from recapture.table.delta import OpenTable
+from recapture.table.publications import NOTHING_SHOWN, ShownEntry, shown_entries
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
+
+
+@dataclass(frozen=True)
+class SlicePlan:
+    """What one slice reads of an input."""
+
+    slice: Slice
+    planned: PlannedInput
+    published_by: str | None
+    """Run that is published for the slice, and whose manifest this is; None for a plan of now."""
+    note: str | None
+    """Why this is a plan of now although a run is published for the slice."""
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Tasks that order the slice, one for each partition."""
+        (planned_slice,) = (planned for planned in self.planned.slices if planned.slice == self.slice)
+        tasks = split([planned_slice], self.planned.blobs, 1 << 62)
+        return [task for task in tasks if task.blobs]
+
+
+@dataclass
+class Plans:
+    """The plans of the slices of a pipeline; each is made once."""
+
+    pipeline: Pipeline
+    now: datetime
+    _plans: dict[tuple[str, Slice], SlicePlan] = field(default_factory=dict)
+    _manifests: dict[str, Manifest | None] = field(default_factory=dict)
+    _entries: Mapping[str, ShownEntry] | None = None
+
+    def of(self, alias: str, slices: Sequence[Slice]) -> list[SlicePlan]:
+        """Return what each slice reads of an input. Errors are those of `pin_input`."""
+        missing = [slice_ for slice_ in slices if (alias, slice_) not in self._plans]
+        unread: dict[Slice, str | None] = {}
+        for slice_ in missing:
+            run = self._published_by(slice_)
+            manifest, note = (None, None) if run is None else self._manifest(run)
+            if manifest is None:
+                unread[slice_] = note
+            else:
+                self._plans[alias, slice_] = SlicePlan(slice_, manifest.input(alias), run, None)
+        if unread:
+            inputs = run_definition(self.pipeline).inputs
+            definition = next(definition for definition in inputs if definition.alias == alias)
+            container = open_container(self.pipeline.section(alias).container)
+            planned = pin_input(definition, container, list(unread), self.now)
+            self._plans |= {(alias, slice_): SlicePlan(slice_, planned, None, note) for slice_, note in unread.items()}
+        return [self._plans[alias, slice_] for slice_ in slices]
+
+    def _published_by(self, slice_: Slice) -> str | None:
+        if self._entries is None:
+            self._entries = shown_entries(OpenTable(tables_of(self.pipeline).publications))
+        return self._entries.get(ticks.to_text(slice_.start), NOTHING_SHOWN).run
+
+    def _manifest(self, run: str) -> tuple[Manifest | None, str | None]:
+        """Return the manifest of a run if it was planned with the pipeline's present definition, or else why not."""
+        if run not in self._manifests:
+            self._manifests[run] = readable_manifest(self.pipeline, run)
+        manifest = self._manifests[run]
+        if manifest is None:
+            return None, f"the manifest of run {run}, which is published, is lost or cannot be read"
+        if manifest.definition_digest != run_definition(self.pipeline).digest:
+            return None, f"run {run}, which is published, was computed with another definition"
+        return manifest, None
