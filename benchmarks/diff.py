@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recapture.storage import open_container
 from recapture.table.delta import File
@@ -66,7 +67,7 @@ def _rows(start: datetime, count: int, seed: int, side: str, share: float) -> pa
     return pa.table(
         {
             "windowEnd": pa.array(first + (place % WINDOWS + 1) * 60_000_000, pa.timestamp("us", tz="UTC")),
-            "deviceId": pa.array(np.char.add("device-", (place // WINDOWS).astype(str))),
+            "deviceId": pc.binary_join_element_wise("device", pc.cast(pa.array(place // WINDOWS), pa.string()), "-"),
             "events": pa.array(events),
             "avgTemperature": pa.array(values),
         }

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from dag_forms import ACCEPT_LOSS, AT, PARAMETERS, STAGE, assets_of, dag_ids_of
-from recapture.definition.pipeline import Pipeline, load
-from recapture.errors import DefinitionError, RunError
-from recapture.printable import one_line
+from dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameters_of
+from neighbour_runs import computes_neighbours
+from plan_tasks import STOPPED
+from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
-from run_later import request_later
-from run_notifications import notifiers_of, notify
-from run_range import BACKFILL, range_of_dag_run
+from run_notifications import notify
+from run_range import range_of_dag_run
 from storage_connection import take_credentials
 
 CHECK_RANGE = timedelta(days=7)
@@ -36,85 +35,25 @@ RETRY_POLICY = ExceptionRetryPolicy(
 
 STAGED = "staged"
 """Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
-STOPPED = "stopped"
-"""Key under which the audit of an update says that it stopped its run, and whether a person is to be asked about it."""
-
-
-@task
-def plan(file: str, *, params: dict[str, Any] | None = None, dag_run: Any = None) -> str:
-    """Plan a run of the range of a DAG run, and return the run's id.
-
-    Raise AirflowSkipException if the slice of Airflow's backfill is up to date, or if the trigger form has a time for
-    later, after the range was requested. Raise RunError if Capture has not written the range yet, and DefinitionError
-    as `plan_range` does.
-    """
-    from recapture.keep.up_to_date import is_up_to_date
-    from recapture.run.progress import completeness
-    from recapture.run.slices import require_whole_slices
-
-    pipeline, is_backfill = load(Path(file)), dag_run.run_type == BACKFILL
-    interval = dag_run.data_interval_start, dag_run.data_interval_end
-    start, end = range_of_dag_run(params or {}, *interval, is_backfill=is_backfill)
-    require_whole_slices(pipeline, start, end)
-    if params and params.get(AT):
-        if is_backfill:
-            raise DefinitionError(f"`{AT}` contradicts Airflow's backfill: create it again without `{AT}`")
-        request = request_later(pipeline, start, end, params, dag_run)
-        raise AirflowSkipException(
-            f"request {request['id']} is made: an update computes the range from {request['at']} on. The page Coverage "
-            "lists it, and cancels it until then"
-        )
-    if is_backfill and is_up_to_date(pipeline, start, end):
-        raise AirflowSkipException(
-            f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition have "
-            "changed. Trigger the DAG with `from` and `to` to compute it nevertheless"
-        )
-    is_provisional = pipeline.schedule is not None and pipeline.schedule.provisional
-    waiting = () if is_provisional else completeness(pipeline, start, end, datetime.now(UTC)).waiting
-    if waiting:
-        raise RunError(
-            f"Capture has not written the range yet: {'; '.join(waiting)}. Choose an earlier `to`, or wait: the DAG "
-            f"{dag_ids_of(pipeline)['update']} computes slices when they are complete"
-        )
-    return _planned(pipeline, start, end, parameters_of(params), dag_run)
-
-
-@task(task_id="plan")
-def plan_range(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
-    """Plan a run of a range that is due, and return the run's id.
-
-    Raise DefinitionError for a mistake in the pipeline file or the range, and if a notifier cannot be used.
-    """
-    start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
-    return _planned(load(Path(file)), start, end, {}, dag_run)
-
-
-def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dict[str, Any], dag_run: Any) -> str:
-    """Plan a run, remove what an interrupted run of these slices left, and return the run's id."""
-    from recapture.run.leftovers import remove_leftovers
-    from recapture.run.plan import plan_run
-    from recapture.run_files.contents import PLANNED_BY, PlannedBy
-
-    notifiers_of(pipeline)
-    run = plan_run(pipeline, start, end, parameters)
-    run.files.write(PLANNED_BY, PlannedBy(dag_run.dag_id, dag_run.run_id))
-    for leftover in remove_leftovers(pipeline, run.id):
-        logging.getLogger(__name__).info(
-            "removed a leftover of an interrupted run of these slices: %s", one_line(leftover)
-        )
-    return run.id
 
 
 @task
 def audit(
-    file: str, run: str, *, in_update: bool = False, params: dict[str, Any] | None = None, ti: Any = None
+    file: str,
+    run: str,
+    *,
+    in_update: bool = False,
+    params: dict[str, Any] | None = None,
+    run_id: str | None = None,
+    ti: Any = None,
 ) -> dict[str, Any]:
     """Audit the run, and return the verdict and the text of the audit, and whether the run is `staged`.
 
     If the audit stops the run, write its report and notify. Then raise AuditError, unless the DAG run waits until a
     person has decided. An update does not wait: if its run has one slice, it says that a person is to be asked. If it
-    has several, nobody is notified, because the next updates compute its halves. A staged run that passes waits for a
-    person, too: write its report.
+    has several, nobody is notified, because the next updates compute its halves. The same goes for a run that computes
+    the slices of several runs of Airflow's backfill. A staged run that passes waits for a person, too: write its
+    report.
     """
     from recapture.run.audit import audit, stopped
     from recapture.run.summary import summary
@@ -133,10 +72,11 @@ def audit(
             write_run_report(planned_run, computed, audited, warnings)
         return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
     error = with_report(error, planned_run, computed, audited)
-    is_asked, is_final = planned_run.pipeline.approval is not None, not in_update or len(planned_run.slices) == 1
+    is_divided = in_update or computes_neighbours(run_id)
+    is_asked, is_final = planned_run.pipeline.approval is not None, not is_divided or len(planned_run.slices) == 1
     if is_final:
         notify(planned_run.pipeline, "blocked", run, str(error))
-    if in_update:
+    if is_divided:
         ti.xcom_push(key=STOPPED, value={"asks": is_asked and is_final})
     elif is_asked:
         return {"verdict": "failed", "reason": str(error)}
@@ -144,12 +84,21 @@ def audit(
 
 
 @task
-def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any = None) -> dict[str, Any]:
+def publish(
+    file: str,
+    run: str,
+    audited: dict[str, Any],
+    *,
+    in_update: bool = False,
+    run_id: str | None = None,
+    outlet_events: Any = None,
+) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published.
 
     Notify if the run passed its audit and some of its slices were blocked until now. Raise PermanentError if the run
     waited for a person and cannot be published any more: see `keep.waiting`.
     """
+    from recapture.keep.claims import release
     from recapture.keep.waiting import Waiting
     from recapture.run.approval import APPROVED, approval_of
     from recapture.run.publish import publish
@@ -159,6 +108,7 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     from recapture.run_files.contents import AUDIT, OUTCOME
     from recapture.run_files.marks import STAGED_RUNS
     from recapture.run_files.planned import load_run
+    from recapture.run_files.work import WORK
 
     pipeline = load(Path(file))
     if audited.get(STAGED) or audited["verdict"] == APPROVED:
@@ -184,6 +134,8 @@ def publish(file: str, run: str, audited: dict[str, Any], *, outlet_events: Any 
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)
+    if not in_update:
+        WORK.change(files.container, lambda work: release(work, str(run_id)))
     return published
 
 
@@ -233,12 +185,6 @@ def _add_to_event(event: Any, slices: list[str], **extra: Any) -> None:
     """Give an asset event a partition for each slice whose rows readers have to read again, and more."""
     event.add_partitions(slices)
     event.extra = {"new": [], "revised": [], "completed": [], "provisional": [], "rolled_back": [], **extra}
-
-
-def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the parameters of the suites that the trigger form gives."""
-    parameters: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
-    return parameters
 
 
 def prepare(context: Context) -> None:

@@ -23,9 +23,10 @@ Capture, and leads to their reports. The tab Recapture of a DAG run has the repo
 
 **When to use it.** Trigger it by hand, with `from` and `to`, to recompute a range at once: after the query, the
 policies or the suite changed, or for hours before the pipeline existed. Or use Airflow's own backfill of this DAG,
-which computes one slice per DAG run: its date range gives the starts of the first and the last slice, and `from` and
-`to` stay empty. A slice that is up to date is skipped there. The page Coverage starts runs too. With `at`, the run only
-makes a request, and an update computes the range from that time on.
+which has one DAG run per slice: its date range gives the starts of the first and the last slice, and `from` and `to`
+stay empty. Slices next to each other are computed in one more run, whose id begins with `together__`, and the runs of
+slices that are up to date are skipped. The page Coverage starts runs too. With `at`, the run only makes a request, and
+an update computes the range from that time on.
 
 **When not to use it.** Do not use it for slices that Capture has not written yet: it refuses them, and the updates
 compute them when they are complete. Do not use it to undo a publication: use the DAG whose name ends with `.rollback`.

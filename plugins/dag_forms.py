@@ -85,6 +85,12 @@ def stage_param() -> dict[str, Param]:
     return {STAGE: Param(False, type="boolean", title="Stage", description=text)}
 
 
+def parameters_of(params: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters of the suites that the trigger form gives."""
+    parameters: dict[str, Any] = (params or {}).get(PARAMETERS) or {}
+    return parameters
+
+
 def suite_params(pipeline: Pipeline) -> dict[str, Param]:
     """Return the field of the trigger form with the parameters of the pipeline's suites; none if it declares none."""
     declared = declared_parameters(pipeline)

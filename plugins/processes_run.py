@@ -7,6 +7,7 @@ from airflow.exceptions import AirflowException
 from airflow.sdk import BaseOperator, Context
 
 from recapture.definition.pipeline import load
+from recapture.storage import open_container
 
 
 class ProcessesRun(BaseOperator):
@@ -21,9 +22,12 @@ class ProcessesRun(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Stage the rows. Raise PermanentError, which is not retried, if a retry would fail in the same way."""
+        from recapture.keep.holding import renewing
         from recapture.run.in_processes import compute_in_processes
 
-        compute_in_processes(load(Path(self.file)), self.run)
+        pipeline = load(Path(self.file))
+        with renewing(open_container(pipeline.outputs[0].table), context["run_id"]):
+            compute_in_processes(pipeline, self.run)
 
     def on_kill(self) -> NoReturn:
         """Stop the computation, which ends its processes and removes its temporary files."""

@@ -11,8 +11,9 @@ from airflow.timetables.trigger import CronTriggerTimetable
 
 OLDEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Start date of the DAGs. Airflow runs no task of an earlier interval, not even in a backfill."""
-SCHEDULED, CONTINUED, BACKFILL = "scheduled", "continued", "backfill"
-"""First part of the ids of DAG runs: of the schedule, of updates that go on, and of Airflow's backfills."""
+SCHEDULED, CONTINUED, BACKFILL, TOGETHER = "scheduled", "continued", "backfill", "together"
+"""First part of the ids of DAG runs: of the schedule, of updates that go on, of Airflow's backfills, and of runs that
+compute the slices of several runs of a backfill."""
 
 
 class SliceTimetable(CronDataIntervalTimetable):
@@ -67,7 +68,7 @@ class NewestFirst(PriorityWeightStrategy):
         kind, _, rest = str(ti.run_id).partition("__")
         if kind in (SCHEDULED, CONTINUED):
             return 1_000_000 + int(datetime.fromisoformat(rest.partition("__")[0]).timestamp()) // 3600
-        return 1 if kind == BACKFILL else 2
+        return 1 if kind in (BACKFILL, TOGETHER) else 2
 
 
 class SchedulePlugin(AirflowPlugin):

@@ -9,6 +9,7 @@ from airflow.sdk import TriggerRule, chain
 
 import backfill_tasks as tasks
 from dag_forms import HISTORY, RUN, assets_of, dag_ids_of
+from plan_tasks import Plan, plan_range, record_failure
 from processes_run import ProcessesRun
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine, unattended_engine
@@ -26,11 +27,14 @@ LONGEST_QUESTION = timedelta(days=7)
 def backfill_tasks(pipeline: Pipeline, application: Path) -> None:
     """Add the tasks of a run by hand. `application` is the script that spark-submit runs."""
     file = str(pipeline.file)
-    run = tasks.plan(file)
+    plan = Plan(task_id=Stage.PLAN, file=file)
+    run = plan.output
     computation = _order_and_aggregate(pipeline, application, run, HISTORY)
     audit = tasks.audit(file, run)
     decision = _approval(pipeline, run, audit)
-    chain(run, computation, audit, decision.operator, *_publish_and_report(pipeline, run, decision))
+    publish, report = _publish_and_report(pipeline, run, decision)
+    chain(plan, computation, audit, decision.operator, publish, report)
+    chain(publish, record_failure(file))
 
 
 def update_tasks(pipeline: Pipeline, application: Path) -> None:
@@ -38,10 +42,10 @@ def update_tasks(pipeline: Pipeline, application: Path) -> None:
     file = str(pipeline.file)
     newest = due(file)
     NextUpdate(task_id="next_update", trigger_dag_id=dag_ids_of(pipeline)["update"], due=newest)
-    run = tasks.plan_range(file, newest)
+    run = plan_range(file, newest)
     computation = _order_and_aggregate(pipeline, application, run, POOLS[unattended_engine(pipeline.engine)])
     audit = tasks.audit(file, run, in_update=True)
-    publish, report = _publish_and_report(pipeline, run, audit)
+    publish, report = _publish_and_report(pipeline, run, audit, in_update=True)
     chain(run, computation, audit, publish, report)
     chain(publish, record_job.override(trigger_rule=TriggerRule.NONE_SKIPPED)(file, newest))
     if pipeline.approval is not None:
@@ -63,9 +67,10 @@ def _approval(pipeline: Pipeline, run: Any, audited: Any) -> Any:
     return RunApproval(task_id=Stage.APPROVAL, file=file, run=run, audited=audited, response_timeout=longest).output
 
 
-def _publish_and_report(pipeline: Pipeline, run: Any, audited: Any) -> tuple[Any, Any]:
+def _publish_and_report(pipeline: Pipeline, run: Any, audited: Any, *, in_update: bool = False) -> tuple[Any, Any]:
     file, outlets = str(pipeline.file), list(assets_of(pipeline).values())
-    return tasks.publish.override(outlets=outlets)(file, run, audited), tasks.report(file, run)
+    publish = tasks.publish.override(outlets=outlets)(file, run, audited, in_update=in_update)
+    return publish, tasks.report(file, run)
 
 
 def _order_and_aggregate(pipeline: Pipeline, application: Path, run: Any, pool: str) -> SparkRun | ProcessesRun:
@@ -74,6 +79,7 @@ def _order_and_aggregate(pipeline: Pipeline, application: Path, run: Any, pool: 
         return ProcessesRun(task_id=Stage.ORDER_AND_AGGREGATE, pool=pool, file=file, run=run)
     return SparkRun(
         task_id=Stage.ORDER_AND_AGGREGATE,
+        file=file,
         conn_id=tasks.SPARK,
         pool=pool,
         application=str(application),

@@ -9,8 +9,8 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import Context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from backfill_tasks import STOPPED
 from dag_forms import RUN
+from plan_tasks import STOPPED
 from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.printable import one_line
@@ -30,7 +30,7 @@ def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
     """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
 
     `next` is the start of the newest slice that the next update may compute at once; None if there is none. `job` is
-    for `record_job`. Raise AirflowSkipException if nothing is due, or another update computes it. Raise RunError if the
+    for `record_job`. Raise AirflowSkipException if nothing is due, or another run computes it. Raise RunError if the
     state cannot be read, or if nothing is due and something that was interrupted could not be finished.
     """
     from recapture.keep.due import tick
@@ -63,7 +63,7 @@ def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
             raise unfinished
         raise AirflowSkipException("nothing is due")
     if not take(sources, job, reading.state.now):
-        raise AirflowSkipException("another update computes the newest slices that are due")
+        raise AirflowSkipException("another run computes the newest slices that are due")
     return {
         "from": ticks.to_text(job.range.start),
         "to": ticks.to_text(job.range.end),

@@ -78,10 +78,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
-    definition error; 3: published or rolled back in part, or published without a report; 4: `diff`
-    found a difference; 130: interrupted, the
-    message or `recapture status` says what changed; 141: the reader of standard output, such as `head`, has ended, and
-    the command publishes nothing.
+    definition error; 3: published or rolled back in part, or published without a report; 4: `diff` or `compare` found
+    a difference that is not explained; 130: interrupted, the message or `recapture status` says what changed; 141: the
+    reader of standard output, such as `head`, has ended, and the command publishes nothing.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -176,18 +175,28 @@ def _parser() -> _Parser:
     )
     compared = add("diff", text, required=False)
     compared.add_argument("--against", metavar="RUN", help="the run whose staged rows are compared")
-    compared.add_argument("--query", type=Path, metavar="FILE", help="a file with the query to try")
-    text = "the late tolerance to try, in seconds; -1 for no limit"
-    compared.add_argument("--late", dest="late_seconds", type=int, metavar="SECONDS", help=text)
-    text = "the out-of-order tolerance to try, in seconds"
-    compared.add_argument("--out-of-order", dest="out_of_order_seconds", type=int, metavar="SECONDS", help=text)
-    text = "what to try for late and out-of-order events"
-    compared.add_argument("--policy", choices=("Adjust", "Drop"), help=text)
+    _add_tried(compared, "to try")
     text = "compare only so many slices, spread evenly over the range"
     compared.add_argument("--sample", type=int, metavar="N", help=text)
     compared.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
     text = "the Spark master on this machine; local[N] limits what is tried to N cores (default: %(default)s)"
     compared.add_argument("--master", default=DEFAULT_MASTER, help=text)
+    text = (
+        "Compare the output of a live job with what is published, and give each difference a reason. The exit code is "
+        "0 if all rows are equal or explained, and 4 otherwise."
+    )
+    live = add("compare", text)
+    text = "the live job's output: a Delta table, or a folder of Parquet, JSON or CSV files"
+    live.add_argument("--live", required=True, metavar="ADDRESS", help=text)
+    live.add_argument("--alias", metavar="ALIAS", help="the output, if the pipeline has several")
+    text = "columns that have other names in the live job's output, such as device=deviceId,n=events"
+    live.add_argument("--columns", metavar="LIVE=OURS,…", help=text)
+    text = "our column with the end of a row's window, if there are several times"
+    live.add_argument("--time", metavar="COLUMN", help=text)
+    _add_tried(live, "that the live job may have had")
+    live.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
+    text = "the Spark master on this machine; local[N] limits what is computed to N cores (default: %(default)s)"
+    live.add_argument("--master", default=DEFAULT_MASTER, help=text)
     text = "Show the states of the published and blocked slices, and the unpublished ranges between them."
     shown = add("status", text, required=False)
     text = "only slices in this state, such as stale or outdated; may be given several times"
@@ -294,6 +303,17 @@ def _parser() -> _Parser:
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
     return parser
+
+
+def _add_tried(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add the options of a query and tolerances other than those of the pipeline file."""
+    parser.add_argument("--query", type=Path, metavar="FILE", help=f"a file with the query {purpose}")
+    text = f"the late tolerance {purpose}, in seconds; -1 for no limit"
+    parser.add_argument("--late", dest="late_seconds", type=int, metavar="SECONDS", help=text)
+    text = f"the out-of-order tolerance {purpose}, in seconds"
+    parser.add_argument("--out-of-order", dest="out_of_order_seconds", type=int, metavar="SECONDS", help=text)
+    text = f"the policy for late and out-of-order events {purpose}"
+    parser.add_argument("--policy", choices=("Adjust", "Drop"), help=text)
 
 
 def _user() -> str:

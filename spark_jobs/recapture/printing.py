@@ -21,6 +21,7 @@ from recapture.printable import message, one_line, printable
 from recapture.process import streams
 from recapture.process.wording import counted, named_slices, of_input
 from recapture.time_model import ticks
+from recapture.tools.compare.page import verdict as comparison_verdict
 from recapture.tools.diff.page import verdict
 
 if TYPE_CHECKING:
@@ -249,6 +250,28 @@ def print_difference(out: Console, result: Mapping[str, Any]) -> None:
                     if row[side] is not None:
                         table.add_row(mark, *map(_line, row[side]))
             out.print(table)
+
+
+def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
+    """Print why a live job's output differs from what is published: the reasons, and examples."""
+    out.print(f"{_line(result['output'])}, {result['from']} to {result['to']}: {_line(comparison_verdict(result))}")
+    if result["missing_columns"]:
+        out.print(
+            f"not compared, because the live job's output lacks them: {_line(', '.join(result['missing_columns']))}"
+        )
+    if result["unpublished"]:
+        out.print(f"not published: {named_slices(result['unpublished'])}")
+    if result["reasons"]:
+        table = Table("reason", "rows", "share", "other values", "only live", "only published")
+        for reason in result["reasons"]:
+            counts = (f"{reason[name]:,}" for name in ("changed", "only_live", "only_ours"))
+            portion = f"{reason['share']:.1%}"
+            table.add_row(_line(reason["reason"]), f"{reason['rows']:,}", portion, *counts)
+        out.print(table)
+        table = Table("reason", "side", *map(_line, result["example_columns"]))
+        for row in result["examples"]:
+            table.add_row(_line(row["reason"]), row["side"], *map(_line, row["values"]))
+        out.print(table)
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:

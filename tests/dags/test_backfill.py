@@ -160,13 +160,14 @@ def test_the_stages_follow_one_another(telemetry: dict[str, Any]) -> None:
     assert follows["order_and_aggregate"] == {"audit"}
     assert "approval" in follows["audit"]
     assert follows["approval"] == {"publish"}
-    assert follows["publish"] == {"report"}
+    assert follows["publish"] == {"report", "record"}
+    assert tasks(telemetry)["record"]["trigger_rule"] == "one_failed", "it is skipped if all is well"
 
 
 def test_the_tasks_are_the_stages_of_a_run_in_their_order(telemetry: dict[str, Any]) -> None:
     names = stages_of(unattended=True)
     follows = followers(telemetry)
-    assert sorted(follows) == sorted(names)
+    assert sorted(follows) == sorted([*names, "record"])
     assert all(later in follows[earlier] for earlier, later in pairwise(names))
 
 

@@ -19,6 +19,7 @@ CHANGES: dict[str, Any] = {
     "name": "other",
     "slice_hours": 2,
     "engine": "spark",
+    "verdicts": "table",
     "input.container": "elsewhere",
     "input.namespace": "other",
     "input.event_hub": "other",

@@ -1,4 +1,4 @@
-"""The DAGs on a real scheduler with Azurite: Airflow's own backfill, hour by hour, with credentials in a connection.
+"""The DAGs on a real scheduler with Azurite: Airflow's own backfill of two hours, with credentials in a connection.
 
 A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, rolls it
 back, and requests it for later.
@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,8 @@ from tests.leaks import Watch, spellings
 from tests.paths import ROOT
 from tests.worlds import HOUR, QUICK_START, TEN
 
+TOGETHER = "together__2026-03-01T00:00:00Z__2026-03-02T00:00:00Z__1"
+"""Run of the sample pipeline that computes what Airflow's backfill asks for."""
 READER = "reader"
 """Name of an account that may only see."""
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
@@ -121,7 +122,7 @@ def shown_report(page: Page) -> str:
     """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
     calendar = page.frame_locator("iframe")
     expect(calendar.get_by_role("listitem").filter(has_text=PIPELINE).first).to_contain_text(
-        "1 published", timeout=60_000
+        "2 published", timeout=60_000
     )
     calendar.get_by_role("link", name="telemetry").click()
     calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
@@ -212,7 +213,7 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
         assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
 
 
-def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
+def test_a_native_backfill_publishes_two_slices_by_one_run(
     storage_environment: dict[str, str],
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -242,8 +243,10 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
             "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
         )
         airflow.unpause(PIPELINE)
-        (run,) = airflow.backfill(PIPELINE, START.isoformat(), START.isoformat())
-        airflow.wait(PIPELINE, run)
+        slices = airflow.backfill(PIPELINE, START.isoformat(), (START + HOUR).isoformat())
+        for run in slices:
+            airflow.wait(PIPELINE, run)
+        run = TOGETHER
         report = airflow.result(PIPELINE, run, "report")
         airflow.unpause("csv")
         page = browser.new_page()
@@ -272,11 +275,12 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert [path.stat().st_mode & 0o077 for path in private] == [0, 0]
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
 
-    assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z"]
+    assert len(slices) == 2, "one run computes both slices"
+    assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
     assert report["quality"]["verdict"] == "passed"
     assert report["report"].endswith(f"/_recapture/{report['run']}/report.html")
 
-    assert "2026-03-01T06:00:00Z to 2026-03-01T07:00:00Z" in text
+    assert "2026-03-01T06:00:00Z to 2026-03-01T08:00:00Z" in text
     assert report["run"] in text
     assert (csv_report["metrics"]["InputEvents"], csv_report["outputs"][0]["version"]) == (49, 1)
     approval = csv_report["quality"]["approval"]
@@ -291,10 +295,10 @@ def test_a_native_backfill_publishes_a_slice_of_each_pipeline(
     assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"
 
     pipeline = load(DEFINITION)
-    (published,) = status(pipeline)["slices"]
-    assert (published["slice_start"], published["finished"]) == ("2026-03-01T06:00:00Z", True)
-    assert published["rows"] > 0
-    planned, _ = preview(pipeline, START, START + timedelta(hours=2)).slices
+    published = status(pipeline)["slices"]
+    assert [(slice_["slice_start"][11:13], slice_["finished"]) for slice_ in published] == [("06", True), ("07", True)]
+    assert all(slice_["rows"] > 0 for slice_ in published)
+    (planned,) = preview(pipeline, START, START + HOUR).slices
     held = OpenTable(Table(pipeline.outputs[0].publications_table, SCHEMA)).slices()
     digest = held["2026-03-01T06:00:00Z"]["digest"]
-    assert planned.digest == digest, "a slice that Airflow computed alone is the slice of a range"
+    assert planned.digest == digest, "a slice that Airflow computed with another is the slice alone"

@@ -243,7 +243,7 @@ def test_a_slice_that_another_update_computes_waits_for_it() -> None:
     lease = Lease("other", hour(10), hour(12), NOON - MINUTE, NOON + MINUTE)
     due = tick(state_of({}, leases=[lease]))
     assert computed(due) == [[9]]
-    reason = "another update, which has been computing it since 2024-03-01T11:59:00Z"
+    reason = "another run, which has been computing it since 2024-03-01T11:59:00Z"
     assert [slice_.waits_for for slice_ in due.waiting] == [(reason,), (reason,)]
 
 

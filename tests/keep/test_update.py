@@ -241,7 +241,7 @@ def test_what_a_killed_update_was_computing_is_computed_after_ten_minutes(world:
     world.compute = compute
     due, _ = world.update()
     assert not due.ranges
-    assert due.waiting[0].waits_for == ("another update, which has been computing it since 2024-03-02T00:45:00Z",)
+    assert due.waiting[0].waits_for == ("another run, which has been computing it since 2024-03-02T00:45:00Z",)
     world.clock.advance(10)
     world.update()
     assert world.hours() == [*range(24)]

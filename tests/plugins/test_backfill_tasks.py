@@ -38,20 +38,21 @@ def test_a_task_is_not_retried_if_its_error_stays_the_same(plugin: ModuleType, e
 
 @pytest.mark.parametrize(("code", "retried"), [(1, True), (2, False), (22, True)])
 def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
-    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, code: int, retried: bool
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, retried: bool
 ) -> None:
     from airflow.exceptions import AirflowException
     from airflow.sdk.exceptions import AirflowFailException
 
     spark_run = importlib.import_module("spark_run")
+    file = one_event(tmp_path).define().file
 
     def fail(*arguments: object) -> None:
         raise AirflowException(f"Cannot execute: spark-submit backfill.py. Error code is: {code}.")
 
     monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", fail)
-    operator = spark_run.SparkRun(task_id="order_and_aggregate", application="backfill.py")
+    operator = spark_run.SparkRun(task_id="order_and_aggregate", file=str(file), application="backfill.py")
     with pytest.raises(AirflowException) as raised:
-        operator.execute({})
+        operator.execute({"run_id": "manual__1"})
     assert isinstance(raised.value, AirflowFailException) != retried
 
 

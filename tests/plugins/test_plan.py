@@ -1,5 +1,6 @@
 """The first task of a run by hand, and of a run of Airflow's backfill."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,7 +20,7 @@ ELEVEN = TEN + HOUR
 
 @pytest.fixture(scope="module")
 def plugin(load_plugin: LoadPlugin) -> ModuleType:
-    return load_plugin("backfill_tasks")
+    return load_plugin("plan_tasks")
 
 
 @pytest.fixture
@@ -30,19 +31,55 @@ def world(tmp_path: Path) -> World:
 
 
 def plan(
-    plugin: ModuleType, world: World, start: datetime, end: datetime, kind: str = "backfill", **params: Any
+    plugin: ModuleType,
+    world: World,
+    start: datetime,
+    end: datetime,
+    kind: str = "backfill",
+    **params: Any,
 ) -> str:
+    return str(plugin.Plan(task_id="plan", file=str(world.file)).execute(context(start, end, kind, **params)))
+
+
+def context(
+    start: datetime, end: datetime, kind: str = "backfill", airflow: Any = None, **params: Any
+) -> dict[str, Any]:
     run = SimpleNamespace(
         run_type=kind,
         data_interval_start=start,
         data_interval_end=end,
         dag_id="telemetry",
-        run_id="run",
+        run_id=f"{kind}__{start}",
+        conf={"accept_loss": True},
         triggering_user_name="ada",
         note="new thresholds",
     )
-    planned: str = plugin.plan.function(str(world.file), params=params, dag_run=run)
-    return planned
+    return {"dag_run": run, "params": params, "ti": airflow or Airflow(set())}
+
+
+class Airflow:
+    """What Airflow answers to the tasks of a backfill whose runs of these slices are active."""
+
+    def __init__(self, slices: set[datetime]) -> None:
+        self.slices = slices
+        self.states: dict[str, str] = {}
+        self.confs: dict[str, dict[str, Any]] = {}
+
+    def get_dr_count(
+        self,
+        dag_id: str,
+        logical_dates: Sequence[datetime] = (),
+        run_ids: Sequence[str] = (),
+        states: Sequence[str] | None = None,
+    ) -> int:
+        if logical_dates:
+            return len(self.slices.intersection(logical_dates))
+        return sum(id in self.states and self.states[id] in (states or self.states.values()) for id in run_ids)
+
+    def send(self, message: Any) -> None:
+        """Start a run, unless there is one with this id."""
+        self.states.setdefault(message.run_id, "queued")
+        self.confs.setdefault(message.run_id, message.conf)
 
 
 def test_airflows_backfill_skips_a_slice_that_is_up_to_date_and_a_run_by_hand_does_not(

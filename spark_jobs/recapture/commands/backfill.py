@@ -1,5 +1,7 @@
 """Carry out the stages of a run, for a person at a terminal."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -19,6 +21,7 @@ from recapture.commands.reported import reported
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, InterruptedRunError, RunError
 from recapture.execute.engine import Engine, engine_of
+from recapture.keep.holding import holding
 from recapture.process import log
 from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
@@ -68,22 +71,38 @@ def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
     arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_consistent(arguments)
-    return carry_out(pipeline, arguments, stderr)
+    return carry_out(pipeline, arguments, stderr, _held)
 
 
-def carry_out(pipeline: Pipeline, arguments: Arguments, stderr: Console) -> dict[str, Any]:
-    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does."""
+def carry_out(
+    pipeline: Pipeline,
+    arguments: Arguments,
+    stderr: Console,
+    held: Callable[[PlannedRun], AbstractContextManager[object]] = nullcontext,
+) -> dict[str, Any]:
+    """Carry out the stages of a run, and return its summary. Raise InterruptedRunError as `run` does.
+
+    `held` keeps others from computing the planned run.
+    """
     require_packages()
     stages = stages_of(is_staged=arguments.stage)
     stage = stages[0]
-    with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar:
+    with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar, ExitStack() as lease:
         backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
         try:
             for stage in stages:
                 backfill.carry_out(stage)
+                if stage is Stage.PLAN:
+                    lease.enter_context(held(backfill.run))
         except KeyboardInterrupt:
             raise InterruptedRunError(backfill.interrupted(stage)) from None
     return backfill.result
+
+
+def _held(run: PlannedRun) -> AbstractContextManager[None]:
+    """Keep updates from computing the range of a run."""
+    slices = run.manifest.slices
+    return holding(run.files.container, slices[0].slice.start, slices[-1].slice.end)
 
 
 @dataclass

@@ -75,7 +75,7 @@ def run(
     arguments, tried = Arguments(**options), Tried(query, late_seconds, out_of_order_seconds, policy)
     pipeline = load_pipeline(file, stderr)
     _require_one_side(arguments, tried)
-    _require_writable_page(arguments.out)
+    require_writable_page(arguments.out)
     in_range = _slices(pipeline, arguments)
     slices = in_range if arguments.sample is None else sampled(in_range, arguments.sample)
     entries = published_entries(pipeline, slices)
@@ -88,7 +88,7 @@ def run(
         outputs, warnings = _tried(pipeline, tried, slices, entries, arguments, stderr)
     result = document(pipeline, slices, len(in_range), after, outputs, warnings)
     if arguments.out is not None:
-        _write(arguments.out, page(result))
+        write_page(arguments.out, page(result))
     if not arguments.json:
         printing.print_difference(printing.console(), result)
     printing.print_warnings(stderr, warnings)
@@ -112,7 +112,8 @@ def _require_one_side(arguments: Arguments, tried: Tried) -> None:
         raise DefinitionError(f"--sample {arguments.sample}: compare at least one slice")
 
 
-def _require_writable_page(out: Path | None) -> None:
+def require_writable_page(out: Path | None) -> None:
+    """Raise DefinitionError unless a page can be made and its folder exists; None is no page."""
     if out is not None:
         require_installed()
         if not out.parent.is_dir():
@@ -140,15 +141,13 @@ def _tried(
     stderr: Console,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Compute the slices with what is tried; return the difference of each output, and warnings."""
-    if cores_of(arguments.master) is None:
-        raise DefinitionError(f"--master {arguments.master}: what is tried is computed on this machine: use local[N]")
     name = f"diff-tried-{hashlib.sha256(pipeline.outputs[0].table.encode()).hexdigest()[:12]}"
     remove_abandoned(name)
     with scratch_folder(name) as folder:
         changed = tried_pipeline(pipeline, tried, folder)
         with ProgressBar(stderr, hidden=log.enabled()) as bar:
             bar.begin("compute what is tried")
-            other = try_slices(changed, slices, _compute(changed, arguments.master, bar))
+            other = try_slices(changed, slices, compute_on(changed, arguments.master, bar))
         reads = {
             ticks.to_text(run_slice.slice.start): read
             for range_ in ranges_of(slices)
@@ -158,14 +157,17 @@ def _tried(
         return difference(pipeline, entries, other), [*trial_warnings(pipeline, entries, reads)]
 
 
-def _compute(pipeline: Pipeline, master: str, bar: ProgressBar) -> Callable[[PlannedRun], Computed]:
-    """Return the function that stages the rows of a run."""
+def compute_on(pipeline: Pipeline, master: str, bar: ProgressBar) -> Callable[[PlannedRun], Computed]:
+    """Return the function that stages the rows of a run. Raise DefinitionError if the master is not on this machine."""
+    if cores_of(master) is None:
+        raise DefinitionError(f"--master {master}: what is tried is computed on this machine: use local[N]")
     engine = engine_of(pipeline.engine, pipeline.query.needs_spark, master)
     compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
     return partial(compute, master=master, check=lambda: None, bar=bar)
 
 
-def _write(file: Path, content: bytes) -> None:
+def write_page(file: Path, content: bytes) -> None:
+    """Write a page. Raise DefinitionError if the file cannot be written."""
     try:
         file.write_bytes(content)
     except OSError as error:

@@ -1,9 +1,7 @@
 """Bring the tables of a pipeline up to date: compute the slices that are due."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,14 @@ from rich.console import Console
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
-from recapture.keep.claims import LEASE, renew
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
 from recapture.keep.due import DueRange, tick
+from recapture.keep.holding import renewing
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_state
 from recapture.keep.summary import tick_summary
 from recapture.keep.update import Skipped, Update
 from recapture.run.tables import tables_of
-from recapture.run_files.work import WORK
-from recapture.storage import Container
 from recapture.table.publish import bring_in_line
 from recapture.time_model import ticks
 
@@ -62,7 +58,7 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
         id_of=lambda summary: str(summary["run"]),
         bring_in_line=finish,
         clock=present,
-        renewing=lambda id: _renewing(sources.run_files, id, present),
+        renewing=lambda id: renewing(sources.run_files, id, present),
     )
     runs: list[str] = []
     skipped: list[dict[str, str]] = []
@@ -105,25 +101,6 @@ def _clock(now: int) -> Callable[[], int]:
     """Return the function that returns the present, which is `now` at first; in ticks."""
     began = time.monotonic()
     return lambda: now + ticks.from_seconds(round(time.monotonic() - began))
-
-
-@contextmanager
-def _renewing(run_files: Container, id: str, clock: Callable[[], int]) -> Iterator[None]:
-    """Renew the leases of an update now and then, in another thread."""
-    is_done = threading.Event()
-
-    def renew_leases() -> None:
-        while not is_done.wait(LEASE / ticks.TICKS_PER_SECOND / 4):
-            with suppress(RunError):  # if the lease ends, another update may compute the same, which does no harm
-                WORK.change(run_files, lambda work: renew(work, id, clock()))
-
-    thread = threading.Thread(target=renew_leases, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_done.set()
-        thread.join()
 
 
 def _compute(pipeline: Pipeline, range_: DueRange, master: str, stderr: Console) -> dict[str, Any]:

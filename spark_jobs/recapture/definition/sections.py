@@ -172,6 +172,11 @@ class Output(Section):
         return f"{self.table.rstrip('/')}_quarantine"
 
     @property
+    def verdicts_table(self) -> str:
+        """Address of the table with the events that are not on time; used for the first output, if asked for."""
+        return f"{self.table.rstrip('/')}_verdicts"
+
+    @property
     def tables(self) -> tuple[str, ...]:
-        """Addresses of all tables of this output."""
+        """Addresses of all tables of this output, but for that of the verdicts."""
         return self.table, self.metrics_table, self.quarantine_table, self.publications_table

@@ -11,7 +11,7 @@ from recapture.run_files.work import Failure, Lease, Request, Work
 from recapture.time_model import ticks
 
 LEASE = ticks.from_seconds(600)
-"""Time after which another update may compute what a killed one was computing, in ticks."""
+"""Time after which an update may compute what a killed run was computing, in ticks."""
 _LONGEST_ERROR = 500
 """Largest number of characters of an error that are kept."""
 
@@ -48,7 +48,7 @@ class Known:
 def claim(work: Work, update: str, range_: DueRange, now: int) -> Work:
     """Claim a range for an update, given by its id, and start the requests for it; see `is_claimed`.
 
-    Nothing changes if another update computes one of its slices, or if a request does not want its slice any more.
+    Nothing changes if another run computes one of its slices, or if a request does not want its slice any more.
     """
     requests = {request for slice_ in range_.slices for request in slice_.requests}
     live = tuple(lease for lease in work.leases if lease.until > now)
@@ -76,14 +76,19 @@ def is_claimed(work: Work, id: str, range_: DueRange) -> bool:
     return any((lease.id, lease.start, lease.end) == (id, range_.start, range_.end) for lease in work.leases)
 
 
+def hold(work: Work, id: str, start: int, end: int, now: int) -> Work:
+    """Keep updates from computing a range that a backfill by hand computes, whoever else computes it; all in ticks."""
+    return replace(work, leases=(*release(work, id).leases, Lease(id, start, end, now, now + LEASE)))
+
+
 def renew(work: Work, id: str, now: int) -> Work:
-    """Extend the leases of an update."""
+    """Extend the leases of an update or a backfill."""
     leases = (replace(lease, until=now + LEASE) if lease.id == id else lease for lease in work.leases)
     return replace(work, leases=tuple(leases))
 
 
 def release(work: Work, id: str) -> Work:
-    """End the leases of an update."""
+    """End the leases of an update or a backfill."""
     return replace(work, leases=tuple(lease for lease in work.leases if lease.id != id))
 
 

@@ -103,7 +103,7 @@ class State:
     requests: Sequence[Request] = ()
     """Requests that have not ended."""
     leases: Sequence[Lease] = ()
-    """Ranges that other updates compute now."""
+    """Ranges that other updates and backfills compute now."""
 
 
 @dataclass(frozen=True)
@@ -262,9 +262,9 @@ def _stop_holds(facts: SliceFacts, now: int) -> Iterator[str]:
 
 
 def _leases(state: State, start: int) -> tuple[str, ...]:
-    """Return the updates that compute a slice now."""
+    """Return the runs that compute a slice now."""
     return tuple(
-        f"another update, which has been computing it since {ticks.to_text(lease.began)}"
+        f"another run, which has been computing it since {ticks.to_text(lease.began)}"
         for lease in state.leases
         if lease.start <= start < lease.end
     )

@@ -8,12 +8,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from recapture.archive.manifest import Manifest
 from recapture.keep.claims import Known, Result, claim, is_claimed, record, release
-from recapture.keep.due import DueRange, Tick
+from recapture.keep.due import DueRange, DueSlice, Tick
 from recapture.keep.sources import Sources
-from recapture.keep.state import Reading
+from recapture.keep.state import Reading, read_standing_of
 from recapture.keep.update import known_of
 from recapture.run_files.work import WORK
+from recapture.time_model import ticks
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def newest_job(reading: Reading, tick: Tick, sources: Sources, update: str) -> J
 
 
 def take(sources: Sources, job: Job, now: int) -> bool:
-    """Claim the range of a job, `now` in ticks. Return False if another update computes it, or if nobody wants it."""
+    """Claim the range of a job, `now` in ticks. Return False if another run computes it, or if nobody wants it."""
     work = WORK.change(sources.run_files, lambda work: claim(work, job.update, job.range, now))
     return is_claimed(work, job.update, job.range)
 
@@ -74,3 +76,14 @@ def finish(sources: Sources, job: Job, at: int, run: str | None, error: str | No
     result = Result(job.range, at, run, error, is_tried_again=run is None and not is_stopped)
     length = sources.length
     WORK.change(sources.run_files, lambda work: release(record(work, result, job.known, length), job.update))
+
+
+def record_error(sources: Sources, manifest: Manifest, at: int, error: str) -> None:
+    """Write down that a run ended with an error `at` a time, in ticks, so that its halves are computed next."""
+    starts = [run_slice.slice.start for run_slice in manifest.slices]
+    reads = dict(zip(map(ticks.to_text, starts), manifest.reads, strict=True))
+    entries = read_standing_of(sources).entries
+    runs = {text: run for text in reads if text in entries and (run := entries[text].run) is not None}
+    length, slices = sources.length, tuple(DueSlice(start, (), None) for start in starts)
+    result = Result(DueRange(slices, length), at, None, error, is_tried_again=True)
+    WORK.change(sources.run_files, lambda work: record(work, result, Known(sources.parts, reads, runs), length))

@@ -71,7 +71,7 @@ class Update(Generic[Run]):
         """Compute those slices of a range for which nothing happened since the state was read."""
         work = self._change(lambda work: claim(work, self.id, range_, self.clock()))
         if not is_claimed(work, self.id, range_):
-            yield Skipped(range_, "another update computes it, or its request was cancelled or fulfilled")
+            yield Skipped(range_, "another run computes it, or its request was cancelled or fulfilled")
             return
         self.sources.publications.refresh()
         standing = read_standing_of(self.sources)

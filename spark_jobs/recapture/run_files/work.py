@@ -1,4 +1,4 @@
-"""What updates compute now, what they failed at, and what people requested: one file for all runs of a pipeline."""
+"""What is computed now, what updates failed at, and what people requested: one file for all runs of a pipeline."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from recapture.time_model import ticks
 
 @dataclass(frozen=True)
 class Lease:
-    """Range that an update computes, so that no other update does; times are in ticks."""
+    """Range that an update or a backfill computes, so that no other update does; times are in ticks."""
 
     id: str
     start: int
     end: int
     began: int
     until: int
-    """Time from which other updates may compute the range: the update that holds the lease renews it before."""
+    """Time from which updates may compute the range: the run that holds the lease renews it before."""
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,8 @@ class OpenTable:
         self._environment = environment
         self._delta: DeltaTable | None = None
         self._files = NO_FILES
+        self._files_version: int | None = None
+        """Version of the table that has these files."""
         self._open()
 
     @property
@@ -115,7 +117,12 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        self._files = files_of(self._delta)
+        if self._delta.version() != self._files_version:
+            self._read_files()
+
+    def _read_files(self) -> None:
+        assert self._delta is not None
+        self._files, self._files_version = files_of(self._delta), self._delta.version()
 
     @property
     def _container(self) -> Container:
@@ -358,7 +365,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        self._files = files_of(self._delta)
+        self._read_files()
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -382,7 +389,7 @@ class OpenTable:
             if self._delta is None:
                 raise
         else:
-            self._files = files_of(self._delta)
+            self._read_files()
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -7,9 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from recapture.archive.definitions import ArrivalTime
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Job
 from recapture.errors import DefinitionError
+from recapture.formats.reference_data import ReferenceInput
+from recapture.formats.sections import AnyInput
 from recapture.process.regular_files import read_regular
 from recapture.run.plan import begin_run, pinned, require_runnable_scripts
 from recapture.run_files.computed import Computed
@@ -32,6 +35,7 @@ class Tried:
     out_of_order_seconds: int | None = None
     policy: str | None = None
     """Adjust or Drop."""
+    arrival_time: ArrivalTime | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,7 +59,8 @@ def tried_pipeline(pipeline: Pipeline, tried: Tried, folder: Path) -> Pipeline:
         output.model_copy(update={"table": (folder / str(number) / "table").as_uri()})
         for number, output in enumerate(pipeline.outputs)
     )
-    changed = pipeline.with_sections(job=job, outputs=outputs)
+    inputs = tuple(_read_by(section, tried.arrival_time) for section in pipeline.all_inputs)
+    changed = pipeline.with_sections(job=job, all_inputs=inputs, outputs=outputs)
     try:
         _ = changed.query
     except DefinitionError as error:
@@ -89,6 +94,16 @@ def ranges_of(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
         range_.append(slice_)
     if range_:
         yield range_
+
+
+def _read_by(section: AnyInput, arrival_time: ArrivalTime | None) -> AnyInput:
+    """Return an input with another arrival time; reference data stays as it is. Raise DefinitionError if it cannot."""
+    if arrival_time is None or isinstance(section, ReferenceInput):
+        return section
+    changed = section.model_copy(update={"arrival_time": arrival_time})
+    for key, reason in changed.conflicts():
+        raise DefinitionError(f"input {section.alias}: {key}: {reason}")
+    return changed
 
 
 def _job(job: Job, settings: Mapping[str, Any]) -> Job:

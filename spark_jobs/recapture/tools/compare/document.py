@@ -1,0 +1,234 @@
+"""The comparison of a live job's output with published rows, in JSON types."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recapture import __version__
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Output
+from recapture.errors import DefinitionError, RunError
+from recapture.model import AsaType, OutputColumn
+from recapture.quality.sentences import value_text
+from recapture.run.slices import slice_length
+from recapture.storage import in_parallel
+from recapture.table.publications import Entry
+from recapture.table.row_changes import quoted
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
+from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
+from recapture.tools.compare.reasons import Compared, Reasons
+from recapture.tools.compare.words import HOLE, UNEXPLAINED
+from recapture.tools.diff.document import DIFFERENT
+from recapture.tools.diff.files import StoredFile
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MAX_EXAMPLES = 5
+"""Largest number of differences that are shown of each reason."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something that the live job may have done differently."""
+
+    reason: str
+    """Reason of the differences that it explains."""
+    files: Callable[[Sequence[Slice]], Iterable[StoredFile]]
+    """Function that computes slices under the assumption, and returns the files of their rows."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared with the output of a live job."""
+
+    pipeline: Pipeline
+    output: Output
+    slices: Sequence[Slice]
+    entries: Mapping[str, Entry]
+    """Entries of the slices in the publications, by slice_start."""
+    live_names: Mapping[str, str]
+    """Names of columns in the output of the live job, by our names, where they differ."""
+    time: str
+    """Column of the end of a row's window."""
+
+    @property
+    def columns(self) -> tuple[OutputColumn, ...]:
+        return self.pipeline.compiled(self.output).columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns that identify a row: what depends on the group only, or else times and strings."""
+        grouped = self.pipeline.compiled(self.output).group_columns
+        kinds = (AsaType.DATETIME, AsaType.STRING)
+        return grouped or tuple(column.name for column in self.columns if column.type in kinds)
+
+
+def output_of(pipeline: Pipeline, alias: str | None) -> Output:
+    """Return the output of this alias, or the only one. Raise DefinitionError if there is no such output."""
+    named = [output for output in pipeline.outputs if alias is None or output.alias.lower() == alias.lower()]
+    if len(named) != 1:
+        known = ", ".join(output.alias for output in pipeline.outputs)
+        raise DefinitionError(f"name the output to compare with --alias: {known}")
+    return named[0]
+
+
+def time_column(pipeline: Pipeline, output: Output, named: str | None) -> str:
+    """Return the column of the end of a row's window. Raise DefinitionError if it is not a datetime, or not known."""
+    compiled = pipeline.compiled(output)
+    times = [column.name for column in compiled.columns if column.type is AsaType.DATETIME]
+    if named is not None:
+        found = [name for name in times if name.lower() == named.lower()]
+        if not found:
+            raise DefinitionError(f"--time {named}: {output.alias} has no such column of type datetime")
+        return found[0]
+    candidates = [name for name in times if name in compiled.group_columns] or times
+    if len(candidates) != 1:
+        raise DefinitionError(
+            f"name the column with the end of a row's window with --time: {', '.join(candidates) or 'there is none'}"
+        )
+    return candidates[0]
+
+
+def compare(
+    connection: "DuckDBPyConnection",
+    comparison: Comparison,
+    address: str,
+    assumptions: Iterable[Assumption],
+    folder: Path,
+) -> dict[str, Any]:
+    """Return the document of a comparison. Raise DefinitionError if the output of the live job cannot be read."""
+    connection.execute("SET TimeZone = 'UTC'")
+    slices = comparison.slices
+    layout = Layout(
+        comparison.columns,
+        comparison.live_names,
+        comparison.time,
+        ticks.to_datetime(slices[0].start),
+        ticks.to_datetime(slices[-1].end),
+        slice_length(comparison.pipeline) // ticks.TICKS_PER_SECOND,
+    )
+    live = read_live(connection, address, layout, folder)
+    columns = tuple(column for column in comparison.columns if column.name not in live.missing)
+    compared = Compared(columns, tuple(name for name in comparison.key if name not in live.missing))
+    published, unpublished = [], []
+    for start, entry in comparison.entries.items():
+        file = entry.current and entry.current.files.get(comparison.output.alias)
+        if file:
+            published.append(StoredFile(comparison.output.table, file))
+        else:
+            unpublished.append(start)
+    ours = rows_of(published, folder / "published", layout, columns)
+    reasons = Reasons(connection, compared, ours)
+    by_number = {_number(slice_): slice_ for slice_ in slices}
+    tried = []
+    for number, assumption in enumerate(assumptions):
+        if open_slices := [by_number[slice_] for slice_ in reasons.open_slices()]:
+            files = assumption.files(open_slices)
+            reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{number}", layout, columns))
+            tried.append(assumption.reason)
+    reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
+    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished)
+
+
+def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
+    """Copy files into a folder, and return the query of their rows in the range, with SLICE and our types."""
+    folder.mkdir()
+
+    def fetch(numbered: tuple[int, StoredFile]) -> None:
+        number, stored = numbered
+        content = stored.content()
+        if content is None:
+            raise RunError(
+                f"{stored.file.path} in {stored.table} is gone or damaged: backfill its slice again before comparing"
+            )
+        (folder / f"{number}.parquet").write_bytes(content)
+
+    in_parallel(fetch, enumerate(files))
+    empty = ", ".join(f"NULL::{TYPES[column.type]} AS {quoted(column.name)}" for column in layout.columns)
+    place = "'" + str(folder / "*.parquet").replace("'", "''") + "'"
+    stored = f" UNION ALL BY NAME SELECT * FROM read_parquet({place}, union_by_name = true)"
+    rows = f"SELECT {empty} WHERE false{stored if any(folder.iterdir()) else ''}"
+    selected = ", ".join(
+        f"{normal(column, f'{quoted(column.name)}::{TYPES[column.type]}')} AS {quoted(column.name)}"
+        for column in columns
+    )
+    return f"SELECT {layout.slice_number} AS {SLICE}, {selected} FROM ({rows}) WHERE {layout.in_range}"
+
+
+def _document(
+    comparison: Comparison,
+    address: str,
+    live: Live,
+    ours: str,
+    reasons: Reasons,
+    by_number: Mapping[int, Slice],
+    tried: Sequence[str],
+    unpublished: Sequence[str],
+) -> dict[str, Any]:
+    counts = reasons.counts()
+    keys = reasons.keys(ours)
+    by_reason: dict[str, dict[str, int]] = {}
+    by_slice: dict[str, dict[str, int]] = {}
+    for number, reason, changed, only_live, only_ours in counts:
+        total = by_reason.setdefault(reason, {"rows": 0, "changed": 0, "only_live": 0, "only_ours": 0})
+        values = {"changed": changed, "only_live": only_live, "only_ours": only_ours}
+        for name, count in ({"rows": sum(values.values())} | values).items():
+            total[name] += count
+        start = ticks.to_text(by_number[number].start)
+        by_slice.setdefault(start, {})[reason] = sum(values.values())
+    different = sum(total["rows"] for total in by_reason.values())
+    is_explained = UNEXPLAINED not in by_reason
+    names = [column.name for column in reasons.compared.columns]
+    names = [*reasons.compared.key, *(name for name in names if name not in reasons.compared.key)]
+    return {
+        "pipeline": comparison.pipeline.name,
+        "output": comparison.output.alias,
+        "live": address,
+        "from": ticks.to_text(comparison.slices[0].start),
+        "to": ticks.to_text(comparison.slices[-1].end),
+        "key": list(reasons.compared.key),
+        "files": live.files,
+        "live_rows": live.rows,
+        "rows": keys,
+        "equal": keys - different,
+        "different": different,
+        "explained": is_explained,
+        "tried": list(tried),
+        "reasons": [
+            {"reason": reason, **total, "share": total["rows"] / keys}
+            for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
+        ],
+        "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
+        "missing_columns": list(live.missing),
+        "unpublished": list(unpublished),
+        "example_columns": names,
+        "examples": [*_examples(reasons, ours, names, by_number)],
+        "warnings": list(live.warnings),
+        "version": __version__,
+        "exit_code": 0 if is_explained else DIFFERENT,
+    }
+
+
+def _examples(
+    reasons: Reasons, ours: str, names: Sequence[str], by_number: Mapping[int, Slice]
+) -> Iterator[dict[str, Any]]:
+    for reason, number, side, row in reasons.examples(ours, MAX_EXAMPLES):
+        yield {
+            "reason": reason,
+            "slice_start": ticks.to_text(by_number[number].start),
+            "side": side,
+            "values": [value_text(row[name], 17) for name in names],
+        }
+
+
+def _number(slice_: Slice) -> int:
+    """Return the number of a slice, as SLICE has it."""
+    return (slice_.start - ticks.UNIX_EPOCH) // (slice_.end - slice_.start)
+
+
+def _has_hole(entries: Mapping[str, Entry], slice_: Slice) -> bool:
+    current = entries[ticks.to_text(slice_.start)].current
+    return current is not None and bool(current.missing_events or current.missing_blobs)

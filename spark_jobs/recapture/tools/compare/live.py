@@ -1,0 +1,214 @@
+"""Read the output of a live job: a Delta table, or Parquet, JSON and CSV files in a container or a folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
+
+from recapture.errors import DefinitionError
+from recapture.model import AsaType, OutputColumn
+from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage.delta import refusal_of_delta
+from recapture.table.row_changes import quoted
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+LIVE_ROWS = "live_rows"
+"""Table of the rows of the live job."""
+SLICE = "_slice"
+"""Column with the number of a row's slice: its end divided by the length of a slice, since 1970."""
+TYPES = {
+    AsaType.BIGINT: "BIGINT",
+    AsaType.FLOAT: "DOUBLE",
+    AsaType.STRING: "VARCHAR",
+    AsaType.DATETIME: "TIMESTAMP WITH TIME ZONE",
+    AsaType.BIT: "BOOLEAN",
+    AsaType.RECORD: "VARCHAR",
+    AsaType.ARRAY: "VARCHAR",
+}
+"""Types of DuckDB in which values are compared."""
+_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is compared: columns with their names in the live job's output, and where rows lie in time."""
+
+    columns: tuple[OutputColumn, ...]
+    """Published columns."""
+    live_names: Mapping[str, str]
+    """Names of columns in the output of the live job, by our names, where they differ."""
+    time: str
+    """Column of the end of a row's window."""
+    start: datetime
+    """Start of the range, exclusive."""
+    end: datetime
+    """End of the range, inclusive."""
+    slice_seconds: int
+
+    @property
+    def slice_number(self) -> str:
+        """Number of a row's slice, in SQL."""
+        return f"(epoch_us({quoted(self.time)}) - 1) // {self.slice_seconds * 1_000_000}"
+
+    @property
+    def in_range(self) -> str:
+        """Condition of SQL for a row of the range."""
+        time = quoted(self.time)
+        return f"{time} > '{self.start.isoformat()}'::TIMESTAMPTZ AND {time} <= '{self.end.isoformat()}'::TIMESTAMPTZ"
+
+
+@dataclass(frozen=True)
+class Live:
+    """What was read of the output of a live job."""
+
+    rows: int
+    """Number of rows in the range."""
+    files: int
+    missing: tuple[str, ...]
+    """Published columns that the output lacks."""
+    warnings: tuple[str, ...]
+
+
+def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, folder: Path) -> Live:
+    """Fill LIVE_ROWS with the rows of the range: the compared columns, with our names and types, and SLICE.
+
+    Raise DefinitionError if nothing can be read there, if the column of the time is missing, or for a value of another
+    type.
+    """
+    connection.execute(f"DROP TABLE IF EXISTS {LIVE_ROWS}")
+    seen: dict[str, str] = {}
+    warnings: list[str] = []
+    files = 0
+    for name, source in _sources(connection, address, folder, warnings):
+        files += 1
+        described = connection.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        names = {column.lower(): column for column, *_ in described}
+        seen |= names
+        _insert(connection, name, source, names, layout)
+    if not files:
+        raise DefinitionError(
+            f"{address} has no Delta table and no .parquet, .json, .jsonl or .csv file: give the folder of the live "
+            "job's output"
+        )
+    missing = tuple(column.name for column in layout.columns if _live_name(column.name, layout).lower() not in seen)
+    if layout.time in missing:
+        raise DefinitionError(
+            f"the files in {address} have no column {_live_name(layout.time, layout)}: name it with --columns "
+            f"LIVE={layout.time}"
+        )
+    (rows,) = connection.sql(f"SELECT count(*) FROM {LIVE_ROWS}").fetchall()[0]
+    return Live(rows, files, missing, tuple(warnings))
+
+
+def _sources(
+    connection: "DuckDBPyConnection", address: str, folder: Path, warnings: list[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the files, or the table, each with its name and a table expression of SQL; add warnings."""
+    options = delta_storage_options(address)
+    try:
+        if DeltaTable.is_deltatable(delta_table_uri(address), options):
+            reader = QueryBuilder().register("live", DeltaTable(delta_table_uri(address), storage_options=options))
+            connection.register("delta_rows", pa.RecordBatchReader.from_stream(reader.execute("SELECT * FROM live")))
+            connection.execute("CREATE OR REPLACE TEMP TABLE delta_table AS FROM delta_rows")
+            yield address, "delta_table"
+            connection.execute("DROP TABLE delta_table")
+            return
+    except DeltaError as error:
+        raise refusal_of_delta(address, error) from error
+    container = open_container(address)
+    others = []
+    for blob in container.list():
+        parts = PurePosixPath(blob.name)
+        suffixes = [suffix.lower() for suffix in parts.suffixes if suffix.lower() != ".gz"]
+        kind = _FORMATS.get(suffixes[-1]) if suffixes else None
+        if kind is None or any(part.startswith(("_", ".")) for part in parts.parts):
+            others.append(blob.name)
+            continue
+        path = folder / f"live{'.gz' if parts.suffix.lower() == '.gz' else ''}"
+        path.write_bytes(container.read(blob))
+        yield blob.name, _reader(connection, kind, path)
+        path.unlink()
+    if others:
+        warnings.append(f"{len(others):,} files in {address} were not read, such as {others[0]}")
+
+
+def _reader(connection: "DuckDBPyConnection", kind: str, path: Path) -> str:
+    """Return the table expression of a file. The values of JSON and CSV are strings."""
+    place = "'" + str(path).replace("'", "''") + "'"
+    if kind == "parquet":
+        return f"read_parquet({place})"
+    if kind == "csv":
+        return f"read_csv({place}, all_varchar = true, header = true)"
+    described = connection.sql(f"DESCRIBE SELECT * FROM read_json({place}, sample_size = -1)").fetchall()
+    names = ", ".join(f"{_text(column)}: 'VARCHAR'" for column, *_ in described)
+    return f"read_json({place}, columns = {{{names}}})"
+
+
+def _insert(connection: "DuckDBPyConnection", name: str, source: str, names: Mapping[str, str], layout: Layout) -> None:
+    """Add the rows of a file that are in the range. Raise DefinitionError for a value of another type."""
+    written = {column: names.get(_live_name(column.name, layout).lower()) for column in layout.columns}
+    selected = ", ".join(f"{_cast(column, written[column])} AS {quoted(column.name)}" for column in layout.columns)
+    for column, live_name in written.items():
+        if live_name is not None:
+            _require_type(connection, name, source, column, live_name)
+    rows = f"SELECT *, {layout.slice_number} AS {SLICE} FROM (SELECT {selected} FROM {source}) WHERE {layout.in_range}"
+    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {LIVE_ROWS} AS SELECT * FROM ({rows}) LIMIT 0")
+    connection.execute(f"INSERT INTO {LIVE_ROWS} {rows}")
+
+
+def _cast(column: OutputColumn, live_name: str | None) -> str:
+    """Return a column of the live job's output with our type."""
+    value = "NULL" if live_name is None else quoted(live_name)
+    return normal(column, f"TRY_CAST({value} AS {TYPES[column.type]})")
+
+
+def normal(column: OutputColumn, value: str) -> str:
+    """Return the SQL of a value in a form that is equal for equal values: JSON without blanks."""
+    if column.type in (AsaType.RECORD, AsaType.ARRAY):
+        return f"CASE WHEN json_valid({value}) THEN json({value})::VARCHAR ELSE {value} END"
+    return value
+
+
+def _require_type(
+    connection: "DuckDBPyConnection", name: str, source: str, column: OutputColumn, live_name: str
+) -> None:
+    """Raise DefinitionError if a value of a file cannot be read as the type of our column."""
+    value, cast = quoted(live_name), f"TRY_CAST({quoted(live_name)} AS {TYPES[column.type]})"
+    wrong = f"{cast} IS NULL"
+    if column.type is AsaType.BIGINT:
+        wrong += f" OR {cast}::DOUBLE IS DISTINCT FROM TRY_CAST({value} AS DOUBLE)"
+    query = f"SELECT {value}::VARCHAR FROM {source} WHERE {value} IS NOT NULL AND ({wrong}) LIMIT 1"
+    for (found,) in connection.sql(query).fetchall():
+        raise DefinitionError(
+            f"{name}: column {live_name} has the value {found!r}, but {column.name} is {column.type}: correct "
+            "--columns or the file"
+        )
+
+
+def _live_name(name: str, layout: Layout) -> str:
+    return layout.live_names.get(name, name)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def parse_columns(text: str | None, columns: Sequence[OutputColumn]) -> dict[str, str]:
+    """Return the names in LIVE=OURS,… by our names. Raise DefinitionError for another form or an unknown column."""
+    ours = {column.name.lower(): column.name for column in columns}
+    names: dict[str, str] = {}
+    for pair in (text or "").split(",") if text else []:
+        live, separator, own = (part.strip() for part in pair.partition("="))
+        if not (live and separator and own):
+            raise DefinitionError(f"--columns {text}: write LIVE=OURS, with commas between the columns")
+        if own.lower() not in ours:
+            raise DefinitionError(f"--columns {text}: the output has no column {own}, only {', '.join(ours.values())}")
+        names[ours[own.lower()]] = live
+    return names

@@ -1,0 +1,196 @@
+"""Give each difference between the rows of a live job and other rows a reason.
+
+The rows of a slice that have the same key are compared together. A difference is explained if it is gone when the
+duplicates of the live job are removed and floats may differ in their last digits, or when the rows are computed under
+another assumption.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from recapture.model import AsaType, OutputColumn
+from recapture.table.row_changes import parts_of, quoted
+from recapture.tools.compare.live import LIVE_ROWS, SLICE
+from recapture.tools.compare.words import DIGITS, DUPLICATES, UNEXPLAINED
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+LAST_DIGITS = 1e-9
+"""Largest difference of two floats, relative to the larger one, that is in their last digits only."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The columns of a comparison."""
+
+    columns: tuple[OutputColumn, ...]
+    """Columns that both sides have."""
+    key: tuple[str, ...]
+    """Those of them that identify a row."""
+
+    @property
+    def names(self) -> str:
+        """All columns, in SQL."""
+        return ", ".join([SLICE, *(quoted(column.name) for column in self.columns)])
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of the key with the slice, in SQL."""
+        return [SLICE, *map(quoted, self.key)]
+
+    def same_key(self, one: str, other: str) -> str:
+        """Return the condition that two rows have the same key."""
+        return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in self.keys)
+
+    def close(self, one: str, other: str) -> str:
+        """Return the condition that two rows differ in the last digits of floats only."""
+        conditions = ["true"]
+        for column in self.columns:
+            if column.name in self.key:
+                continue
+            left, right = f"{one}.{quoted(column.name)}", f"{other}.{quoted(column.name)}"
+            equal = f"{left} IS NOT DISTINCT FROM {right}"
+            if column.type is AsaType.FLOAT:
+                largest = f"greatest(abs({left}), abs({right}))"
+                equal = f"({equal} OR coalesce(abs({left} - {right}) <= {LAST_DIGITS} * {largest}, false))"
+            conditions.append(equal)
+        return " AND ".join(conditions)
+
+
+class Reasons:
+    """The reasons of the differences, in the table `reasons`: the key with its slice, and the reason or NULL."""
+
+    def __init__(self, connection: "DuckDBPyConnection", compared: Compared, ours: str) -> None:
+        """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns."""
+        self.connection, self.compared = connection, compared
+        self._compare("differences", ours)
+        self._execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE reasons AS
+            SELECT {", ".join(compared.keys)}, live, ours,
+                CASE WHEN is_open THEN NULL WHEN has_duplicates THEN '{DUPLICATES}' ELSE '{DIGITS}' END AS reason
+            FROM differences
+            """
+        )
+
+    def explain(self, reason: str, rows: str) -> None:
+        """Give this reason to the differences without one that other rows, given by a query, do not have.
+
+        The query has the rows of all slices of `open_slices`.
+        """
+        self._compare("tried", rows, f"WHERE {SLICE} IN (SELECT DISTINCT {SLICE} FROM reasons WHERE reason IS NULL)")
+        same = self.compared.same_key("tried", "reasons")
+        self._execute(
+            f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND NOT EXISTS "
+            f"(SELECT 1 FROM tried WHERE is_open AND {same})"
+        )
+
+    def explain_slices(self, reason: str, slices: Sequence[int]) -> None:
+        """Give this reason to the differences without one in slices, given by their numbers."""
+        if slices:
+            numbers = ", ".join(map(str, slices))
+            self._execute(
+                f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND {SLICE} IN ({numbers})"
+            )
+
+    def open_slices(self) -> list[int]:
+        """Return the numbers of the slices with a difference that has no reason."""
+        rows = self._rows(f"SELECT DISTINCT {SLICE} FROM reasons WHERE reason IS NULL ORDER BY 1")
+        return [number for (number,) in rows]
+
+    def counts(self) -> list[tuple[int, str, int, int, int]]:
+        """Return slice, reason, and how many keys have rows on both sides, only live, and only ours."""
+        return self._rows(
+            f"SELECT {SLICE}, coalesce(reason, '{UNEXPLAINED}'), count(*) FILTER (live > 0 AND ours > 0), "
+            "count(*) FILTER (ours = 0), count(*) FILTER (live = 0) FROM reasons GROUP BY ALL ORDER BY 1, 2"
+        )
+
+    def keys(self, ours: str) -> int:
+        """Return the number of keys of both sides."""
+        keys = ", ".join(self.compared.keys)
+        return int(
+            self._rows(f"SELECT count(*) FROM (SELECT {keys} FROM {LIVE_ROWS} UNION SELECT {keys} FROM ({ours}))")[0][0]
+        )
+
+    def examples(self, ours: str, limit: int) -> Iterator[tuple[str, int, str, Mapping[str, Any]]]:
+        """Yield rows of the first differences of each reason: reason, slice, `live` or `ours`, and values."""
+        keys, columns = ", ".join(self.compared.keys), self.compared
+        self._execute(
+            "CREATE OR REPLACE TEMP TABLE examples AS "
+            f"SELECT *, row_number() OVER (ORDER BY reason NULLS FIRST, {keys}) AS number "
+            f"FROM (SELECT *, row_number() OVER (PARTITION BY reason ORDER BY {keys}) AS place FROM reasons) "
+            f"WHERE place <= {limit}"
+        )
+        names = [column.name for column in columns.columns]
+        same = columns.same_key("examples", "side")
+        selected = ", ".join(f"side.{quoted(name)}" for name in names)
+        sides = " UNION ALL ".join(
+            f"SELECT examples.number, coalesce(examples.reason, '{UNEXPLAINED}') AS reason, examples.{SLICE}, "
+            f"'{name}' AS side, {selected} FROM examples JOIN ({rows}) AS side ON {same}"
+            for name, rows in (("live", f"SELECT {columns.names} FROM {LIVE_ROWS}"), ("ours", ours))
+        )
+        table = self.connection.sql(f"FROM ({sides}) ORDER BY number, side").to_arrow_table()
+        for row in table.to_pylist():
+            yield row["reason"], row[SLICE], row["side"], {name: row[name] for name in names}
+
+    def _compare(self, table: str, rows: str, where: str = "") -> None:
+        """Make a table of the keys whose rows differ between LIVE_ROWS and a query.
+
+        Its columns are the key, `live` and `ours` (how many rows differ on each side), `has_duplicates`, and `is_open`:
+        whether a difference is left without the live job's duplicates and last digits.
+        """
+        compared, keys = self.compared, ", ".join(self.compared.keys)
+        self._execute(f"CREATE OR REPLACE TEMP VIEW other_rows AS SELECT {compared.names} FROM ({rows})")
+        ((count,),) = self._rows(f"SELECT (SELECT count(*) FROM {LIVE_ROWS}) + (SELECT count(*) FROM other_rows)")
+        parts = max(1, parts_of(count))
+        for part in range(parts):
+            self._execute(
+                f"""
+                CREATE OR REPLACE TEMP TABLE counted AS
+                SELECT *, CASE WHEN live > ours THEN greatest(ours, 1) ELSE live END AS kept
+                FROM (
+                    SELECT {compared.names}, sum(is_live) AS live, sum(1 - is_live) AS ours
+                    FROM (
+                        SELECT {compared.names}, 1 AS is_live FROM {LIVE_ROWS}
+                        UNION ALL SELECT {compared.names}, 0 FROM other_rows
+                    )
+                    {where}
+                    GROUP BY {compared.names}
+                    HAVING hash({keys}) % {parts} = {part} AND sum(is_live) <> sum(1 - is_live)
+                )
+                """
+            )
+            found = f"""
+                WITH of_key AS (
+                    SELECT {keys}, sum(live) AS live, sum(ours) AS ours, bool_or(live > greatest(ours, 1))
+                        AS has_duplicates, sum(greatest(kept - ours, 0)) AS kept_live,
+                        sum(greatest(ours - kept, 0)) AS kept_ours
+                    FROM counted GROUP BY {keys}
+                ), near AS (
+                    SELECT DISTINCT {", ".join(f"one.{name}" for name in compared.keys)}
+                    FROM counted AS one JOIN counted AS other ON {compared.same_key("one", "other")}
+                    WHERE one.kept > one.ours AND other.ours > other.kept AND {compared.close("one", "other")}
+                )
+                SELECT {keys}, live, ours, has_duplicates, NOT (
+                    kept_live + kept_ours = 0 OR (kept_live = 1 AND kept_ours = 1 AND EXISTS (
+                        SELECT 1 FROM near WHERE {compared.same_key("near", "of_key")}
+                    ))
+                ) AS is_open
+                FROM of_key
+            """
+            self._execute(
+                f"CREATE OR REPLACE TEMP TABLE {table} AS {found}" if not part else f"INSERT INTO {table} {found}"
+            )
+        self._execute("DROP TABLE IF EXISTS counted")
+
+    def _execute(self, query: str) -> None:
+        self.connection.execute(query)
+
+    def _rows(self, query: str) -> list[Any]:
+        return self.connection.sql(query).fetchall()
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

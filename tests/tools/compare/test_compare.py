@@ -1,0 +1,246 @@
+"""`recapture compare`: the output of a live job against what is published, with a reason for each difference."""
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from recapture.execute.processes.workers import Workers
+from recapture.model import AsaType, OutputColumn
+from recapture.table import row_changes
+from recapture.table.row_changes import comparisons
+from recapture.tools.compare.live import LIVE_ROWS, SLICE
+from recapture.tools.compare.reasons import Compared, Reasons
+from tests import stages
+from tests.commands import Command
+from tests.paths import VECTORS
+from tests.worlds import COUNTS, TELEMETRY, TEN, World, at, backfill, lenient, published, staged, steady
+
+RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
+COLUMNS = pa.schema(
+    [
+        ("windowEnd", pa.timestamp("us", tz="UTC")),
+        ("deviceId", pa.string()),
+        ("events", pa.int64()),
+        ("avgTemperature", pa.float64()),
+    ]
+)
+GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, processes: Workers) -> World:
+    """Two published hours of two partitions."""
+    world = steady(tmp_path_factory.mktemp("world"))
+    backfill(processes, world.define(), TEN, at(120))
+    return world
+
+
+@pytest.fixture
+def rows(world: World) -> Rows:
+    """The published rows, as a live job would have written them."""
+    return [{name: row[name] for name in COLUMNS.names} for row in published(world.table)]
+
+
+def as_text(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as ASA writes it to JSON: times have seven digits."""
+    return {
+        name: f"{value:%Y-%m-%dT%H:%M:%S.%f}0Z" if isinstance(value, datetime) else value for name, value in row.items()
+    }
+
+
+def write_delta(rows: Rows, folder: Path) -> None:
+    write_deltalake(str(folder), pa.Table.from_pylist(rows, COLUMNS))
+
+
+def write_parquet(rows: Rows, folder: Path) -> None:
+    for number in range(2):
+        path = folder / f"2024/03/01/{number}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows[number::2], COLUMNS), path)
+
+
+def write_json_lines(rows: Rows, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "out.json").write_text("".join(json.dumps(as_text(row)) + "\n" for row in rows))
+
+
+def write_csv(rows: Rows, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    pyarrow.csv.write_csv(pa.Table.from_pylist([as_text(row) for row in rows]), folder / "out.csv")
+
+
+WRITERS: dict[str, Callable[[Rows, Path], None]] = {
+    "Delta": write_delta,
+    "Parquet": write_parquet,
+    "JSON lines": write_json_lines,
+    "CSV": write_csv,
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_equal_rows_of_each_format_in_another_order_have_no_difference(
+    world: World, rows: Rows, command: Command, tmp_path: Path, kind: str
+) -> None:
+    random.Random(0).shuffle(rows)
+    outside = {**rows[0], "windowEnd": rows[0]["windowEnd"] - timedelta(days=1)}
+    WRITERS[kind]([*rows, outside], tmp_path / "live")
+    result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live")
+    assert (result["rows"], result["equal"], result["different"]) == (len(rows), len(rows), 0)
+    assert (result["reasons"], result["missing_columns"], result["key"]) == ([], [], ["windowEnd", "deviceId"])
+
+
+def test_what_a_live_job_does_otherwise_has_its_reason(
+    world: World, rows: Rows, processes: Workers, command: Command, tmp_path: Path
+) -> None:
+    other = World(tmp_path / "other").define(
+        COUNTS,
+        inputs=[TELEMETRY | {"container": str(world.capture)}],
+        eventsLateArrivalMaxDelayInSeconds=60,
+        eventsOutOfOrderPolicy="Drop",
+    )
+    run = staged(processes, other, TEN, at(120))
+    late = [
+        {name: row[name] for name in COLUMNS.names} for row in stages.staged_rows(run, other.outputs[0]).to_pylist()
+    ]
+    write_json_lines(late, tmp_path / "live")
+    settings = ("--late", 60, "--policy", "Drop", "--master", "local[1]")
+    options = ("--live", tmp_path / "live", *settings, "--out", tmp_path / "page.html")
+    result = command.json("compare", world.file, *RANGE, *options)
+    assert [reason["reason"] for reason in result["reasons"]] == ["a late tolerance of 60 s, the policy Drop"]
+    assert result["reasons"][0]["rows"] == result["different"] == _differing(rows, late)
+    assert "all differences are explained" in (tmp_path / "page.html").read_text()
+
+
+def _differing(rows: Rows, others: Rows) -> int:
+    one, other = ({(row["windowEnd"], row["deviceId"]): row for row in side} for side in (rows, others))
+    return sum(one.get(key) != other.get(key) for key in {*one, *other})
+
+
+def test_columns_of_other_names_are_mapped(world: World, rows: Rows, command: Command, tmp_path: Path) -> None:
+    renamed = [{"w": row["windowEnd"], "n": row["events"], "deviceid": row["deviceId"]} for row in rows]
+    (tmp_path / "live").mkdir()
+    pq.write_table(pa.Table.from_pylist(renamed), tmp_path / "live/a.parquet")
+    options = ("--live", tmp_path / "live", "--columns", "w=windowEnd,n=EVENTS")
+    result = command.json("compare", world.file, *RANGE, *options)
+    assert (result["different"], result["missing_columns"]) == (0, ["avgTemperature"])
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("", (), "has no Delta table and no .parquet, .json, .jsonl or .csv file"),
+        ("a\n1\n", (), "have no column windowEnd: name it with --columns LIVE=windowEnd"),
+        (
+            "windowEnd,events\n2024-03-01T10:05:00Z,x\n",
+            (),
+            "out.csv: column events has the value 'x', but events is big",
+        ),
+        ("windowEnd,events\n2024-03-01T10:05:00Z,1.5\n", (), "column events has the value '1.5'"),
+        ("a\n1\n", ("--columns", "a"), "--columns a: write LIVE=OURS"),
+        ("a\n1\n", ("--columns", "a=b"), "--columns a=b: the output has no column b, only windowEnd, deviceId"),
+        ("a\n1\n", ("--time", "events"), "--time events: aggregates has no such column of type datetime"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    world: World, command: Command, tmp_path: Path, content: str, options: tuple[str, ...], message: str
+) -> None:
+    if content:
+        (tmp_path / "out.csv").write_text(content)
+    assert message in command.error("compare", world.file, *RANGE, "--live", tmp_path, *options)
+
+
+FAULTS = ("none", "duplicates", "last digits", "smaller tolerance", "only live", "only ours", "unexplained", "hole")
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Any]:
+    with comparisons("compare-test") as opened:
+        opened.execute("SET TimeZone = 'UTC'")
+        yield opened
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rows_of_a_part", [8_000_000, 50])
+def test_every_injected_fault_is_named(
+    connection: Any, monkeypatch: pytest.MonkeyPatch, seed: int, rows_of_a_part: int
+) -> None:
+    monkeypatch.setattr(row_changes, "ROWS_OF_A_PART", rows_of_a_part)
+    drawn = random.Random(seed)
+    live: Rows = []
+    ours: Rows = []
+    tried: Rows = []
+    expected = {}
+    for number in range(300):
+        fault = drawn.choice(FAULTS)
+        slice_ = 7 if fault == "hole" else number % 5
+        row: dict[str, Any] = {
+            SLICE: slice_,
+            "device": drawn.choice([f"d{number}", None]) if number == 3 else f"d{number}",
+        }
+        row |= {"load": drawn.uniform(-1e6, 1e6), "n": drawn.randrange(9)}
+        other = {**row, "n": row["n"] + 1}
+        sides: dict[str, tuple[Rows, Rows, Rows]] = {
+            "none": ([row], [row], [other]),
+            "duplicates": ([row] * 3, [row], [other]),
+            "last digits": ([{**row, "load": math.nextafter(row["load"], math.inf)}], [row], [other]),
+            "smaller tolerance": ([other] * drawn.choice([1, 2]), [row], [other]),
+            "only live": ([row], [], []),
+            "only ours": ([], [row], [row]),
+            "unexplained": ([other], [row], [{**row, "n": 100}]),
+            "hole": ([other], [row], [row]),
+        }
+        for side, rows in zip((live, ours, tried), sides[fault], strict=True):
+            side += rows
+        expected[slice_, row["device"]] = "unexplained" if fault.startswith("only") else fault
+    columns = [("device", AsaType.STRING), ("load", AsaType.FLOAT), ("n", AsaType.BIGINT)]
+    schema = pa.schema([(SLICE, pa.int64()), ("device", pa.string()), ("load", pa.float64()), ("n", pa.int64())])
+    for name, side in (("live", live), ("ours", ours), ("tried_rows", tried)):
+        drawn.shuffle(side)
+        connection.register(name, pa.Table.from_pylist(side, schema))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS FROM live")
+    compared = Compared(tuple(OutputColumn(*column) for column in columns), ("device",))
+    reasons = Reasons(connection, compared, "SELECT * FROM ours")
+    reasons.explain("smaller tolerance", "SELECT * FROM tried_rows")
+    reasons.explain_slices("hole", [7])
+    found = connection.sql(f"SELECT {SLICE}, device, coalesce(reason, 'unexplained') FROM reasons").fetchall()
+    assert {(slice_, device): reason for slice_, device, reason in found} == {
+        key: reason for key, reason in expected.items() if reason != "none"
+    }
+    assert reasons.keys("SELECT * FROM ours") == len(expected)
+    total = sum(sum(counts) for _, _, *counts in reasons.counts())
+    assert total == len(found)
+
+
+def test_the_output_of_the_asa_runtime_for_a_taxi_stream_has_no_difference(
+    processes: Workers, command: Command, tmp_path: Path
+) -> None:
+    golden = json.loads(GOLDEN.read_text())
+    world = World(tmp_path / "world")
+    midnight = datetime(2019, 10, 7, tzinfo=UTC)
+    bodies = [json.dumps({"pickupTime": time, "area": area}).encode() for time, area in golden["events"]]
+    world.put("0", midnight + timedelta(minutes=10), bodies)
+    world.put("0", midnight + timedelta(minutes=90), [], len(bodies))
+    query = (
+        "SELECT System.Timestamp() AS timestamps, area, COUNT(*) AS n INTO aggregates "
+        "FROM telemetry TIMESTAMP BY pickupTime GROUP BY area, HoppingWindow(second, 60, 5)"
+    )
+    pipeline = world.define(query, quality=lenient(world), eventsOutOfOrderMaxDelayInSeconds=599)
+    backfill(processes, pipeline, midnight, midnight + timedelta(hours=1))
+    live = tmp_path / "live"
+    live.mkdir()
+    rows = [{"timestamps": end, "area": area, "count": n} for end, area, n in golden["expected"]]
+    (live / "0.json").write_text(json.dumps(rows))
+    options = ("--from", "2019-10-07T00:00:00Z", "--to", "2019-10-07T01:00:00Z", "--live", live)
+    result = command.json("compare", world.file, *options, "--columns", "count=n")
+    assert (result["rows"], result["equal"], result["missing_columns"]) == (260, 260, [])
