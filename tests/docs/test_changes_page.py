@@ -49,6 +49,7 @@ CHANGES: dict[str, Any] = {
     "approval.wait_hours": 3,
     "schedule.every_minutes": 30,
     "schedule.since": "2026-03-01T00:00:00Z",
+    "schedule.until": "2026-04-01T00:00:00Z",
     "schedule.at_most_slices": 3,
     "schedule.at_most_bytes": 3,
     "schedule.quiet_minutes": 3,

@@ -245,7 +245,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_distinct_tables,
         require_distinct_functions,
         require_readable_scripts,
-        require_schedule_on_slice_border,
+        require_schedule_of_slices,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -320,12 +320,15 @@ def _would_read(section: Input, folder: str) -> bool:
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
 
 
-def require_schedule_on_slice_border(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the table is kept from a time within a slice on."""
-    since = None if pipeline.schedule is None else pipeline.schedule.since
-    if since is not None and from_datetime(since) % from_seconds(3600 * pipeline.slice_hours):
-        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
-        raise document.error(("schedule", "since"), reason)
+def require_schedule_of_slices(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the table is kept from or until a time within a slice, or for no slice at all."""
+    schedule = pipeline.schedule or Schedule()
+    for name, time in (("since", schedule.since), ("until", schedule.until)):
+        if time is not None and from_datetime(time) % from_seconds(3600 * pipeline.slice_hours):
+            reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+            raise document.error(("schedule", name), reason)
+    if schedule.since is not None and schedule.until is not None and schedule.until <= schedule.since:
+        raise document.error(("schedule", "until"), "it is not later than schedule.since: no slice would be kept")
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:

@@ -222,7 +222,6 @@ class OpenTable:
 
         None if the table has no change data feed, or if the commit needs no change files or cannot have any.
         """
-        assert self._delta is not None
         assert self.version is not None
         slices, held = {}, self.held(files)
         for start, file in files.items():
@@ -231,12 +230,10 @@ class OpenTable:
             slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
         if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
             return None
-        columns = pa.schema(self._delta.schema().to_arrow())
-        rows = columns.remove(columns.get_field_index(SLICE_COLUMN))
         try:
             if any(file.has_deletions for shown in held.values() for file in shown):
                 raise UnreadableFileError
-            written = write_change_files(self._container, self.version + 1, slices, rows)
+            written = write_change_files(self._container, self.version + 1, slices, self._rows)
         except UnreadableFileError:
             self.whole_in_feed |= slices.keys()
             return None
@@ -351,6 +348,13 @@ class OpenTable:
         if self.table.slice_hours is not None:
             starts = self._files[SLICE_COLUMN].unique().to_pylist()
             require_slice_hours(self._properties(), starts, self.table.url, self.table.slice_hours)
+
+    @property
+    def _rows(self) -> pa.Schema:
+        """Columns of the table without slice_start."""
+        assert self._delta is not None
+        columns = pa.schema(self._delta.schema().to_arrow())
+        return columns.remove(columns.get_field_index(SLICE_COLUMN))
 
     def _properties(self) -> Mapping[str, str]:
         return {} if self._delta is None else self._delta.metadata().configuration

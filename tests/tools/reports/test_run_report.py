@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.run.approval import approve
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.table.publications import Approval
@@ -41,7 +41,7 @@ class Reports:
 
 
 @pytest.fixture(scope="module")
-def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Reports:
+def reports(processes: Workers, tmp_path_factory: pytest.TempPathFactory) -> Reports:
     """An hour with many verdicts; then a blob that arrives later, and a suite that is too strict for it at first."""
     world = World(tmp_path_factory.mktemp("reports"))
     events = [
@@ -77,10 +77,10 @@ def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Re
     def define(suite: str | None = None) -> Pipeline:
         return world.define(eventsOutOfOrderMaxDelayInSeconds=60, quality=suite)
 
-    first = judge("first", staged(spark, define(), TEN, at(60)))
+    first = judge("first", staged(processes, define(), TEN, at(60)))
     world.write_suite(not_warmer_than(25, description=f"no room is too warm {HOSTILE}"), name="strict")
     world.put("1", at(14), [body("b", at(8), 50)], 1)
-    blocked = judge("blocked", staged(spark, define("strict.json"), TEN, at(60)))
+    blocked = judge("blocked", staged(processes, define("strict.json"), TEN, at(60)))
     approve(blocked, Approval("Ada", at(600), HOSTILE))
     publish(blocked)
     write_run_report(blocked)
