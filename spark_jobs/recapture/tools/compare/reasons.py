@@ -5,18 +5,23 @@ duplicates of the live job are removed and floats may differ in their last digit
 another assumption.
 """
 
+import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import parts_of, quoted
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.words import DIGITS, DUPLICATES, UNEXPLAINED
+from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, UNEXPLAINED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+FEWEST_ENDS = 3
+"""Smallest number of successive times for which the live job wrote no row, and we have rows, in a downtime."""
 LAST_DIGITS = 1e-9
 """Largest difference of two floats, relative to the larger one, that is in their last digits only."""
 
@@ -94,6 +99,38 @@ class Reasons:
             self._execute(
                 f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND {SLICE} IN ({numbers})"
             )
+
+    def explain_downtime(self, time: str, ours: str, reach: int) -> list[tuple[datetime, datetime]]:
+        """Give DOWNTIME to differences without a reason, and return the downtimes that were found.
+
+        A downtime lies between the last row that the live job wrote before it and the first one after it, with our rows
+        of at least FEWEST_ENDS other times in between. The job may also have started after our first rows, or stopped
+        before our last ones. A downtime explains our rows in between, and the rows whose windows begin before its end,
+        because the job may have started without what came before. A job that wrote nothing at all has no downtime.
+        `time` is the column of the end of a row's window, part of the key, and `reach` the longest window, in
+        microseconds.
+        """
+        if time not in self.compared.key:
+            return []
+        live = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM {LIVE_ROWS} ORDER BY 1")]
+        ends = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM ({ours}) ORDER BY 1")]
+        gaps: list[tuple[datetime, datetime]] = []
+        if not live or not ends:
+            return gaps
+        just = timedelta(microseconds=1)
+        bounds = [min(live[0], ends[0] - just), *live, max(live[-1], ends[-1] + just)]
+        for after, before in itertools.pairwise(bounds):
+            silent = bisect_left(ends, before) - bisect_right(ends, after)
+            if silent >= FEWEST_ENDS:
+                gaps.append((after, before))
+                until = f"{_text(before.isoformat())}::TIMESTAMPTZ"
+                since = f"{_text(after.isoformat())}::TIMESTAMPTZ"
+                moment = quoted(time)
+                self._execute(
+                    f"UPDATE reasons SET reason = '{DOWNTIME}' WHERE reason IS NULL AND {moment} > {since} AND "
+                    f"({moment} < {until} OR epoch_us({moment}) - {reach} < epoch_us({until}))"
+                )
+        return gaps
 
     def open_slices(self) -> list[int]:
         """Return the numbers of the slices with a difference that has no reason."""
