@@ -14,11 +14,12 @@ from recapture import printing
 from recapture.commands.arguments import load_pipeline
 from recapture.commands.diff import compute_on, require_writable_page, write_page
 from recapture.commands.progress import ProgressBar
-from recapture.errors import RunError
+from recapture.errors import DefinitionError, RunError
 from recapture.process import log
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.storage.scratch import remove_abandoned, scratch_folder
 from recapture.table.row_changes import comparisons
+from recapture.time_model import ticks
 from recapture.tools.compare.assumptions import assumptions
 from recapture.tools.compare.document import Comparison, compare, output_of, time_column
 from recapture.tools.compare.live import parse_columns
@@ -38,6 +39,8 @@ class Arguments:
     alias: str | None
     columns: str | None
     time: str | None
+    downtimes: list[str]
+    """Times between which the live job did not run, each as FROM/TO."""
     master: str
     out: Path | None
     json: bool
@@ -64,7 +67,8 @@ def run(
     slices = slices_of(pipeline, arguments.start, arguments.end)
     names = parse_columns(arguments.columns, pipeline.compiled(output).columns)
     time = time_column(pipeline, output, arguments.time)
-    comparison = Comparison(pipeline, output, slices, published_entries(pipeline, slices), names, time)
+    downtimes = [_interval(written) for written in arguments.downtimes]
+    comparison = Comparison(pipeline, output, slices, published_entries(pipeline, slices), names, time, downtimes)
     live = _address(arguments.live)
     name = f"compare-{hashlib.sha256(output.table.encode()).hexdigest()[:12]}"
     remove_abandoned(name)
@@ -92,6 +96,17 @@ def run(
     if arguments.out is not None:
         stderr.print(f"{escape(str(arguments.out))}: the page is written")
     return result
+
+
+def _interval(written: str) -> tuple[datetime, datetime]:
+    """Return the start and the end of FROM/TO. Raise DefinitionError for another form."""
+    try:
+        start, end = map(ticks.parse_utc, written.split("/"))
+    except ValueError:
+        start = end = datetime.max
+    if start >= end:
+        raise DefinitionError(f"--down {written}: write two ISO 8601 times as FROM/TO, the earlier one first")
+    return start, end
 
 
 def _address(live: str) -> str:

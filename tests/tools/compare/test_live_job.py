@@ -1,6 +1,7 @@
 """`recapture compare`, judged row by row by the simulated live job, which knows why each of its rows differs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,14 +89,19 @@ def publish_case(processes: Workers, home: Path, case: Case) -> Pipeline:
 
 
 def found(
-    processes: Workers, pipeline: Pipeline, live: Path, given: Tried, monkeypatch: pytest.MonkeyPatch
+    processes: Workers,
+    pipeline: Pipeline,
+    live: Path,
+    given: Tried,
+    monkeypatch: pytest.MonkeyPatch,
+    downtimes: Sequence[tuple[datetime, datetime]] = (),
 ) -> dict[tuple[str, str], str]:
     """Return the reason of each row that differs, by the end of its window and its device."""
     monkeypatch.setattr(documents, "MAX_EXAMPLES", 100_000)
     output = output_of(pipeline, None)
     slices = slices_of(pipeline, RANGE_START, RANGE_END)
     entries = published_entries(pipeline, slices)
-    comparison = Comparison(pipeline, output, slices, entries, {}, time_column(pipeline, output, None))
+    comparison = Comparison(pipeline, output, slices, entries, {}, time_column(pipeline, output, None), downtimes)
 
     with scratch_folder("live-job") as folder, comparisons("live-job-rows") as connection:
 
@@ -151,7 +157,8 @@ def test_each_fault_of_the_live_job_is_the_reason_of_the_rows_that_it_changes(
         write_live(live, live_rows(changed), "json")
         given, reason = given_by(fault, tmp_path)
         rows = expected(case, fault, reason)
-        assert found(processes, pipeline, live, given, monkeypatch) == rows, name
+        down = [(fault.start, fault.end)] if isinstance(fault, Downtime) else []
+        assert found(processes, pipeline, live, given, monkeypatch, down) == rows, name
         differing += len(rows)
     assert differing > 0
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,8 @@ class Comparison:
     """Names of columns in the output of the live job, by our names, where they differ."""
     time: str
     """Column of the end of a row's window."""
+    downtimes: Sequence[tuple[datetime, datetime]] = ()
+    """Given times between which the live job did not run."""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -124,10 +126,14 @@ def compare(
         files = assumption.files(open_slices)
         reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{len(tried)}", layout, columns))
         tried.append(assumption.reason)
-    reach = max((window.look_back for window in comparison.pipeline.query.windows), default=0)
-    gaps = reasons.explain_downtime(comparison.time, ours, reach // ticks.TICKS_PER_MICROSECOND)
+    windows = comparison.pipeline.query.windows
+    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
+    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
+    silences = reasons.silences(comparison.time, ours)
+    for since, until in [*((start - lag, end) for start, end in comparison.downtimes), *silences]:
+        reasons.explain_downtime(comparison.time, since, until, reach)
     reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
-    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, gaps)
+    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, silences)
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -164,7 +170,7 @@ def _document(
     by_number: Mapping[int, Slice],
     tried: Sequence[str],
     unpublished: Sequence[str],
-    gaps: Sequence[tuple[datetime, datetime]],
+    silences: Sequence[tuple[datetime, datetime]],
 ) -> dict[str, Any]:
     counts = reasons.counts()
     keys = reasons.keys(ours)
@@ -200,7 +206,7 @@ def _document(
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
         "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
-        "downtimes": [{"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in gaps],
+        "silences": [{"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in silences],
         "missing_columns": list(live.missing),
         "unpublished": list(unpublished),
         "example_columns": names,

@@ -100,37 +100,37 @@ class Reasons:
                 f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND {SLICE} IN ({numbers})"
             )
 
-    def explain_downtime(self, time: str, ours: str, reach: int) -> list[tuple[datetime, datetime]]:
-        """Give DOWNTIME to differences without a reason, and return the downtimes that were found.
+    def explain_downtime(self, time: str, since: datetime, until: datetime, reach: timedelta) -> None:
+        """Give DOWNTIME to differences without a reason, if the live job did not run between two times.
 
-        A downtime lies between the last row that the live job wrote before it and the first one after it, with our rows
-        of at least FEWEST_ENDS other times in between. The job may also have started after our first rows, or stopped
-        before our last ones. A downtime explains our rows in between, and the rows whose windows begin before its end,
-        because the job may have started without what came before. A job that wrote nothing at all has no downtime.
-        `time` is the column of the end of a row's window, part of the key, and `reach` the longest window, in
-        microseconds.
+        Rows that end after `since` can lack in its output. Rows whose windows begin before `until` can have other
+        values, because the job may have started without what came before. `time` is the column of the end of a row's
+        window, and `reach` the longest window.
         """
-        if time not in self.compared.key:
-            return []
+        if time in self.compared.key:
+            first, last = (f"{_text(instant.isoformat())}::TIMESTAMPTZ" for instant in (since, until + reach))
+            self._execute(
+                f"UPDATE reasons SET reason = '{DOWNTIME}' "
+                f"WHERE reason IS NULL AND {quoted(time)} > {first} AND {quoted(time)} < {last}"
+            )
+
+    def silences(self, time: str, ours: str) -> list[tuple[datetime, datetime]]:
+        """Return when the live job wrote no row for at least FEWEST_ENDS times for which we have rows.
+
+        A silence lies between the last row before it and the first one after it. The job may also have started after
+        our first rows, or stopped before our last ones. A job that wrote nothing at all has no silence.
+        """
         live = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM {LIVE_ROWS} ORDER BY 1")]
         ends = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM ({ours}) ORDER BY 1")]
-        gaps: list[tuple[datetime, datetime]] = []
         if not live or not ends:
-            return gaps
+            return []
         just = timedelta(microseconds=1)
         bounds = [min(live[0], ends[0] - just), *live, max(live[-1], ends[-1] + just)]
-        for after, before in itertools.pairwise(bounds):
-            silent = bisect_left(ends, before) - bisect_right(ends, after)
-            if silent >= FEWEST_ENDS:
-                gaps.append((after, before))
-                until = f"{_text(before.isoformat())}::TIMESTAMPTZ"
-                since = f"{_text(after.isoformat())}::TIMESTAMPTZ"
-                moment = quoted(time)
-                self._execute(
-                    f"UPDATE reasons SET reason = '{DOWNTIME}' WHERE reason IS NULL AND {moment} > {since} AND "
-                    f"({moment} < {until} OR epoch_us({moment}) - {reach} < epoch_us({until}))"
-                )
-        return gaps
+        return [
+            (after, before)
+            for after, before in itertools.pairwise(bounds)
+            if bisect_left(ends, before) - bisect_right(ends, after) >= FEWEST_ENDS
+        ]
 
     def open_slices(self) -> list[int]:
         """Return the numbers of the slices with a difference that has no reason."""
