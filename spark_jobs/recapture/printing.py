@@ -369,7 +369,8 @@ def print_update(out: Console, result: Mapping[str, Any]) -> None:
     due = f"{counted(len(result['due']), 'slice')} due{runs}" if result["due"] else "nothing is due"
     others = "".join(f", {len(result[key]):,} {key}" for key in ("unfinished", "unknown") if result[key])
     others += "" if result["compared"] else "; no slice was compared, because the job has no late limit"
-    out.print(f"{result['pipeline']} at {result['now']}, slices from {result['since']} on: {due}{others}")
+    kept = f"from {result['since']} on" if result["until"] is None else f"from {result['since']} to {result['until']}"
+    out.print(f"{result['pipeline']} at {result['now']}, slices {kept}: {due}{others}")
 
 
 def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:

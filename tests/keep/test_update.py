@@ -18,7 +18,8 @@ from recapture.run.slice_state import State
 from recapture.run_files.changes import read_changes
 from recapture.run_files.work import WORK, Request, RequestState
 from recapture.time_model import ticks
-from tests.keep.simulated import INTERVAL, LENGTH, PARTITIONS, ROWS, TELEMETRY, Clock, Deployment, KilledError
+from tests.keep.memory import Clock, KilledError
+from tests.keep.simulated import INTERVAL, LENGTH, PARTITIONS, ROWS, TELEMETRY, Deployment
 
 MIDNIGHT = datetime(2024, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -152,7 +153,7 @@ def test_what_failed_for_ever_does_not_use_up_the_budget() -> None:
 def test_a_file_that_another_program_removed_is_not_put_back_although_its_slice_is_published(world: World) -> None:
     world.update()
     world.update()
-    rows = world.logs[world.tables.others[ROWS].url]
+    rows = world.store.logs[world.tables.others[ROWS].url]
     rows.append({start: file for start, file in rows[-1].items() if start != ticks.to_text(hour(3))})
     due, _ = world.update()
     assert due.unfinished == ()
@@ -194,6 +195,18 @@ def test_a_stopped_slice_beyond_the_look_back_is_computed_when_its_blobs_were_co
     for _ in range(2):
         world.update()
     assert 2 in world.hours()
+
+
+def test_a_blob_that_changed_while_a_run_waited_for_its_approval_makes_the_slice_stale(world: World) -> None:
+    world.spoil(2, b"poison")
+    for _ in range(7):
+        world.update()
+    world.pass_hours(24)
+    world.update()
+    world.spoil(2, b"event")
+    world.approve(world.stopped[-1])
+    due, _ = world.update()
+    assert [[slice_.reasons for slice_ in range_.slices] for range_ in due.ranges] == [[("stale: 1 blob modified",)]]
 
 
 def test_an_update_does_not_compute_what_another_one_computes_or_published_meanwhile(world: World) -> None:

@@ -67,6 +67,8 @@ class Pipeline(Section):
     """Whether a person may approve a run that its audit stopped; None if nobody can."""
     notifications: Annotated[tuple[Notification, ...], _NOTIFICATIONS] = ()
     """Notifiers of Airflow that tell what happens to runs."""
+    verdicts: Annotated[Literal["table"] | None, reject_none("write table, or remove the key")] = None
+    """Whether the events that are not on time are published, in a table next to the first output's."""
     slice_hours: Literal[1, 2, 3, 4, 6, 8, 12, 24] = 1
     engine: Annotated[
         Literal["processes", "spark"] | None, reject_none("write processes or spark, or remove the key")
@@ -243,7 +245,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_distinct_tables,
         require_distinct_functions,
         require_readable_scripts,
-        require_schedule_on_slice_border,
+        require_schedule_of_slices,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -304,7 +306,7 @@ def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> Non
     """Raise DefinitionError if the files of a table would be blobs of an input."""
     for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
         for section in pipeline.inputs:
-            if any(_would_read(section, folder) for folder in _folders(output)):
+            if any(_would_read(section, folder) for folder in _folders(pipeline, output)):
                 reason = (
                     f"input {section.alias} would read this table's own files: choose another place, or set its path"
                 )
@@ -318,12 +320,15 @@ def _would_read(section: Input, folder: str) -> bool:
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
 
 
-def require_schedule_on_slice_border(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the table is kept from a time within a slice on."""
-    since = None if pipeline.schedule is None else pipeline.schedule.since
-    if since is not None and from_datetime(since) % from_seconds(3600 * pipeline.slice_hours):
-        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
-        raise document.error(("schedule", "since"), reason)
+def require_schedule_of_slices(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the table is kept from or until a time within a slice, or for no slice at all."""
+    schedule = pipeline.schedule or Schedule()
+    for name, time in (("since", schedule.since), ("until", schedule.until)):
+        if time is not None and from_datetime(time) % from_seconds(3600 * pipeline.slice_hours):
+            reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+            raise document.error(("schedule", name), reason)
+    if schedule.since is not None and schedule.until is not None and schedule.until <= schedule.since:
+        raise document.error(("schedule", "until"), "it is not later than schedule.since: no slice would be kept")
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:
@@ -346,7 +351,7 @@ def require_distinct_tables(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if the tables of two outputs, or those next to them, share a folder."""
     for index, output in enumerate(pipeline.outputs):
         for other in pipeline.outputs[:index]:
-            if any(_overlap(one, two) for one in _folders(output) for two in _folders(other)):
+            if any(_overlap(one, two) for one in _folders(pipeline, output) for two in _folders(pipeline, other)):
                 reason = f"it shares a folder with the table of {other.alias}, or with one next to it: choose another"
                 raise document.error(("output", index, "table"), reason)
 
@@ -402,9 +407,10 @@ def _tables(pipeline: Pipeline) -> list[tuple[KeyPath, str]]:
     return [(("output", index, "table"), output.table) for index, output in enumerate(pipeline.outputs)]
 
 
-def _folders(output: Output) -> list[str]:
+def _folders(pipeline: Pipeline, output: Output) -> list[str]:
     """Return the folders of an output's tables, in normal form."""
-    return [normal_form(table) for table in output.tables]
+    has_verdicts = pipeline.verdicts is not None and output is pipeline.outputs[0]
+    return [normal_form(table) for table in (*output.tables, *([output.verdicts_table] if has_verdicts else []))]
 
 
 def _overlap(one: str, other: str) -> bool:

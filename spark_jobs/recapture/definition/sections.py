@@ -115,6 +115,8 @@ class Schedule(Section):
 
     since: Instant | None = None
     """Start of the first slice that an update keeps; None for the first published slice."""
+    until: Instant | None = None
+    """End of the last slice that an update keeps; None if the archive goes on."""
     every_minutes: Literal[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60] = 10
     """Time from one update to the next in Airflow, in minutes."""
     at_most_slices: Annotated[Number, Field(ge=1, le=8784)] = 24
@@ -172,6 +174,11 @@ class Output(Section):
         return f"{self.table.rstrip('/')}_quarantine"
 
     @property
+    def verdicts_table(self) -> str:
+        """Address of the table with the events that are not on time; used for the first output, if asked for."""
+        return f"{self.table.rstrip('/')}_verdicts"
+
+    @property
     def tables(self) -> tuple[str, ...]:
-        """Addresses of all tables of this output."""
+        """Addresses of all tables of this output, but for that of the verdicts."""
         return self.table, self.metrics_table, self.quarantine_table, self.publications_table

@@ -68,6 +68,7 @@ def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> I
         reader=run.pipeline.reader(compiled),
         quarantine_damaged=section.on_damaged_blob == "quarantine",
         logs=log.enabled(),
+        verdicts=run.pipeline.verdicts is not None,
     )
     return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
 

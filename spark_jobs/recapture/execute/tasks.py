@@ -18,6 +18,7 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task
+from recapture.ordering.verdict_rows import verdicts_table
 from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import UNANCHORED_COLUMN, CompiledInput
@@ -55,6 +56,8 @@ class TaskContext:
     quarantine_damaged: bool
     """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
+    verdicts: bool = False
+    """Whether the pipeline has a table of verdicts."""
 
 
 def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +75,10 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     settings = context.input, context.policies, context.reader
     aggregate = bool(context.input.aggregations)
     batches, counters_by_slice = order(
-        task, container, *settings, quarantine_damaged=context.quarantine_damaged, aggregate=aggregate
+        *(task, container, *settings),
+        quarantine_damaged=context.quarantine_damaged,
+        aggregate=aggregate,
+        verdicts=context.verdicts,
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
@@ -90,7 +96,12 @@ def _description(task: Task) -> str:
 
 
 def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies: Policies | None) -> None:
-    """Write what a task counted and quarantined in a slice. A retry overwrites the same files."""
+    """Write what a task counted, quarantined and judged in a slice. A retry overwrites the same files."""
+    if counters.not_on_time:
+        files.container.write(
+            files.verdicts_name(counters.input, counters.partition, slice_),
+            parquet(verdicts_table(counters.input, counters.partition, counters.not_on_time)),
+        )
     if counters.quarantine:
         files.container.write(
             files.quarantine_name(counters.input, counters.partition, slice_),

@@ -86,6 +86,8 @@ class Counters(Counts):
     largest_time: int | None = None
     """Largest System.Timestamp of the events that arrived, in ticks."""
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
+    not_on_time: list[pa.RecordBatch] = field(default_factory=list)
+    """Rows for the table of verdicts, with `verdict_rows.COLLECTED_SCHEMA`; none if the pipeline has no such table."""
     profile: Profile = field(init=False)
     """Histograms and a sample of the events; empty without TIMESTAMP BY, as no policy applies."""
 

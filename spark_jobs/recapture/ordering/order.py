@@ -19,8 +19,10 @@ from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.panes import SlicePanes
+from recapture.ordering.pushers import Pushers
 from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
+from recapture.ordering.verdict_rows import collected
 from recapture.query.model import CompiledInput
 from recapture.storage import Container
 from recapture.time_model.policies import Judged, Policies
@@ -50,6 +52,7 @@ def order(
     *,
     quarantine_damaged: bool,
     aggregate: bool = False,
+    verdicts: bool = False,
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
@@ -57,12 +60,15 @@ def order(
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
 
+    With `verdicts`, the counters also collect the rows of the table of verdicts.
+
     With `aggregate`, return the panes of the events as batches of `panes.schema` instead. Those of a slice come once
     all blobs that may hold its events have been read. Consuming them also raises RunError if a sum leaves the bigints.
     """
     key = tuple(column.name for column in compiled.keys)
     counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
     processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, policies), counters, schema(compiled))
+    processor.pushers = Pushers() if verdicts else None
     task_chunks = chunks(task, container, compiled, reader, quarantine_damaged)
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
 
@@ -83,6 +89,8 @@ class _ChunkProcessor:
     counters: dict[Slice, Counters]
     columns: pa.Schema
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
+    pushers: Pushers | None = None
+    """What pushed the watermarks, if the rows of the table of verdicts are collected; otherwise None."""
 
     def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Yield the ordered events of each slice."""
@@ -116,7 +124,13 @@ class _ChunkProcessor:
             return
         chunk = chunk.without(duplicates)
         parsed = parse_bodies(chunk, self.compiled)
-        judged, reasons, timed = self.judge.judge(chunk, parsed)
+        judgements = self.judge.judge(chunk, parsed)
+        judged, reasons, timed = judgements
+        if self.pushers is not None:
+            rows, verdicts = collected(chunk, judgements, self.judge.policies, self.pushers)
+            for slice_, counters in self.counters.items():
+                arrived = slice_.contains(chunk.arrival[rows])
+                counters.not_on_time += [verdicts.filter(pa.array(arrived))] if arrived.any() else []
         keys = columns_of(self.compiled.keys, chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons, keys)

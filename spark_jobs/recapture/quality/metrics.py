@@ -13,6 +13,7 @@ from recapture.pages.page import duration, number
 from recapture.time_model import ticks
 from recapture.time_model.metrics import COMBINED, COUNTS, MAX_GAPS, VERDICTS, WATERMARK, WATERMARK_DELAY
 from recapture.time_model.partition_metrics import EventAhead, PartitionMetrics, Value, known_count
+from recapture.time_model.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +28,8 @@ DERIVED_COLUMNS = ("unaccounted_events", "late_share")
 """Columns that the audit adds, see `derive`."""
 ADJUSTED = ("early_adjusted", "late_adjusted", "out_of_order_adjusted")
 """Verdicts of events whose times the policies adjusted."""
+NOT_ON_TIME = tuple(verdict for verdict in VERDICTS if verdict != Verdict.ON_TIME.label)
+"""Verdicts of events that have a row in the table of verdicts."""
 UNUSABLE = ("malformed", "invalid_timestamp")
 """Verdicts of events that no query can read."""
 QUARANTINED = (*UNUSABLE, "DamagedBlobs")

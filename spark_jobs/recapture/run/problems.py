@@ -7,7 +7,7 @@ from functools import cached_property
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.run.slice_state import Standing
-from recapture.run.tables import QUARANTINE, tables_of
+from recapture.run.tables import MAY_LACK_SLICES, tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import OpenTable
 from recapture.table.faults import DELETED, UNPUBLISHED, faults_of
@@ -47,7 +47,7 @@ class TableState:
         published = self.standing.published.items()
         digests = {name: {start: entry.input_of(name) for start, entry in published} for name in self.others}
         return {
-            name: faults_of(table, digests[name], has_empty_slices=name == QUARANTINE)
+            name: faults_of(table, digests[name], has_empty_slices=name in MAY_LACK_SLICES)
             for name, table in self.others.items()
         }
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from recapture.archive.holes import MAX_HOLES, Hole
 from recapture.definition.sections import Output
-from recapture.errors import AuditError, RunError, UnfinishedError
+from recapture.errors import AuditError, PermanentError, RunError, UnfinishedError
 from recapture.process import log
 from recapture.process.wording import counted, named_slices
 from recapture.quality import metrics
@@ -17,7 +17,7 @@ from recapture.quality.metrics import SliceTotals
 from recapture.run.approval import APPROVED, held_at_audit
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
-from recapture.run.tables import QUARANTINE, metrics_key, tables_of
+from recapture.run.tables import QUARANTINE, VERDICTS, metrics_key, tables_of
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.contents import (
     OUTCOME,
@@ -69,6 +69,8 @@ def publish(
         files[output.alias] = {file.slice_start: File(file.path, file.size, file.rows) for file in staged}
         files[metrics_key(output)] = _stage_metrics(run, output, computed.slices, staged)
     files[QUARANTINE], reasons = _stage_quarantine(run, computed.metrics)
+    if run.pipeline.verdicts is not None:
+        files[VERDICTS] = _stage_verdicts(run, computed.metrics)
     publications = _publications(run, quality, approval, computed, audited.holes, files)
     with log.logged(_LOG, f"run {run.id}: publish {counted(len(publications), 'slice')}") as results:
         tables = tables_of(run.pipeline)
@@ -177,6 +179,33 @@ def _stage_metrics(
         return File(path, size, rows.num_rows)
 
     return dict(zip(slices, in_parallel(write, slices), strict=True))
+
+
+def _stage_verdicts(run: PlannedRun, rows: Rows) -> dict[str, File]:
+    """Write the rows of each slice for the table of verdicts; a slice in which all events are on time has no file.
+
+    Raise PermanentError unless the run noted as many verdicts as it counted.
+    """
+    folder = open_container(run.pipeline.outputs[0].verdicts_table)
+    counted_events: dict[str, dict[tuple[str, str], int]] = {}
+    for row in rows:
+        if count := sum(map(row.count, metrics.NOT_ON_TIME)):
+            counted_events.setdefault(row.slice_start, {})[row.input, row.partition] = count
+    starts = [start for start in run.slices if start in counted_events]
+
+    def write(slice_start: str) -> File:
+        run_slice = run.slices[slice_start]
+        partitions = counted_events[slice_start]
+        verdicts = pa.concat_tables([run.files.verdicts(*place, run_slice.slice) for place in partitions])
+        if len(verdicts) != sum(partitions.values()):
+            raise PermanentError(
+                f"run {run.id} noted {len(verdicts):,} verdicts in slice {slice_start}, and counted "
+                f"{sum(partitions.values()):,}: its run files are damaged; start the run again from its plan"
+            )
+        path, size = write_slice_file(folder, run_slice.slice.start, run_slice.digest, verdicts.combine_chunks())
+        return File(path, size, len(verdicts))
+
+    return dict(zip(starts, in_parallel(write, starts), strict=True))
 
 
 def _stage_quarantine(run: PlannedRun, rows: Rows) -> tuple[dict[str, File], Counter[tuple[str, str]]]:

@@ -4,6 +4,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.model import published_schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
+from recapture.ordering.verdict_rows import VERDICTS_SCHEMA
 from recapture.quality import metrics
 from recapture.table.delta import Table
 from recapture.table.publications import SCHEMA as PUBLICATIONS
@@ -11,6 +12,10 @@ from recapture.table.publish import Tables
 
 QUARANTINE = "@quarantine"
 """Name of the quarantine table; no output can have this alias."""
+VERDICTS = "@verdicts"
+"""Name of the table of verdicts."""
+MAY_LACK_SLICES = (QUARANTINE, VERDICTS)
+"""Names of the tables in which a slice has no file if it has no rows."""
 
 
 def tables_of(pipeline: Pipeline) -> Tables:
@@ -22,6 +27,8 @@ def tables_of(pipeline: Pipeline) -> Tables:
         others[output.alias] = Table(output.table, columns, *writer, change_feed=output.change_feed)
         others[metrics_key(output)] = Table(output.metrics_table, metrics.TABLE_SCHEMA, *writer)
     others[QUARANTINE] = Table(first.quarantine_table, QUARANTINE_SCHEMA, *writer)
+    if pipeline.verdicts is not None:
+        others[VERDICTS] = Table(first.verdicts_table, VERDICTS_SCHEMA, *writer)
     return Tables(Table(first.publications_table, PUBLICATIONS, *writer), others)
 
 

@@ -60,6 +60,10 @@ class RunFiles:
         """Return the name of the blob with the quarantine of a partition and slice."""
         return self.name(f"quarantine/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")
 
+    def verdicts_name(self, alias: str, partition: str, slice_: Slice) -> str:
+        """Return the name of the blob with the verdicts of a partition and slice."""
+        return self.name(f"verdicts/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.parquet")
+
     @property
     def quarantine_url(self) -> str:
         """Address of the folder of what the run quarantined."""
@@ -99,6 +103,10 @@ class RunFiles:
     def quarantined(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
         """Return what the task of a partition quarantined in a slice."""
         return pq.read_table(io.BytesIO(self._content(self.quarantine_name(alias, partition, slice_))))
+
+    def verdicts(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
+        """Return the verdicts on the events that are not on time in a partition and slice, with VERDICTS_SCHEMA."""
+        return pq.read_table(io.BytesIO(self._content(self.verdicts_name(alias, partition, slice_))))
 
     def first_unusable(self, alias: str, partition: str, slice_: Slice) -> tuple[str, str, bytes | None] | None:
         """Return verdict, reason and body of the first event that a task quarantined in a slice."""
