@@ -1,6 +1,6 @@
 """How Hypothesis draws: HYPOTHESIS_PROFILE is `repeatable`, `quick` or `deep`.
 
-A test asks for some examples, or for 100. The default profile, `repeatable`, draws two fifths of them, the same on
+A test asks for some examples, or for 100. The default profile, `repeatable`, draws a quarter of them, the same on
 every machine and in every run, also in a fresh clone. `quick` draws a tenth. `deep` draws ten times as many as a test
 asks for, at random, and prints how to reproduce a failure. It also shrinks the failures of slow tests.
 """
@@ -16,7 +16,7 @@ SLOW_EXAMPLES = (HealthCheck.too_slow, HealthCheck.data_too_large)
 """Health checks that a test with large examples does not have to pass."""
 
 settings.register_profile(
-    "repeatable", deadline=None, max_examples=2 * USUAL_EXAMPLES // 5, derandomize=True, database=None
+    "repeatable", deadline=None, max_examples=USUAL_EXAMPLES // 4, derandomize=True, database=None
 )
 settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=USUAL_EXAMPLES // 10)
 settings.register_profile("deep", deadline=None, max_examples=10 * USUAL_EXAMPLES, derandomize=False, print_blob=True)

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import itertools
 import os
 import threading
 from pathlib import Path
@@ -19,10 +18,14 @@ LISTEN = "0A"
 
 
 def spellings(secret: str) -> frozenset[bytes]:
-    """Return the spellings of a key or signature (both are base64) that a URL, a log or a file may contain."""
+    """Return the spellings of a key or signature (both are base64) that a URL, a log or a file may contain.
+
+    A spelling that contains another one is left out, because a search for the other one finds it.
+    """
     plain = unquote(secret)
     texts = {secret, plain, plain.rstrip("="), quote(plain), quote(plain, safe=""), quote_plus(plain)}
-    return frozenset(text.encode() for text in texts) | {base64.b64decode(plain), base64.b64encode(plain.encode())}
+    found = {text.encode() for text in texts} | {base64.b64decode(plain), base64.b64encode(plain.encode())}
+    return frozenset(text for text in found if not any(other in text for other in found - {text}))
 
 
 def holds_secret(text: str | bytes, secrets: frozenset[bytes]) -> bool:
@@ -54,7 +57,7 @@ class Watch:
         """Addresses on which descendants of this process listen that run in sessions of their own."""
         self._secrets = secrets
         self._folders = folders
-        self._versions: dict[Path, tuple[int, int]] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
         self._sockets: set[str] = set()
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -87,16 +90,23 @@ class Watch:
                     }
 
     def _look_at_files(self) -> None:
-        places = ((parent, name) for folder in self._folders for parent, _, names in os.walk(folder) for name in names)
-        for path in itertools.starmap(Path, places):
-            try:
-                status = path.stat()
-                version = status.st_mtime_ns, status.st_size
-                if path.is_file() and self._versions.get(path) != version:
-                    self._versions[path] = version
-                    self._note(str(path), path.read_bytes())
-            except OSError:
-                continue
+        folders = list(map(str, self._folders))
+        while folders:
+            # A folder or file that is gone is not checked. scandir is several times as fast as paths.
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        self._look_at_file(entry)
+
+    def _look_at_file(self, entry: os.DirEntry[str]) -> None:
+        with contextlib.suppress(OSError):
+            status = entry.stat()
+            version = status.st_mtime_ns, status.st_size
+            if entry.is_file() and self._versions.get(entry.path) != version:
+                self._versions[entry.path] = version
+                self._note(entry.path, Path(entry.path).read_bytes())
 
     def _note(self, name: str, content: bytes) -> None:
         self.checked.add(name)

@@ -41,7 +41,8 @@ TELEMETRY: dict[str, Any] = {
 SHARED_CLASSES = ROOT / ".cache" / "classes.jsa"
 """Archive that `tests.shared_classes` writes."""
 START_WITHOUT_ARCHIVE = (
-    "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xlog:cds*=off"
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn300m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xlog:cds*=off"
 )
 QUICK_START = f"{START_WITHOUT_ARCHIVE} '-XX:SharedArchiveFile={SHARED_CLASSES}'"
 """JAVA_TOOL_OPTIONS of a JVM that starts quickly and never gets fast: it neither verifies Spark's classes nor loads

@@ -25,6 +25,7 @@ import json, os, sys
 from pathlib import Path
 import structlog
 from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
+import backfill_tasks, dag_docs, dag_forms, pipeline_files, slice_schedule, stage_tasks
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)

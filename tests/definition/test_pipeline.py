@@ -746,11 +746,12 @@ def test_approval_waits_a_day_unless_the_file_says_otherwise(file: Path) -> None
 
 
 @pytest.mark.parametrize("written", ["2026-03-01T06:00:00Z", "'2026-03-01T07:00:00+01:00'", "2026-03-01T06:00Z"])
-def test_a_schedule_may_begin_at_any_slice_border(file: Path, written: str) -> None:
-    file.write_text(f"{EXAMPLE}\nschedule: {{since: {written}}}\n")
+@pytest.mark.parametrize("bound", ["since", "until"])
+def test_a_schedule_may_begin_and_end_at_any_slice_border(file: Path, written: str, bound: str) -> None:
+    file.write_text(f"{EXAMPLE}\nschedule: {{{bound}: {written}}}\n")
     schedule = load(file).schedule
     assert schedule is not None
-    assert schedule.since == datetime(2026, 3, 1, 6, tzinfo=UTC)
+    assert getattr(schedule, bound) == datetime(2026, 3, 1, 6, tzinfo=UTC)
 
 
 def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
@@ -771,7 +772,9 @@ def test_the_arguments_of_a_notifier_take_variables_and_keep_templates(
         ("approval: {wait_hours: 0}", "approval.wait_hours"),
         ("approval: {wait_hours: true}", "approval.wait_hours"),
         ("schedule:", "schedule"),
-        ("schedule: {until: 2026-03-01T06:00:00Z}", "schedule.until"),
+        ("schedule: {end: 2026-03-01T06:00:00Z}", "schedule.end"),
+        ("schedule: {until: 2026-03-01T06:30:00Z}", "schedule.until"),
+        ("schedule: {since: 2026-03-01T06:00:00Z, until: 2026-03-01T06:00:00Z}", "schedule.until"),
         ("schedule: {since: 2026-03-01T06:30:00Z}", "schedule.since"),
         ("schedule: {at_most_slices: 0}", "schedule.at_most_slices"),
         ("schedule: {at_most_bytes: true}", "schedule.at_most_bytes"),

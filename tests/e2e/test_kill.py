@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from embedded import session
+from recapture.execute.processes.workers import Workers
 from tests.paths import ROOT
 from tests.worlds import QUICK_START, TEN, World, at, backfill, files, published, steady, version
 
@@ -46,9 +46,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, world: World) -> Path:
+def undisturbed(processes: Workers, world: World) -> Path:
     """Return the table of a run that nothing interrupted."""
-    backfill(spark, world.define(table="undisturbed"), TEN, at(120))
+    backfill(processes, world.define(table="undisturbed"), TEN, at(120))
     return world.home / "undisturbed"
 
 
@@ -91,7 +91,7 @@ def run_until_killed(world: World, table: Path, pattern: str, home: Path) -> Non
     ids=["during staging", "between audit and publish"],
 )
 def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undisturbed_run_does(
-    spark: SparkSession, world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str
+    processes: Workers, world: World, undisturbed: Path, tmp_path: Path, written: str, not_written: str
 ) -> None:
     name = f"killed-{re.sub('[^a-z]', '', written)}"
     killed = world.home / name
@@ -100,7 +100,7 @@ def test_after_a_kill_readers_see_nothing_and_a_rerun_publishes_what_an_undistur
     assert next(killed.glob(written), None) is not None
     assert next(killed.glob(not_written), None) is None
     assert published(killed) == []
-    backfill(spark, pipeline, TEN, at(120))
+    backfill(processes, pipeline, TEN, at(120))
     assert published(killed) == published(undisturbed) != []
     assert files(killed) == files(undisturbed)
 

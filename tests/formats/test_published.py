@@ -1,4 +1,7 @@
-"""The same events give the same rows and the same verdicts, whatever wrote their blobs."""
+"""The same events give the same rows and the same verdicts, whatever wrote their blobs.
+
+Spark computes the rows of Capture's blobs, and processes compute those of the other formats.
+"""
 
 import json
 import os
@@ -10,6 +13,7 @@ import pytest
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import RunError
+from recapture.execute.processes.workers import Workers
 from recapture.run.status import status
 from tests.formats.samples import SAMPLES, Numbered
 from tests.worlds import COUNTS, HOUR, TEN, at, backfill, body, published
@@ -57,9 +61,9 @@ def archive(home: Path, kind: str) -> None:
         put(home, kind, opened, events)
 
 
-def rows_and_counts(spark: "SparkSession", home: Path, kind: str, **more: Any) -> tuple[list[Any], dict[str, Any]]:
+def rows_and_counts(engine: "SparkSession | Workers", home: Path, kind: str) -> tuple[list[Any], dict[str, Any]]:
     archive(home, kind)
-    report = backfill(spark, defined(home, kind, **more), TEN, TEN + HOUR)
+    report = backfill(engine, defined(home, kind), TEN, TEN + HOUR)
     counts = {name: value for name, value in report["metrics"].items() if name != "InputEventBytes"}
     return published(home / "table"), counts
 
@@ -76,9 +80,9 @@ def expected(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.parametrize("kind", [kind for kind in SAMPLES if kind != "Capture"])
 def test_the_rows_and_the_verdicts_are_those_of_capture(
-    spark: "SparkSession", tmp_path: Path, kind: str, expected: tuple[list[Any], dict[str, Any]]
+    processes: Workers, tmp_path: Path, kind: str, expected: tuple[list[Any], dict[str, Any]]
 ) -> None:
-    assert rows_and_counts(spark, tmp_path, kind) == expected
+    assert rows_and_counts(processes, tmp_path, kind) == expected
 
 
 def test_a_damaged_blob_of_any_format_stops_the_run_or_is_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
@@ -95,9 +99,9 @@ def test_a_damaged_blob_of_any_format_stops_the_run_or_is_quarantined(spark: "Sp
     assert (row["blob"], row["body"]) == ("logs/2024/03/01/10-20/0/a.csv.gz", path.read_bytes())
 
 
-def test_iot_hub_s_messages_may_arrive_by_enqueued_time(spark: "SparkSession", tmp_path: Path) -> None:
+def test_iot_hub_s_messages_may_arrive_by_enqueued_time(processes: Workers, tmp_path: Path) -> None:
     archive(tmp_path, "IoT Hub, Avro")
     pipeline = defined(tmp_path, "IoT Hub, Avro", arrival_time="EventEnqueuedUtcTime")
-    report = backfill(spark, pipeline, TEN, TEN + HOUR)
+    report = backfill(processes, pipeline, TEN, TEN + HOUR)
     assert report["metrics"]["InputEvents"] == 49, "enqueued from 10:05 to 11:00"
     assert status(pipeline)["slices"][0]["rows"] == len(published(tmp_path / "table")) > 10

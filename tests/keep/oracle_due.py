@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from recapture.keep.due import SliceFacts, State
 
-DEFINES_ROWS = {"query", "functions", "policies", "inputs", "suite", "unknown"}
+DEFINES_ROWS = {"query", "functions", "policies", "inputs", "containers", "suite", "unknown"}
 """Parts that make a slice outdated; another version of the engine alone does not."""
 MINUTE = 600_000_000
 
@@ -15,11 +15,11 @@ def due(state: State) -> list[int]:
     First come the newest complete slice and the requested ones, then the others, and last those that failed alone and
     that nobody requests; the newest first each.
     """
-    starts = [*range(state.since, state.end, state.length)]
+    starts = [*range(state.since, state.until, state.length)]
     for request in state.requests:
         starts += [start for start in range(request.start, request.end, state.length) if start < state.end]
     newest_first = sorted({start for start in starts if is_due(state, start)}, reverse=True)
-    complete = [start for start in range(state.since, state.end, state.length) if not waits_for_capture(state, start)]
+    complete = [start for start in range(state.since, state.until, state.length) if not waits_for_capture(state, start)]
     urgent = [start for start in newest_first if is_requested(state, start) or [start] == complete[-1:]]
     others = [start for start in newest_first if start not in urgent]
     urgent_retries = [start for start in urgent if is_retry(state, start)]
@@ -52,7 +52,7 @@ def is_due(state: State, start: int) -> bool:
         return False
     if is_requested(state, start):
         return True
-    if start < state.since or facts.rolled_back:
+    if not state.since <= start < state.until or facts.rolled_back:
         return False
     stop = facts.stop
     if stop and stop.repeats and stop.slices == 1 and (stop.error is None or (stop.retry or 0) > state.now):

@@ -41,6 +41,7 @@ def state_of(
     slices: dict[int, SliceFacts],
     *,
     since: int = 9,
+    until: int = 24,
     now: int = NOON,
     requests: Sequence[Request] = (),
     leases: Sequence[Lease] = (),
@@ -51,6 +52,7 @@ def state_of(
         now=now,
         since=hour(since),
         end=now // HOUR * HOUR,
+        until=min(now // HOUR * HOUR, hour(until)),
         length=HOUR,
         schedule=Schedule(**schedule),
         slices={hour(number): facts for number, facts in slices.items()},
@@ -258,6 +260,13 @@ def test_slices_before_the_first_kept_one_are_left_alone() -> None:
     assert tick(state_of(ALL_PUBLISHED | {3: published(difference=LATE)})) == Tick((), (), (), ())
 
 
+def test_slices_after_the_last_kept_one_are_left_alone_unless_they_are_requested() -> None:
+    slices = {9: published(), 10: published(difference=LATE)}
+    assert tick(state_of(slices, until=10)) == Tick((), (), (), ())
+    assert computed(tick(state_of(slices, until=10, requests=[request(11, 12, NOON)]))) == [[11]]
+    assert computed(tick(state_of({}, until=10, at_most_slices=1))) == [[9]]
+
+
 def test_an_interrupted_change_is_finished_wherever_it_is() -> None:
     due = tick(state_of(ALL_PUBLISHED | {3: published(is_unfinished=True), 10: published(is_unfinished=True)}))
     assert due == Tick((), (), (), (hour(3), hour(10)))
@@ -301,6 +310,7 @@ def states(draw: st.DrawFn) -> State:
     return state_of(
         draw(st.dictionaries(st.sampled_from(starts), FACTS)),
         since=draw(st.integers(0, 12)),
+        until=draw(st.integers(0, 12)),
         requests=requests,
         leases=leases,
         at_most_slices=draw(st.integers(1, 13)),

@@ -135,6 +135,7 @@ def test_slices_with_the_same_reasons_are_one_problem() -> None:
         now=100,
         since=0,
         end=80,
+        until=80,
         length=10,
         schedule=Schedule(),
         slices={

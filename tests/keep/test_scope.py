@@ -20,7 +20,10 @@ def at(
     now: int,
     *,
     updated: int | None,
+    until: int | None = None,
+    requested: Collection[int] = range(0),
     known: Collection[int] = range(0),
+    published: Collection[int] = range(0),
     older: Collection[int] = range(0),
     turn: int | None = None,
 ) -> Scope:
@@ -29,9 +32,11 @@ def at(
         [TELEMETRY],
         LENGTH,
         hour(now),
-        MIDNIGHT,
+        range(MIDNIGHT, hour(now if until is None else until), LENGTH),
+        set(map(hour, requested)),
         None if updated is None else hour(updated),
         set(map(hour, known)),
+        set(map(hour, published)),
         set(map(hour, older)),
         None if turn is None else hour(turn),
     )
@@ -55,7 +60,12 @@ def test_slices_that_capture_may_not_have_written_are_listed_although_nothing_is
     assert hours(at(100, updated=99)) == [*range(96, 100)]
 
 
-def test_older_slices_are_listed_in_turn_a_contiguous_range_at_a_time() -> None:
+def test_slices_after_the_last_kept_one_are_listed_only_if_they_are_published_or_requested() -> None:
+    assert hours(at(100, updated=99, until=98, known=[99])) == [96, 97, 99]
+    assert hours(at(100, updated=99, until=90, requested=[80, 98])) == [98]
+
+
+def test_slices_published_since_the_last_update_are_listed_if_their_run_may_be_older() -> None:
     older, turns, turn = [3, 4, 10, 20, 21, 22], [], None
     for _ in range(4):
         found = at(100, updated=99, older=older, turn=turn)

@@ -1,45 +1,47 @@
 """A seeded world under a clock of its own: whatever happens to updates and to the archive, the tables end up right.
 
-Blobs come late, are replaced, damaged, vanish and return; the query changes; people backfill, roll back, request slices
-and cancel requests; storage lists stale results; updates are missed, run twice, meet each other, fail, and are killed
-at any request. A failure names the seed of its world: it is the same every time.
+Blobs come late, are replaced, damaged, vanish and return; the query changes; people backfill, roll back, approve runs,
+request slices and cancel requests; storage lists stale results; updates are missed, run twice and meet each other and
+people; updates, backfills, rollbacks and approvals fail, and are killed at any request. A failure names the seed of its
+world: it is the same every time.
 """
 
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 
-from hypothesis import Phase, example, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from recapture.archive.definitions import ArrivalTime, RunDefinition, version_of
 from recapture.definition.sections import Schedule
-from recapture.errors import AuditError, RunError
+from recapture.errors import AuditError, PermanentError, RunError
 from recapture.keep.due import Tick
 from recapture.keep.requests import cancelled, with_request
 from recapture.run_files.files import RunFiles
-from recapture.run_files.marks import STOPPED_RUNS, Mark
+from recapture.run_files.marks import STOPPED_RUNS
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
+from recapture.table.delta import File
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 from tests.draws import SLOW_EXAMPLES, examples
+from tests.keep.memory import Clock, KilledError
+from tests.keep.memory_tables import Rows
 from tests.keep.simulated import (
     EARLY,
     INTERVAL,
     LENGTH,
-    METRICS,
     PARTITIONS,
-    ROWS,
     SEARCH_HOURS,
     TELEMETRY,
-    Clock,
     Deployment,
-    KilledError,
+    Stopped,
     opened_at,
 )
 
@@ -78,20 +80,26 @@ class World:
         )
         schedule = Schedule(
             since=SINCE,
+            until=draw.choice([None, None, BEGIN + timedelta(hours=8)]),
             at_most_slices=draw.choice([1, 3, 24]),
             at_most_bytes=draw.choice([None, None, 400]),
             quiet_minutes=draw.choice([0, 30]),
-            provisional=random.Random(f"provisional {self.seed}").choice([False, True]),
+            provisional=draw.choice([False, True]),
             late_data=draw.choice(["republish", "republish", "mark"]),
             outdated=draw.choice(["recompute", "keep"]),
         )
-        self.deployment = Deployment(definition, schedule, Clock(BEGIN), refuses_loss=draw.choice([True, False]))
+        refuses_loss, has_feed = draw.choice([True, False]), draw.random() < 0.3
+        self.deployment = Deployment(definition, schedule, Clock(BEGIN), refuses_loss, has_feed)
         self.queries = 0
         self.to_write: list[tuple[datetime, str]] = []
         """Blobs that Capture has not written yet, with the times at which it will."""
         self.opened = BEGIN
         self.disturbances = 0
-        """Number of updates that were killed or refused a request."""
+        """Number of updates and people that were killed or refused a request."""
+        self.replayed, self.versions = Rows(), Counter[str]()
+        """Rows of the feed up to the versions that were looked at, and the number of these versions by table."""
+        self.published: dict[str, set[tuple[str, str]]] = {name: set() for name in self.deployment.tables.others}
+        """Slices with the files that were ever published for them, by table."""
 
     @property
     def now(self) -> datetime:
@@ -102,12 +110,13 @@ class World:
         actions: list[tuple[int, Callable[[], None]]] = [
             (12, self.update),
             (4, self.update_twice),
-            (5, self.update_killed),
-            (3, self.update_met_by_another),
-            (3, self.update_refused),
+            (6, self.killed),
+            (4, self.met_by_another),
+            (3, self.refused),
             (6, self.change_blob),
             (2, self.person_backfills),
             (1, self.person_rolls_back),
+            (2, self.person_approves),
             (2, self.person_requests),
             (1, self.person_cancels),
             (1, self.change_definition),
@@ -206,12 +215,45 @@ class World:
         if published := sorted(self.deployment.published()):
             self.deployment.rollback(self.draw.choice(published))
 
+    def person_approves(self) -> None:
+        """Approve a run that its audit stopped. It is published unless a later run was published since its audit."""
+        if not self.deployment.stopped:
+            return
+        stopped = self.draw.choice(self.deployment.stopped)
+        later = self.published_later(stopped)
+        try:
+            self.deployment.approve(stopped)
+        except PermanentError:
+            assert later or self.published_later(stopped), "only a later run keeps an approved one from being published"
+        else:
+            assert not later, "an approved run replaces no later one"
+
+    def published_later(self, stopped: Stopped) -> list[str]:
+        """Return the slices that hold another run, which was published after the audit of the stopped one."""
+        deployment = self.deployment
+        log = deployment.store.logs.get(deployment.tables.publications.url, [])
+
+        def runs(start: str) -> list[str | None]:
+            """Return the run of each version of the publications."""
+            paths = (held[start].path if start in held else None for held in log)
+            return [None if path is None else deployment.entries[path].run for path in paths]
+
+        later = []
+        for start in stopped.publications:
+            by_version = runs(start)
+            current = by_version[-1] if by_version else None
+            before = by_version[: stopped.version + 1]
+            if current not in (None, stopped.run, *before):
+                later.append(start)
+        return later
+
     def person_requests(self) -> None:
-        """Request up to three slices that have ended, for now or for later."""
-        ended = (ticks.from_datetime(self.now) - ticks.from_datetime(SINCE)) // LENGTH
+        """Request up to three slices that have ended, kept or not, for now or for later."""
+        oldest = ticks.from_datetime(SINCE) - 2 * LENGTH
+        ended = (ticks.from_datetime(self.now) - oldest) // LENGTH
         if ended > 0:
             first = self.draw.randrange(ended)
-            start, now = ticks.from_datetime(SINCE) + first * LENGTH, ticks.from_datetime(self.now)
+            start, now = oldest + first * LENGTH, ticks.from_datetime(self.now)
             end = start + (min(first + self.draw.randint(1, 3), ended) - first) * LENGTH
             number = len(WORK.read(self.deployment.run_files).requests)
             request = Request(str(number), "ann", start, end, now + self.draw.choice([0, 0, LENGTH]), now)
@@ -244,7 +286,7 @@ class World:
         """Run an update, compare it with the oracle, and return the slices that it computed and published."""
         certain, possible = self.due()
         number = len(self.deployment.computations)
-        stopped = {block.run for start in self.kept() if (block := self.last_block(start)) is not None}
+        stopped = {last.run for start in self.kept() if (last := self.last_stopped(start)) is not None}
         due, outcomes = self.deployment.update()
         self.compare(due, certain, possible)
         runs = self.deployment.computations[number:]
@@ -255,31 +297,38 @@ class World:
         assert not again, f"their audits stopped these runs: {again}"
         return set(computed), {start for run in runs if run.run in outcomes for start in run.slices}
 
-    def update_killed(self) -> None:
-        """Kill an update at a request, if it has so many."""
+    def killed(self) -> None:
+        """Kill an update or a person at a request, if it has so many."""
 
         def kill() -> None:
             self.disturbances += 1
             raise KilledError
 
-        self.disturbed(kill)
+        self.disturbed(self.anybody(), kill)
 
-    def update_refused(self) -> None:
-        """Let the storage refuse one request of an update."""
+    def refused(self) -> None:
+        """Let the storage refuse one request of an update or a person."""
 
         def refuse() -> None:
             self.disturbances += 1
             raise RunError("the storage refuses")
 
-        self.disturbed(refuse)
+        self.disturbed(self.anybody(), refuse)
 
-    def update_met_by_another(self) -> None:
-        """Let another update, or a person, do everything between two requests of an update."""
-        people = [self.person_rolls_back, self.person_backfills, self.person_requests, self.person_cancels]
-        other = self.draw.choice([self.undisturbed_update, self.undisturbed_update, *people])
+    def anybody(self) -> Callable[[], None]:
+        """Return an update, or somebody who changes what is published."""
+        people = [self.person_rolls_back, self.person_backfills, self.person_approves]
+        return self.draw.choice([*[self.undisturbed_update] * 4, *people])
+
+    def met_by_another(self) -> None:
+        """Let another update, or a person, do everything between two requests of an update or a person."""
+        people = [self.person_rolls_back, self.person_backfills, self.person_approves]
+        others = [*people, self.person_requests, self.person_cancels]
+        other = self.draw.choice([*[self.undisturbed_update] * 3, *others])
+        first = self.anybody()
         number = len(self.deployment.computations)
-        self.disturbed(other)
-        if other == self.undisturbed_update:
+        self.disturbed(first, other)
+        if first == other == self.undisturbed_update:
             runs = self.deployment.computations[number:]
             assert len({run.slices for run in runs}) == len(runs), "two updates at once compute no range twice"
             published = [start for run in runs if run.is_published for start in run.slices]
@@ -289,28 +338,49 @@ class World:
         with suppress(RunError):
             self.deployment.update()
 
-    def disturbed(self, effect: Callable[[], None]) -> None:
+    def disturbed(self, call: Callable[[], None], effect: Callable[[], None]) -> None:
+        """Call `call`, and `effect` at one of its requests."""
         requests = self.deployment.requests
         requests.at(int(self.draw.expovariate(1 / 60)), effect)
         with suppress(KilledError, RunError):
-            self.deployment.update()
+            call()
         requests.never()
 
     # What must be true
 
     def check_tables(self) -> None:
-        """Readers never see half a slice: every file was written whole, and has the rows of one run."""
-        deployment = self.deployment
-        for name in (ROWS, METRICS):
-            shown = deployment.shown(name)
-            assert all(rows for rows in shown.values())
-        for start, rows in deployment.shown().items():
-            assert rows[0].startswith("query "), start
+        """In every version, readers see what was published for each slice, whole; the feed tells every change."""
+        deployment, store = self.deployment, self.deployment.store
+        for held in self.new_versions(deployment.tables.publications.url):
+            entries = {start: deployment.entries[file.path].current for start, file in held.items()}
+            for start, entry in entries.items():
+                for name, file in ({} if entry is None else entry.files).items():
+                    self.published[name] |= set() if file is None else {(start, file.path)}
+        for name, table in deployment.tables.others.items():
+            for held in self.new_versions(table.url):
+                assert {(start, file.path) for start, file in held.items()} <= self.published[name]
+                if table.change_feed:
+                    deleted, inserted = store.feed(table.url, self.versions[table.url] - 1)
+                    assert not deleted & inserted, "a row that did not change is not in the feed"
+                    assert deleted <= self.replayed
+                    self.replayed += inserted
+                    self.replayed -= deleted
+                    rows = (store.rows(table.url, start, file) for start, file in held.items())
+                    assert self.replayed == sum(rows, Rows()), "the feed gives the table"
+
+    def new_versions(self, url: str) -> Iterator[dict[str, File]]:
+        """Yield what the versions of a table hold that were not looked at yet."""
+        for held in self.deployment.store.logs.get(url, [])[self.versions[url] :]:
+            self.versions[url] += 1
+            yield held
 
     def due(self) -> tuple[set[int], set[int]]:
         """Return the slices that are certainly due, and those that may be, looked at one by one."""
         certain, possible = set(), set()
-        now, starts, deployment = ticks.from_datetime(self.now), self.kept(), self.deployment
+        now, deployment = ticks.from_datetime(self.now), self.deployment
+        kept, work = self.kept(), WORK.read(deployment.run_files)
+        requested = (start for request in work.requests for start in range(request.start, request.end, LENGTH))
+        starts = sorted({*kept, *requested})
 
         def planned(definition: RunDefinition) -> dict[int, ReadSlice]:
             """Return what every slice reads now; nothing if no blob at all is listed."""
@@ -330,7 +400,7 @@ class World:
         def read_with(start: int, digest: str) -> ReadSlice:
             return plans(digest)[start]
 
-        present, work = planned(deployment.definition) if starts else {}, WORK.read(deployment.run_files)
+        present = planned(deployment.definition) if starts else {}
         for start, read in present.items():
             is_due = self.is_due(start, now, read, partial(read_with, start), work)
             if is_due is not False:
@@ -357,7 +427,7 @@ class World:
             return False
         if any(request.at <= now and request.wants(start, start + LENGTH) for request in work.requests):
             return True
-        if entry.taken_back is not None or self.is_stopped_alone(start, present.read):
+        if start not in self.kept() or entry.taken_back is not None or self.is_stopped_alone(start, present.read):
             return False
         if self.failed_just_now(start, present.read, now, work):
             return False
@@ -387,22 +457,22 @@ class World:
 
     def is_stopped_alone(self, start: int, read: str) -> bool:
         """Return whether the last run of the slice was stopped, had no other slice, and would be stopped again."""
-        block = self.last_block(start)
-        return block is not None and block.end - block.start == LENGTH and self.repeats(block, start, read)
+        stopped = self.last_stopped(start)
+        return stopped is not None and len(stopped.publications) == 1 and self.repeats(stopped, start, read)
 
-    def repeats(self, block: Mark, start: int, read: str) -> bool:
+    def repeats(self, stopped: Stopped, start: int, read: str) -> bool:
         """Return whether a run that its audit stopped would be stopped again."""
-        stopped = STOPPED_RUNS.read(self.deployment.run_files, block.run)
-        assert stopped is not None
-        return stopped.read[ticks.to_text(start)] == read and stopped.parts == self.deployment.parts
+        publication = stopped.publications[ticks.to_text(start)]
+        return publication.read == read and publication.parts == self.deployment.parts
 
     def failed_just_now(self, start: int, read: str, now: int, work: Work) -> bool:
         """Return whether the last run of the slice failed, had no other slice, and is not tried again yet.
 
         A run that its audit stopped did not fail: it says more of the slice than an earlier failure.
         """
-        block = self.last_block(start)
-        audited = ticks.from_datetime(block.at) if block is not None and self.repeats(block, start, read) else 0
+        stopped = self.last_stopped(start)
+        has_stop = stopped is not None and self.repeats(stopped, start, read)
+        audited = ticks.from_datetime(stopped.at) if stopped is not None and has_stop else 0
         for failure in work.failures:
             if start in failure.slices and failure.end - failure.start == LENGTH:
                 is_over = self.deployment.entry(start).run != failure.runs.get(ticks.to_text(start))
@@ -411,14 +481,17 @@ class World:
                 return not is_over and same and audited < failure.last and now < failure.last + pause
         return False
 
-    def last_block(self, start: int) -> Mark | None:
-        """Return the last stopped run of a slice; None if it was published or rolled back since."""
-        entry = self.deployment.entry(start)
-        blocks = [block for block in STOPPED_RUNS.runs(self.deployment.run_files) if block.start <= start < block.end]
-        if entry.current is not None:
-            blocks = [block for block in blocks if entry.current.published < block.at]
-        blocks = [block for block in blocks if block.run not in (entry.run, entry.taken_back)]
-        return blocks[-1] if blocks else None
+    def last_stopped(self, start: int) -> Stopped | None:
+        """Return the last stopped run of a slice, the shortest one of the same second.
+
+        None if the slice was published or rolled back since.
+        """
+        deployment, text = self.deployment, ticks.to_text(start)
+        entry = deployment.entry(start)
+        changed = deployment.store.last_change(deployment.tables.publications.url, text)
+        runs = [run for run in deployment.stopped if text in run.publications and run.version >= changed]
+        runs = [run for run in runs if run.run not in (entry.run, entry.taken_back)]
+        return max(runs, key=lambda run: (run.at, -len(run.publications)), default=None)
 
     def compare(self, due: Tick, certain: set[int], possible: set[int]) -> None:
         """Compare what an update does with the oracle."""
@@ -449,7 +522,8 @@ class World:
 
     def kept(self) -> range:
         """Return the starts of the slices that updates keep."""
-        return range(ticks.from_datetime(SINCE), ticks.from_datetime(self.now) // LENGTH * LENGTH, LENGTH)
+        end = min(self.now, self.deployment.schedule.until or self.now)
+        return range(ticks.from_datetime(SINCE), ticks.from_datetime(end) // LENGTH * LENGTH, LENGTH)
 
     def settle(self) -> None:
         """Run updates until none has work, and look at the end."""
@@ -509,15 +583,9 @@ class World:
         assert number <= MOST_REQUESTS + older, number
 
 
-@example(46)  # audits of overlapping runs in the same second
-@example(244)  # a run failed after the blobs changed, and they changed back to those of a stopped run
-@example(7138)  # a requested slice fails by an error after its audit stopped it
-@example(9094)  # a slice fails, and then the audit stops a run of it and another one
-@example(9165)  # a slice fails because a blob changed, and then the blob changes back
-@example(1042)  # an update meets another one that computes one of two requested slices
 @given(st.integers(0, 2**32))
 @settings(
-    max_examples=examples(100),
+    max_examples=3000 if settings.get_current_profile_name() == "deep" else examples(75),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=SLOW_EXAMPLES,
 )

@@ -18,7 +18,8 @@ from recapture.run.slice_state import State
 from recapture.run_files.changes import read_changes
 from recapture.run_files.work import WORK, Request, RequestState
 from recapture.time_model import ticks
-from tests.keep.simulated import INTERVAL, LENGTH, PARTITIONS, ROWS, TELEMETRY, Clock, Deployment, KilledError
+from tests.keep.memory import Clock, KilledError
+from tests.keep.simulated import INTERVAL, LENGTH, PARTITIONS, ROWS, TELEMETRY, Deployment
 
 MIDNIGHT = datetime(2024, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -152,7 +153,7 @@ def test_what_failed_for_ever_does_not_use_up_the_budget() -> None:
 def test_a_file_that_another_program_removed_is_not_put_back_although_its_slice_is_published(world: World) -> None:
     world.update()
     world.update()
-    rows = world.logs[world.tables.others[ROWS].url]
+    rows = world.store.logs[world.tables.others[ROWS].url]
     rows.append({start: file for start, file in rows[-1].items() if start != ticks.to_text(hour(3))})
     due, _ = world.update()
     assert due.unfinished == ()
@@ -194,6 +195,18 @@ def test_a_stopped_slice_beyond_the_look_back_is_computed_when_its_blobs_were_co
     for _ in range(2):
         world.update()
     assert 2 in world.hours()
+
+
+def test_a_blob_that_changed_while_a_run_waited_for_its_approval_makes_the_slice_stale(world: World) -> None:
+    world.spoil(2, b"poison")
+    for _ in range(7):
+        world.update()
+    world.pass_hours(24)
+    world.update()
+    world.spoil(2, b"event")
+    world.approve(world.stopped[-1])
+    due, _ = world.update()
+    assert [[slice_.reasons for slice_ in range_.slices] for range_ in due.ranges] == [[("stale: 1 blob modified",)]]
 
 
 def test_an_update_does_not_compute_what_another_one_computes_or_published_meanwhile(world: World) -> None:
@@ -450,6 +463,53 @@ def test_a_stopped_run_of_several_slices_ends_the_pause_after_a_failure(world: W
         world.backfill(hour(6), hour(8))
     world.update()
     assert 7 in world.hours()
+
+
+def test_a_slice_that_its_audit_stopped_alone_waits_for_a_person_although_a_later_run_failed(world: World) -> None:
+    world.spoil(7, b"poison")
+    for _ in range(6):
+        world.update()
+    world.request(7, 8)
+    compute = world.compute
+
+    def fail(range_: DueRange) -> str:
+        raise RunError("the storage refuses")
+
+    world.compute = fail
+    world.update()
+    world.compute = compute
+    world.clock.advance(16)
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def test_of_two_runs_that_are_stopped_in_the_same_second_the_shorter_one_counts(world: World) -> None:
+    world.spoil(7, b"poison")
+    for first, end in ((7, 8), (6, 9)):
+        with pytest.raises(AuditError):
+            world.backfill(hour(first), hour(end))
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def test_a_slice_waits_for_a_person_when_its_blobs_are_again_those_of_the_run_that_its_audit_stopped(
+    world: World,
+) -> None:
+    world.spoil(7, b"poison")
+    for _ in range(6):
+        world.update()
+    added = name(MIDNIGHT + 7 * HOUR + timedelta(minutes=7), 0)
+    world.archive.write(added, b"damaged")
+    world.request(7, 8)
+    world.update()
+    assert len(WORK.read(world.run_files).failures) == 1
+    world.archive.delete(added)
+    world.clock.advance(16)
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def holds(world: World, number: int) -> list[str]:
+    """Return what an hour waits for, without the names of runs."""
+    waits_for = {slice_.start: slice_.waits_for for slice_ in world.look().waiting}
+    return [hold.rpartition(" ")[0] for hold in waits_for.get(hour(number), ())]
 
 
 def replace_schedule(world: World, **keys: object) -> Schedule:

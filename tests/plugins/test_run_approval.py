@@ -7,10 +7,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
 from recapture.errors import AuditError, PermanentError
+from recapture.execute.processes.workers import Workers
 from recapture.keep.waiting import Waiting
 from recapture.run_files.planned import PlannedRun
 from tests.plugins.conftest import LoadPlugin
@@ -36,13 +36,13 @@ def define(world: World, largest: float, **keys: Any) -> None:
 
 
 @pytest.fixture
-def run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
+def run(processes: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
     """A run that a strict suite stops. Its temperature is 20."""
     world = one_event(tmp_path)
     define(world, 19, approval={"wait_hours": 2})
     context = {"dag_run": SimpleNamespace(dag_id="telemetry", run_id="manual__1")}
     monkeypatch.setattr("run_notifications.get_current_context", lambda: context)
-    return staged(spark, load(world.file), TEN, at(60))
+    return staged(processes, load(world.file), TEN, at(60))
 
 
 def notes(run: PlannedRun) -> list[str]:

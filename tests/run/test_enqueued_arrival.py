@@ -10,9 +10,9 @@ from typing import Any
 
 import fastavro
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline
+from recapture.execute.processes.workers import Workers
 from recapture.run.plan import preview
 from recapture.run.progress import completeness
 from recapture.tools.sample import world, write_world
@@ -53,9 +53,9 @@ def events_of(home: Path) -> Iterator[dict[str, Any]]:
             yield {"partition": int(path.parts[-7]), "enqueued": enqueued, "attempt": attempt}
 
 
-def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(home: Path, spark: SparkSession) -> None:
+def test_by_enqueued_time_each_event_is_in_the_window_in_which_the_hub_took_it(home: Path, processes: Workers) -> None:
     pipeline = define(home, "enqueued", "EventEnqueuedUtcTime")
-    report = backfill(spark, pipeline, TEN, TEN + HOUR)
+    report = backfill(processes, pipeline, TEN, TEN + HOUR)
     counts: Counter[tuple[datetime, int, str | None]] = Counter()
     newest: dict[tuple[datetime, int, str | None], datetime] = {}
     for event in events_of(home):

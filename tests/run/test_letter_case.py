@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from recapture.execute.processes.workers import Workers
 from tests.worlds import HOUR, TEN, World, at, backfill, published
 
 
@@ -21,18 +22,18 @@ def world(tmp_path: Any) -> World:
     return world
 
 
-def rows(spark: SparkSession, world: World, query: str) -> list[dict[str, Any]]:
-    backfill(spark, world.define(query), TEN, TEN + HOUR)
+def rows(engine: SparkSession | Workers, world: World, query: str) -> list[dict[str, Any]]:
+    backfill(engine, world.define(query), TEN, TEN + HOUR)
     return [{name: row[name] for name in row if name != "slice_start"} for row in published(world.table)]
 
 
-def test_a_name_finds_the_field_whatever_the_letter_case(spark: SparkSession, world: World) -> None:
+def test_a_name_finds_the_field_whatever_the_letter_case(processes: Workers, world: World) -> None:
     query = (
         "SELECT DEVICEID, COUNT(*) AS n, SUM(load) AS Total, MAX(Site.FLOOR) AS floor "
         "INTO aggregates FROM telemetry TIMESTAMP BY eventtime OVER deviceid "
         "WHERE lOAD > 0 GROUP BY deviceId, TumblingWindow(hour, 1)"
     )
-    assert sorted(rows(spark, world, query), key=lambda row: str(row["DEVICEID"])) == [
+    assert sorted(rows(processes, world, query), key=lambda row: str(row["DEVICEID"])) == [
         {"DEVICEID": "A", "n": 3, "Total": 6.0, "floor": 8.0},
         {"DEVICEID": "a", "n": 4, "Total": 10.0, "floor": 7.0},
     ]
@@ -48,7 +49,7 @@ def test_a_property_of_a_record_is_found_whatever_the_letter_case(spark: SparkSe
     assert sorted((row["a"], row["b"]) for row in rows(spark, world, query)) == [(7, 7)] * 4 + [(8, 8)] * 3
 
 
-def test_an_input_column_wins_over_a_declared_field_of_its_name(spark: SparkSession, world: World) -> None:
+def test_an_input_column_wins_over_a_declared_field_of_its_name(processes: Workers, world: World) -> None:
     """Microsoft's page on GetMetadataPropertyValue: the system's property overwrites the payload's field.
 
     So an event may lack the field, but not deviceId, which one of the events lacks.
@@ -58,4 +59,4 @@ def test_an_input_column_wins_over_a_declared_field_of_its_name(spark: SparkSess
         "SELECT COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY eventEnqueuedUtcTime "
         "GROUP BY TumblingWindow(hour, 1)"
     )
-    assert rows(spark, world, query) == [{"n": 7}]
+    assert rows(processes, world, query) == [{"n": 7}]

@@ -5,7 +5,7 @@ A state is explored once, so every reachable state and every step between two of
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from greenlet import getcurrent, greenlet
 
 from recapture.table import publish
 from recapture.table.delta import File, HeldFile, OpenTable, Table
-from recapture.table.publications import Entry, Publications
+from recapture.table.publications import Entry, Publications, shown
 from recapture.table.stored import Look
 from tests.table import publishing
 from tests.table.publishing import Place, digest
@@ -149,7 +149,8 @@ class InMemory(OpenTable):
         self.refresh()
 
     def claim(self, take_over: bool = False, columns: pa.Schema | None = None) -> None:
-        self.create()
+        if self.version is None:
+            self.create()
 
     def require_publishable(self, take_over: bool = False) -> None:
         pass
@@ -157,18 +158,27 @@ class InMemory(OpenTable):
     def require_writable(self, take_over: bool = False) -> None:
         pass
 
-    def held(self, slice_starts: Iterable[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
-        files = {} if self.version is None else self._logs[self.table.url][self.version]
-        held = {start: files[start] for start in slice_starts or () if start in files}
-        return {start: (HeldFile(file.path, file.size, file.rows),) for start, file in held.items()}
+    @property
+    def _held(self) -> dict[str, File]:
+        return {} if self.version is None else self._logs[self.table.url][self.version]
+
+    def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
+        held, starts = self._held, self._held if slice_starts is None else slice_starts
+        files = ((start, held[start]) for start in starts if start in held)
+        return {start: (HeldFile(file.path, file.size, file.rows),) for start, file in files}
+
+    def slices(self) -> dict[str, dict[str, Any]]:
+        held = sorted(self._held.items())
+        return {start: {"path": file.path, "rows": file.rows, **file.values} for start, file in held}
 
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         return dict(files)
 
     def commit(self, files: Mapping[str, File | None], metadata: Mapping[str, Any]) -> bool:
-        return self._schedule.commit(self.table, self.version, files, lambda: self._append(files))
+        return self._schedule.commit(self.table, self.version, files, lambda: self.append(files))
 
-    def _append(self, files: Mapping[str, File | None]) -> bool:
+    def append(self, files: Mapping[str, File | None]) -> bool:
+        """Add a version to the log, unless another writer has added one since the table was read."""
         log = self._logs[self.table.url]
         assert self.version is not None, "the table must exist"
         if self.version != len(log) - 1:
@@ -190,7 +200,7 @@ class PublicationsInMemory(Publications):
         return {start: self._entries[held[start][0].path] if start in held else Entry(None) for start in slice_starts}
 
     def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
-        files = {start: File(f"{start} {entry}", 1, 1) for start, entry in entries.items()}
+        files = {start: File(f"{start} {entry}", 1, 1, {**vars(shown(entry))}) for start, entry in entries.items()}
         self._entries |= {files[start].path: entry for start, entry in entries.items()}
         return files
 

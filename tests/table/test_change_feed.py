@@ -1,7 +1,6 @@
 """Delta's change data feed at the grain of rows: each commit says which rows it inserts, updates and deletes."""
 
 import itertools
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -11,18 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from embedded.azurite import Azurite
-from recapture.errors import RunError
 from recapture.run.publish import warnings
 from recapture.storage.folder import FolderContainer
 from recapture.table import publish
 from recapture.table.delta import PROPERTIES
-from tests.draws import SLOW_EXAMPLES, examples
 from tests.table import strangers
-from tests.table.feeds import COLUMNS, Feed, Row, require_true_feed
+from tests.table.feeds import COLUMNS, Feed, require_true_feed
 from tests.table.publishing import ELEVEN, NINE, TEN, on_azurite, together
 
 BEFORE = [(5, "a", 1.0), (5, "b", 2.0), (5, "c", 3.0)]
@@ -275,27 +270,3 @@ def test_a_replacement_that_is_killed_at_any_request_and_repeated_has_a_true_fee
             break
     assert at > 10
     require_true_feed(feed)
-
-
-VALUES = st.lists(
-    st.tuples(st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 2.0, None, float("nan")])),
-    max_size=4,
-)
-SLICES = st.dictionaries(st.sampled_from([NINE, TEN, ELEVEN]), VALUES, min_size=1)
-STEPS = st.lists(st.tuples(SLICES | st.sampled_from([NINE, TEN, ELEVEN]), st.none() | st.integers(1, 40)), max_size=6)
-"""Publications of rows, and rollbacks of a slice; each with the number of the request at which it is killed."""
-
-
-@given(STEPS)
-@settings(max_examples=examples(20), suppress_health_check=SLOW_EXAMPLES)
-def test_each_version_differs_from_the_one_before_by_its_feed_whatever_is_killed(
-    steps: list[tuple[dict[str, list[Row]] | str, int | None]],
-) -> None:
-    with tempfile.TemporaryDirectory() as home:
-        feed = Feed(Path(home).as_uri())
-        for step, killed_at in steps:
-            for number in (killed_at, None):  # what was killed is repeated
-                with killed(number), suppress(KilledError, RunError):
-                    feed.rollback(step) if isinstance(step, str) else feed.publish(step)
-                if feed.is_created:
-                    require_true_feed(feed)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
-from recapture.definition.sections import Approval, Function, Job, Notification, Output, Quality, Schedule
+from recapture.definition.sections import Approval, Function, Job, Notification, Output, Prices, Quality, Schedule
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Alias, Section, reject_none
@@ -76,6 +76,8 @@ class Pipeline(Section):
     """What computes the rows; None for Spark in Airflow and where the query needs it, else for processes."""
     schedule: Annotated[Schedule | None, reject_none("write its keys, or remove the key")] = None
     """Rules of `recapture update` and of the schedule in Airflow; None for the defaults."""
+    prices: Annotated[Prices | None, reject_none("write its keys, or remove the key")] = None
+    """Prices for estimates; None if they say nothing of money."""
     file: Annotated[Path, Field(exclude=True)]
     """Absolute path of the pipeline file."""
 
@@ -245,7 +247,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_distinct_tables,
         require_distinct_functions,
         require_readable_scripts,
-        require_schedule_on_slice_border,
+        require_schedule_of_slices,
     ):
         require(pipeline, document)
     return pipeline, document
@@ -320,12 +322,15 @@ def _would_read(section: Input, folder: str) -> bool:
     return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
 
 
-def require_schedule_on_slice_border(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the table is kept from a time within a slice on."""
-    since = None if pipeline.schedule is None else pipeline.schedule.since
-    if since is not None and from_datetime(since) % from_seconds(3600 * pipeline.slice_hours):
-        reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
-        raise document.error(("schedule", "since"), reason)
+def require_schedule_of_slices(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if the table is kept from or until a time within a slice, or for no slice at all."""
+    schedule = pipeline.schedule or Schedule()
+    for name, time in (("since", schedule.since), ("until", schedule.until)):
+        if time is not None and from_datetime(time) % from_seconds(3600 * pipeline.slice_hours):
+            reason = f"it is not on a slice border: slices last {pipeline.slice_hours} h, from midnight UTC"
+            raise document.error(("schedule", name), reason)
+    if schedule.since is not None and schedule.until is not None and schedule.until <= schedule.since:
+        raise document.error(("schedule", "until"), "it is not later than schedule.since: no slice would be kept")
 
 
 def require_events(pipeline: Pipeline, document: Document) -> None:

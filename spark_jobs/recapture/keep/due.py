@@ -95,6 +95,8 @@ class State:
     """Start of the first slice that is kept."""
     end: int
     """End of the last slice that has ended."""
+    until: int
+    """End of the last slice that has ended and is kept."""
     length: int
     """Length of a slice."""
     schedule: Schedule
@@ -170,7 +172,7 @@ def tick(state: State) -> Tick:
     """Return what an update does in this state."""
     due, waiting = [], []
     requested = set(_requested(state))
-    for start in sorted({*range(state.since, state.end, state.length), *requested}):
+    for start in sorted({*range(state.since, state.until, state.length), *requested}):
         if start not in requested and is_up_to_date(state.slices.get(start, _NOTHING)):
             continue
         verdict = _verdict(state, start, state.slices.get(start, _NOTHING))
@@ -196,8 +198,8 @@ _NOTHING = SliceFacts()
 
 
 def _newest_complete(state: State) -> int | None:
-    """Return the start of the newest slice that Capture has written; None if there is none since the first one."""
-    starts = range(state.end - state.length, state.since - 1, -state.length)
+    """Return the start of the newest kept slice that Capture has written; None if there is none."""
+    starts = range(state.until - state.length, state.since - 1, -state.length)
     return next((start for start in starts if not state.slices.get(start, _NOTHING).waits_for), None)
 
 
@@ -218,8 +220,9 @@ def _requested(state: State) -> Iterator[int]:
 def _verdict(state: State, start: int, facts: SliceFacts) -> DueSlice | WaitingSlice | None:
     """Return whether a slice is due or waits; None if it is up to date."""
     requests = [request for request in state.requests if request.wants(start, start + state.length)]
+    is_kept = state.since <= start < state.until
     requested = tuple(request.id for request in requests if request.at <= state.now)
-    reasons = [*_requests(requests, state.now), *(_own_reasons(state, facts) if start >= state.since else ())]
+    reasons = [*_requests(requests, state.now), *(_own_reasons(state, facts) if is_kept else ())]
     due = tuple(reason for reason, hold in reasons if hold is None)
     if not due:
         holds = tuple(hold for _, hold in reasons if hold is not None)

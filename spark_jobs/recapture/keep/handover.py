@@ -106,7 +106,7 @@ def problems(state: State, end: int, unknown: Collection[int] = ()) -> Iterator[
 
     `unknown` are the starts of published slices that could not be compared with the archive.
     """
-    plan = tick(replace(state, end=end, requests=()))
+    plan = tick(replace(state, end=end, until=min(end, state.until), requests=()))
     due = [slice_ for range_ in plan.ranges for slice_ in range_.slices]
     reasons: dict[int, list[str]] = {slice_.start: list(slice_.reasons) for slice_ in (*due, *plan.left)}
     for slice_ in plan.waiting:

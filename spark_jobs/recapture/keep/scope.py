@@ -9,6 +9,8 @@ from recapture.time_model.slices import Slice
 
 MARGIN = ticks.from_seconds(3600)
 """Time by which an update looks back further than the last one, in ticks: listings may be a little out of date."""
+LONGEST_RUN = ticks.from_seconds(720 * 3600)
+"""Longest time from the plan of a run to its publication, in ticks: a person may be asked for so long."""
 IN_TURN = 24
 """Largest number of older slices that one update lists."""
 
@@ -29,26 +31,31 @@ def scope(
     definitions: Sequence[InputDefinition],
     length: int,
     now: int,
-    since: int,
+    kept: range,
+    requested: Collection[int],
     updated: int | None,
     known: Collection[int],
+    published: Collection[int],
     older: Collection[int],
     turn: int | None,
 ) -> Scope:
     """Return the slices whose blobs an update at `now` lists.
 
-    These are the slices that have ended and that Capture may not have written yet, from `since` on; and the `known`
-    slices of which a blob may have been written, modified or deleted since the last update, at `updated`: all of them
-    if there was none. Of the `older` slices, which wait for their blobs to change, it lists one contiguous range, the
-    next one after `turn`.
+    These are the `kept` and the `requested` slices that have ended and that Capture may not have written yet; and the
+    `known` slices of which a blob may have been written, modified or deleted since the last update, at `updated`: all
+    of them if there was none. Of the slices that were `published` since then, these are those of which a blob may have
+    been written after their run was planned. Of the `older` slices, which wait for their blobs to change, it lists one
+    contiguous range, the next one after `turn`.
     """
     end = now // length * length
     reach = max(definition.longest_write_delay for definition in definitions)
     reach += max(definition.last_needed(Slice(0, 0)) for definition in definitions)
     until = 0 if updated is None else min(now, updated) - reach - MARGIN
-    first = max(0, until // length * length)
-    recent = max(since, (now - reach) // length * length)
-    listed = {*range(recent, end, length), *(start for start in known if start + length > first)}
+    first, unwritten = max(0, until // length * length), (now - reach) // length * length
+    recent = max(kept.start, unwritten)
+    listed = {*range(recent, kept.stop, length), *(start for start in requested if unwritten <= start < end)}
+    listed |= {start for start in known if start + length > first}
+    listed |= {start for start in published if start + length > now - reach - LONGEST_RUN}
     waiting = sorted(start for start in older if start not in listed)
     after = [start for start in waiting if turn is None or start > turn]
     in_turn = _contiguous(after or waiting, length)[:IN_TURN]

@@ -8,7 +8,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError
 from recapture.keep.compare import Comparison
 from recapture.keep.due import SliceFacts, State, is_up_to_date, tick
-from recapture.keep.interrupted import unfinished_slices
+from recapture.keep.interrupted import recent_changes
 from recapture.keep.record import merged, noticed
 from recapture.keep.scope import Scope, scope
 from recapture.keep.sources import Sources
@@ -68,17 +68,20 @@ class _Reader:
         self.sources, self.standing, self.work = sources, standing, standing.work
         self.now, self.instant = ticks.whole_seconds(now), ticks.from_datetime(now)
         self.length, self.end = sources.length, self.instant // sources.length * sources.length
+        until = sources.schedule.until
+        self.until = self.end if until is None else min(self.end, ticks.from_datetime(until))
+        """End of the last slice that has ended and is kept."""
         self.comparison, self.stops = Comparison(sources, standing, now), Stops(sources, standing)
         self.published = dict(_slices(standing.entries, self.length, self.end))
         """Slices that were ever published, by their starts in ticks, with slice_start."""
         self.stopped = dict(_slices(self.stops.starts, self.length, self.end))
         """Slices whose last run ended without publishing anything, likewise."""
-        self.unfinished, self.finished = unfinished_slices(sources, standing.entries, standing.changes.finished)
+        self.recent = recent_changes(sources, standing.entries, standing.changes.finished)
 
     def reading(self) -> Reading:
         """Return the state, and the record of what was compared."""
         since, listed = self._since(), self._scope()
-        facts, complete = self._unlisted(), self.end
+        facts, complete = self._unlisted(), self.until
         unknown: set[str] = set()
         released: dict[str, str] = {}
         for archived in self.comparison.archived(listed.starts):
@@ -96,12 +99,13 @@ class _Reader:
             unknown |= set() if is_known else {text}
             released |= {text: self._released(text)} if self.stops.is_released(text, archived) else {}
             complete = complete if archived.waits_for else start
-        since = (complete if complete < self.end else None) if since is None else since
+        since = (complete if complete < self.until else None) if since is None else since
         changes = self._changes(facts, listed, unknown, released, since)
         state = State(
             now=self.instant,
-            since=self.end if since is None else since,
+            since=self.until if since is None else since,
             end=self.end,
+            until=self.until,
             length=self.length,
             schedule=self.sources.schedule,
             slices=facts,
@@ -118,7 +122,8 @@ class _Reader:
             return ticks.from_datetime(written)
         chosen = self.standing.changes.since
         starts = [*self.published, *([] if chosen is None else [ticks.from_text(chosen)])]
-        return min(starts, default=min(self.stopped, default=None))
+        newest = self.until - self.length if self.until < self.end else None
+        return min(starts, default=min(self.stopped, default=newest))
 
     def _scope(self) -> Scope:
         changes, schedule = self.standing.changes, self.sources.schedule
@@ -128,9 +133,11 @@ class _Reader:
             self.sources.definition.inputs,
             self.length,
             self.instant,
-            self._since() or 0,
+            range(self._since() or 0, self.until, self.length),
+            [start for request in self.work.open_requests for start in range(request.start, request.end, self.length)],
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
+            {start for start, text in self.published.items() if text in self.recent.changed},
             {*(start for start, text in self.published.items() if text in stale), *stopped},
             None if changes.turn is None else ticks.from_text(changes.turn),
         )
@@ -140,7 +147,7 @@ class _Reader:
         standing, entries = self.standing, self.standing.entries
         changed = dict(self.comparison.reference_differences(self.published.values()))
         provisional = (text for text, entry in entries.items() if entry.provisional)
-        remarkable = {*standing.changes.slices, *standing.outdated, *self.unfinished, *changed, *provisional}
+        remarkable = {*standing.changes.slices, *standing.outdated, *self.recent.unfinished, *changed, *provisional}
         facts = {
             start: self._facts(start, text)
             if text in remarkable or entries[text].run is None or entries[text].taken_back is not None
@@ -160,7 +167,7 @@ class _Reader:
         return SliceFacts(
             run=entry.run,
             is_provisional=bool(entry.provisional),
-            is_unfinished=text in self.unfinished,
+            is_unfinished=text in self.recent.unfinished,
             difference=self.comparison.recorded_difference(text),
             outdated=self.standing.outdated.get(text, ()),
             rolled_back=entry.taken_back,
@@ -185,7 +192,7 @@ class _Reader:
         changes = replace(
             before,
             released={text: at for text, at in before_released.items() if text not in looked_at} | released,
-            finished=self.finished,
+            finished=self.recent.finished,
             since=None if since is None or self.published else ticks.to_text(since),
             turn=None if listed.turn is None else ticks.to_text(listed.turn),
             updated=max(before.updated or "", self.now),

@@ -17,6 +17,7 @@ def tick_summary(pipeline: str, reading: Reading, tick: Tick) -> dict[str, Any]:
         "pipeline": pipeline,
         "now": ticks.whole_seconds(ticks.to_datetime(state.now)),
         "since": ticks.to_text(state.since),
+        "until": None if state.schedule.until is None else ticks.text_of(state.schedule.until),
         "due": [_due(slice_) for slice_ in sorted(due, key=lambda slice_: slice_.start)],
         "ranges": [{"from": ticks.to_text(range_.start), "to": ticks.to_text(range_.end)} for range_ in tick.ranges],
         "left": list(_together(sorted(tick.left, key=lambda slice_: slice_.start), state.length)),

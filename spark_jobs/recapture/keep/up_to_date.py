@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from recapture.definition.pipeline import Pipeline
 from recapture.keep.archived import ArchivedSlice
 from recapture.keep.compare import Comparison
-from recapture.keep.interrupted import unfinished_slices
+from recapture.keep.interrupted import recent_changes
 from recapture.keep.sources import Sources, sources_of
 from recapture.keep.state import read_standing_of
 from recapture.run.outdated import is_outdated
@@ -34,7 +34,7 @@ def outstanding(
     sources: Sources, standing: Standing, comparison: Comparison, archived: Iterable[ArchivedSlice]
 ) -> Iterator[ArchivedSlice]:
     """Yield those slices that are not up to date, as `is_up_to_date`."""
-    unfinished, _ = unfinished_slices(sources, standing.entries, standing.changes.finished)
+    unfinished = recent_changes(sources, standing.entries, standing.changes.finished).unfinished
     for slice_ in archived:
         text = ticks.to_text(slice_.slice.start)
         entry, differing = comparison.entry(text), standing.outdated.get(text, ())

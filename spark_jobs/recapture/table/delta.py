@@ -101,6 +101,8 @@ class OpenTable:
         self._environment = environment
         self._delta: DeltaTable | None = None
         self._files = NO_FILES
+        self._files_version: int | None = None
+        """Version of the table that has these files."""
         self._open()
 
     @property
@@ -115,7 +117,12 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        self._files = files_of(self._delta)
+        if self._delta.version() != self._files_version:
+            self._read_files()
+
+    def _read_files(self) -> None:
+        assert self._delta is not None
+        self._files, self._files_version = files_of(self._delta), self._delta.version()
 
     @property
     def _container(self) -> Container:
@@ -215,7 +222,6 @@ class OpenTable:
 
         None if the table has no change data feed, or if the commit needs no change files or cannot have any.
         """
-        assert self._delta is not None
         assert self.version is not None
         slices, held = {}, self.held(files)
         for start, file in files.items():
@@ -224,12 +230,10 @@ class OpenTable:
             slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
         if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
             return None
-        columns = pa.schema(self._delta.schema().to_arrow())
-        rows = columns.remove(columns.get_field_index(SLICE_COLUMN))
         try:
             if any(file.has_deletions for shown in held.values() for file in shown):
                 raise UnreadableFileError
-            written = write_change_files(self._container, self.version + 1, slices, rows)
+            written = write_change_files(self._container, self.version + 1, slices, self._rows)
         except UnreadableFileError:
             self.whole_in_feed |= slices.keys()
             return None
@@ -345,6 +349,13 @@ class OpenTable:
             starts = self._files[SLICE_COLUMN].unique().to_pylist()
             require_slice_hours(self._properties(), starts, self.table.url, self.table.slice_hours)
 
+    @property
+    def _rows(self) -> pa.Schema:
+        """Columns of the table without slice_start."""
+        assert self._delta is not None
+        columns = pa.schema(self._delta.schema().to_arrow())
+        return columns.remove(columns.get_field_index(SLICE_COLUMN))
+
     def _properties(self) -> Mapping[str, str]:
         return {} if self._delta is None else self._delta.metadata().configuration
 
@@ -358,7 +369,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        self._files = files_of(self._delta)
+        self._read_files()
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -382,7 +393,7 @@ class OpenTable:
             if self._delta is None:
                 raise
         else:
-            self._files = files_of(self._delta)
+            self._read_files()
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -41,6 +41,7 @@ def states(
         HOUR,
         None if incomplete_from is None else at(incomplete_from),
         kinds.get("activity", Activity()),
+        None if (until := kinds.get("until")) is None else at(until),
     )
     return [f"{ticks.to_text(state.start)[11:13]} {state.state}" for state in found]
 
@@ -87,6 +88,13 @@ def test_a_slice_is_not_missing_before_capture_is_complete() -> None:
 
 def test_a_slice_that_has_not_ended_has_no_state() -> None:
     assert states({NINE: entry(), ELEVEN: entry()}, end=TEN) == ["09 published"]
+
+
+def test_after_the_end_of_the_archive_only_slices_up_to_the_last_known_one_have_a_state() -> None:
+    assert states({NINE: entry()}, until=TEN) == ["09 published"]
+    assert states({NINE: entry()}, until=ELEVEN, activity=active(since=NINE)) == ["09 published", "10 queued"]
+    known = {NINE: entry(), ELEVEN: entry()}
+    assert states(known, until=TEN, activity=active(since=NINE)) == ["09 published", "10 missing", "11 published"]
 
 
 def test_a_slice_is_stale_as_long_as_it_holds_the_run_whose_blobs_changed() -> None:

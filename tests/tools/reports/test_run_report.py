@@ -1,6 +1,7 @@
 """The reports of real runs: published, published again with other rows, and blocked; and of a range of slices."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,16 +11,17 @@ from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Page
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import AuditError, DefinitionError, RunError
+from recapture.execute.processes.workers import Workers
 from recapture.run.approval import approve
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.write import write_range_report
+from tests.browser import serious_findings
 from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
@@ -39,7 +41,7 @@ class Reports:
 
 
 @pytest.fixture(scope="module")
-def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Reports:
+def reports(processes: Workers, tmp_path_factory: pytest.TempPathFactory) -> Reports:
     """An hour with many verdicts; then a blob that arrives later, and a suite that is too strict for it at first."""
     world = World(tmp_path_factory.mktemp("reports"))
     events = [
@@ -75,10 +77,10 @@ def reports(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Re
     def define(suite: str | None = None) -> Pipeline:
         return world.define(eventsOutOfOrderMaxDelayInSeconds=60, quality=suite)
 
-    first = judge("first", staged(spark, define(), TEN, at(60)))
+    first = judge("first", staged(processes, define(), TEN, at(60)))
     world.write_suite(not_warmer_than(25, description=f"no room is too warm {HOSTILE}"), name="strict")
     world.put("1", at(14), [body("b", at(8), 50)], 1)
-    blocked = judge("blocked", staged(spark, define("strict.json"), TEN, at(60)))
+    blocked = judge("blocked", staged(processes, define("strict.json"), TEN, at(60)))
     approve(blocked, Approval("Ada", at(600), HOSTILE))
     publish(blocked)
     write_run_report(blocked)
@@ -252,12 +254,34 @@ def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
     red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
     assert (int(red) < 60) == (scheme == "dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert serious_findings(page) == []
+
+
+def test_a_page_begins_with_a_sentence_three_figures_and_what_became_of_the_events(reports: Reports) -> None:
+    document, elements = reports.documents["second"], Elements(reports.pages["second"])
+    totals = document["ledger"]["totals"]
+    labels = [str(value) for key, value in elements.attributes if key == "aria-label"]
+    (bar,) = [label for label in labels if label.startswith("What became of the events that arrived")]
+    counted = {name: int(count.replace(",", "")) for count, name in re.findall(r"([\d,]+) ([a-z() ]+)", bar)}
+    assert sum(counted.values()) == totals["InputEvents"]
+    assert counted["on time"] == totals["on_time"]
+    assert counted["malformed"] == totals["malformed"]
+    assert elements.text.index(document["verdict"]["sentence"]) < elements.text.index("lost: dropped or quarantined")
+
+
+def test_a_term_leads_to_its_meaning(reports: Reports, page: Page) -> None:
+    page.goto((reports.world.table / "_recapture" / reports.runs["second"].id / "report.html").as_uri())
+    meaning = page.locator("#term-duplicate + dd")
+    assert not meaning.is_visible()
+    page.locator("figcaption .term", has_text="duplicate").first.click()
+    assert meaning.is_visible()
 
 
 def test_no_picture_is_taller_than_twice_its_width_and_a_browser_shows_every_text_inside(
     reports: Reports, page: Page
 ) -> None:
     page.goto((reports.world.table / "_recapture" / reports.runs["first"].id / "report.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
     measured = page.evaluate(
         """[...document.querySelectorAll("svg")].map(svg => {
             const box = svg.getBoundingClientRect();

@@ -31,8 +31,9 @@ SETTINGS = {
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "spark.sql.execution.replaceHashWithSortAgg": "true",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
+    "spark.sql.ui.explainMode": "simple",
 }
-"""Settings that the rows or the memory depend on. All others but CLUSTERS_OWN have the defaults of Spark SQL.
+"""Settings that the rows, the memory or the time depend on. All others but CLUSTERS_OWN have Spark SQL's defaults.
 
 - ansi: without it, an overflow wraps around and a division by zero is NULL.
 - variable.substitute: it would let the environment change the query.
@@ -41,6 +42,7 @@ SETTINGS = {
 - fallbackThreshold: with more groups, a task would sort its rows and merge the first ones into the later ones, which
   loses the arrival order.
 - replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
+- explainMode: Spark describes the plan of each query for its UI. The default description of a long query takes time.
 """
 CLUSTERS_OWN = (SHUFFLE_PARTITIONS, "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Names or prefixes of settings that a cluster may choose, apart from SETTINGS.

@@ -80,12 +80,14 @@ class CoverageReader:
             problems = [problem for problem in standing.problems if problem != changes.problem]
             if changes.problem is not None:
                 problems.append(f"Slices may be stale without being shown as such: {changes.problem}")
-            known = slice_states(standing, last_end, length, None, activity)
+            schedule = self.pipeline.schedule
+            until = None if schedule is None or schedule.until is None else ticks.from_datetime(schedule.until)
+            known = slice_states(standing, last_end, length, None, activity, until)
             try:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problems.append(f"{_UNKNOWN_PROGRESS}: {error}")
-            states = slice_states(standing, last_end, length, incomplete_from, activity)
+            states = slice_states(standing, last_end, length, incomplete_from, activity, until)
             return Coverage(tuple(states), changes, standing.work.requests, tuple(problems))
 
     @cached_property

@@ -43,26 +43,35 @@ class SliceState:
 
 
 def slice_states(
-    standing: Standing, last_end: int, length: int, incomplete_from: int | None, activity: Activity = NO_ACTIVITY
+    standing: Standing,
+    last_end: int,
+    length: int,
+    incomplete_from: int | None,
+    activity: Activity = NO_ACTIVITY,
+    until: int | None = None,
 ) -> list[SliceState]:
     """Return the state of every slice from the first of which something is known to the last that has ended.
 
     Something is known of a slice that was ever published, blocked or failed, that an active or failed DAG run covers,
     or that updates keep. `last_end` is the end of the last slice that has ended, `length` that of a slice, and
-    `incomplete_from` the start of the first slice that Capture may not have written; all in ticks.
+    `incomplete_from` the start of the first slice that Capture may not have written; all in ticks. Updates keep slices
+    `until` a time, None for all: of later slices, only those up to the last one of which something is known are there.
     """
     first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return []
     newest = newest_runs(activity.runs, first, last_end, length)
     kept_since = _kept_since(standing, activity)
+    if until is not None:
+        last_end = min(last_end, max(until, _last(standing, activity, length)))
     states = []
     for start in range(first, last_end, length):
         slice_start = ticks.to_text(start)
         entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(standing.state(slice_start), entry, dag_run, is_complete)
-        is_kept = kept_since is not None and start >= kept_since and entry.taken_back is None
+        is_kept = kept_since is not None and start >= kept_since and (until is None or start < until)
+        is_kept = is_kept and entry.taken_back is None
         state = _state(held, dag_run, is_kept, activity.is_paused)
         blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
         failure = standing.failures.get(slice_start)
@@ -73,10 +82,21 @@ def slice_states(
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
     """Return the start of the first known slice, in ticks, or None; runs and updates count from `oldest` on."""
-    known = [_instant(start) for start in sorted((*standing.entries, *standing.blocked, *standing.failures))[:1]]
+    known = [_instant(start) for start in _starts(standing)[:1]]
     known += [max(run.start, oldest) for run in activity.runs if run.state is not RunState.SUCCESS]
     known += [] if not activity.is_updated or activity.since is None else [max(activity.since, oldest)]
     return min(known, default=None)
+
+
+def _last(standing: Standing, activity: Activity, length: int) -> int:
+    """Return the end of the last slice for which a run was published, stopped or failed, in ticks; 0 if none was."""
+    known = [_instant(start) + length for start in _starts(standing)[-1:]]
+    known += [run.end for run in activity.runs if run.state is not RunState.SUCCESS]
+    return max(known, default=0)
+
+
+def _starts(standing: Standing) -> list[str]:
+    return sorted((*standing.entries, *standing.blocked, *standing.failures))
 
 
 def _kept_since(standing: Standing, activity: Activity) -> int | None:
