@@ -25,13 +25,13 @@ def computes_neighbours(run_id: str | None) -> bool:
 
 
 def run_of_neighbours(
-    context: Context, pipeline: Pipeline, start: datetime, waited_for: tuple[int, ...] | None
+    context: Context, pipeline: Pipeline, start: datetime, failed: tuple[int, ...] | None
 ) -> tuple[str, tuple[int, int]] | None:
     """Return the DAG run that computes a backfill's slice with its neighbours, and their block; start it if needed.
 
     Return None if the slice is computed alone: if it has no neighbours that are due and have active runs of the same
-    backfill, or if a run of the same block, `waited_for`, has just ended without publishing it. Airflow has at most one
-    active backfill of a DAG. Bounds are in ticks.
+    backfill, or if a run of the same block, `failed`, has just failed for a reason that is not recorded. Airflow has at
+    most one active backfill of a DAG. Bounds are in ticks.
     """
     from recapture.keep.neighbours import together
     from recapture.keep.sources import sources_of
@@ -42,7 +42,7 @@ def run_of_neighbours(
         return _active(task_instance, pipeline.name, starts)
 
     neighbours = together(sources_of(pipeline), ticks.from_datetime(start), datetime.now(UTC), active)
-    if neighbours is None or (block := (neighbours.block.start, neighbours.block.end)) == waited_for:
+    if neighbours is None or (block := (neighbours.block.start, neighbours.block.end)) == failed:
         return None
     bounds = {"from": ticks.to_text(neighbours.start), "to": ticks.to_text(neighbours.end)}
     return _started(task_instance, pipeline.name, block, (context["dag_run"].conf or {}) | bounds), block

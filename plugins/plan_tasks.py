@@ -52,11 +52,16 @@ class Plan(BaseOperator):
         """
         return self._plan(context, None)
 
-    def resume(self, context: Context, event: object, block: Sequence[int]) -> str:
-        """Go on after a run that computed slices of a block, given by its bounds in ticks: see `execute`."""
-        return self._plan(context, tuple(block))
+    def resume(self, context: Context, event: tuple[str, dict[str, Any]], block: Sequence[int]) -> str:
+        """Go on after a run that computed slices of a block, given by its bounds in ticks: see `execute`.
 
-    def _plan(self, context: Context, waited_for: tuple[int, ...] | None) -> str:
+        `event` is that of DagStateTrigger. After a run that succeeded, the slice may have been left by its budget.
+        """
+        _, ended = event
+        (run_id,) = ended["run_ids"]
+        return self._plan(context, None if ended[run_id] == DagRunState.SUCCESS else tuple(block))
+
+    def _plan(self, context: Context, failed: tuple[int, ...] | None) -> str:
         from recapture.keep.claims import hold
         from recapture.keep.holding import present
         from recapture.keep.up_to_date import is_up_to_date
@@ -90,7 +95,7 @@ class Plan(BaseOperator):
                 f"DAG {dag_ids_of(pipeline)['update']} computes slices when they are complete"
             )
         if is_backfill and not params.get(STAGE):
-            neighbours = run_of_neighbours(context, pipeline, start, waited_for)
+            neighbours = run_of_neighbours(context, pipeline, start, failed)
             if neighbours is not None:
                 self._defer(pipeline.name, *neighbours)
         run = _planned(pipeline, start, end, parameters_of(params), dag_run)

@@ -111,11 +111,11 @@ def act(calendar: FrameLocator, action: str) -> str:
 
 def choose(calendar: FrameLocator) -> None:
     """Choose the first hour of the CSV pipeline."""
-    expect(calendar.get_by_role("heading", name="Coverage of csv")).to_be_visible()
+    expect(calendar.get_by_role("heading", name="Coverage of csv")).to_be_visible(timeout=60_000)
     calendar.get_by_role("textbox", name="From").fill(f"{TEN:%Y-%m-%dT%H:%M:%SZ}")
     calendar.get_by_role("textbox", name="To").fill(f"{TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}")
     calendar.get_by_role("button", name="Choose").click()
-    expect(calendar.get_by_role("button", name="Backfill…")).to_be_visible()
+    expect(calendar.get_by_role("button", name="Backfill…")).to_be_visible(timeout=60_000)
 
 
 def shown_report(page: Page) -> str:

@@ -12,6 +12,7 @@ from recapture.definition.pipeline import load
 from recapture.run.plan import plan_run
 from recapture.run_files.work import WORK
 from recapture.storage import open_container
+from recapture.time_model import ticks
 from tests.plugins.conftest import LoadPlugin
 from tests.plugins.test_plan import Airflow, context
 from tests.worlds import HOUR, TEN, World, steady
@@ -50,11 +51,17 @@ class Backfill:
         task = self.plugin.Plan(task_id="plan", file=str(self.world.file))
         own = context(start, start + HOUR, airflow=self.airflow)
         try:
-            return task.execute(own) if block is None else task.resume(own, None, block)
+            return task.execute(own) if block is None else task.resume(own, ("", self.event(block)), block)
         except AirflowSkipException:
             return None
         except TaskDeferred as waiting:
             return waiting
+
+    def event(self, block: list[int]) -> dict[str, Any]:
+        """Return what the trigger says of the last run of a block."""
+        start, end = map(ticks.to_text, block)
+        *_, run_id = (run_id for run_id in self.airflow.states if run_id.startswith(f"together__{start}__{end}__"))
+        return {"run_ids": [run_id], run_id: self.airflow.states[run_id]}
 
     def waits_for(self, start: datetime, block: list[int] | None = None) -> tuple[str, tuple[str, str]]:
         """Return the DAG run for which the run of a slice waits, and the hours of its range."""
@@ -141,6 +148,14 @@ def test_a_run_takes_at_most_as_many_neighbours_as_an_update_may(
 ) -> None:
     world.amend(schedule=budget)
     assert backfill.waits_for(HOURS[2])[1] == hours
+
+
+def test_slices_that_were_left_by_the_budget_are_computed_together_next(backfill: Backfill, world: World) -> None:
+    world.amend(schedule={"at_most_bytes": 130_000})
+    run_id, _ = backfill.waits_for(HOURS[2])
+    block = backfill.run(HOURS[0]).kwargs["block"]
+    backfill.end(run_id, "success")
+    assert backfill.waits_for(HOURS[0], block) == (f"{DAY}__2", ("10", "12"))
 
 
 def test_a_run_that_is_planned_keeps_updates_from_computing_its_range_until_it_fails(

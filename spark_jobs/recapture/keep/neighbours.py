@@ -58,7 +58,7 @@ def together(
     if block is None:
         return None
     due = {
-        slice_.slice.start: slice_.size
+        slice_.slice.start
         for slice_ in outstanding(sources, standing, comparison, archived.values())
         if not slice_.waits_for
         and block_of(slice_.slice.start, length, most, stops.stop(slice_.slice.start, slice_)) == block

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
+from recapture.pages.terms import meanings, term
 from recapture.process.caches import user_folder
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _environment(package: str) -> "Environment":
     environment.filters["number"] = number
     environment.filters["share"] = share
     environment.filters["duration"] = duration
+    environment.globals["term"], environment.globals["meanings"] = term, meanings
     environment.globals["style"] = Markup(files("recapture.pages").joinpath("style.css").read_text("utf-8"))
     return environment
 

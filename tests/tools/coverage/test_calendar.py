@@ -63,8 +63,11 @@ def test_every_state_has_a_sign_of_its_own_and_a_next_step() -> None:
 def test_a_chosen_slice_shows_a_watermark_as_a_time_and_leaves_out_what_is_0() -> None:
     metrics = {"WatermarkSeconds": 1_795_528_666.746, "InputEvents": 5.0, "EarlyInputEvents": 0.0}
     text = rendered(state(0), chosen=FIRST_RANGE, metrics=metrics)
-    facts = re.findall(r'<dt class="mono">(.*?)</dt><dd>(.*?)</dd>', text)
-    assert facts == [("InputEvents", "5"), ("WatermarkSeconds", "2026-11-24T13:57:46.746000Z")]
+    facts = re.findall(r'<dt>(.*?)</dt><dd>(.*?) <span class="mono muted">(.*?)</span></dd>', text)
+    assert facts == [
+        ("events that arrived", "5", "InputEvents"),
+        ("watermark at the end", "2026-11-24T13:57:46.746000Z", "WatermarkSeconds"),
+    ]
 
 
 def test_a_day_shows_the_state_that_needs_attention_most_and_counts_all() -> None:

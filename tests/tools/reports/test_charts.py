@@ -158,3 +158,19 @@ def test_the_bars_of_few_events_have_whole_numbers_on_their_axis() -> None:
     rows = [{"name": name, **dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 1} for name in "ab"]
     contents = [text.content for text in drawn(charts.bars(rows, "name", "partition")).texts]
     assert [content for content in contents if content.replace(".", "").isdigit()] == ["0", "1"]
+
+
+def test_the_axis_of_bars_has_numbers_that_people_write() -> None:
+    rows = [{"name": name, **dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 5000} for name in "ab"]
+    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition")).texts]
+    assert [content for content in contents if content[0].isdigit()][-1] == "5,000"
+    assert not [content for content in contents if "e+" in content]
+
+
+def test_bars_of_some_parts_have_no_other_part() -> None:
+    row = {**dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 5000, "malformed": 3}
+    rows = [{"name": name, **row} for name in "ab"]
+    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition", ("malformed",))).texts]
+    assert "malformed" in contents
+    assert "on time" not in contents
+    assert [content for content in contents if content.isdigit()] == ["0", "1", "2", "3"]

@@ -1,6 +1,7 @@
 """The reports of real runs: published, published again with other rows, and blocked; and of a range of slices."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.write import write_range_report
+from tests.browser import serious_findings
 from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
@@ -252,12 +254,34 @@ def test_a_page_follows_the_scheme_and_fits_a_narrow_window(
     red = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
     assert (int(red) < 60) == (scheme == "dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert serious_findings(page) == []
+
+
+def test_a_page_begins_with_a_sentence_three_figures_and_what_became_of_the_events(reports: Reports) -> None:
+    document, elements = reports.documents["second"], Elements(reports.pages["second"])
+    totals = document["ledger"]["totals"]
+    labels = [str(value) for key, value in elements.attributes if key == "aria-label"]
+    (bar,) = [label for label in labels if label.startswith("What became of the events that arrived")]
+    counted = {name: int(count.replace(",", "")) for count, name in re.findall(r"([\d,]+) ([a-z() ]+)", bar)}
+    assert sum(counted.values()) == totals["InputEvents"]
+    assert counted["on time"] == totals["on_time"]
+    assert counted["malformed"] == totals["malformed"]
+    assert elements.text.index(document["verdict"]["sentence"]) < elements.text.index("lost: dropped or quarantined")
+
+
+def test_a_term_leads_to_its_meaning(reports: Reports, page: Page) -> None:
+    page.goto((reports.world.table / "_recapture" / reports.runs["second"].id / "report.html").as_uri())
+    meaning = page.locator("#term-duplicate + dd")
+    assert not meaning.is_visible()
+    page.locator("figcaption .term", has_text="duplicate").first.click()
+    assert meaning.is_visible()
 
 
 def test_no_picture_is_taller_than_twice_its_width_and_a_browser_shows_every_text_inside(
     reports: Reports, page: Page
 ) -> None:
     page.goto((reports.world.table / "_recapture" / reports.runs["first"].id / "report.html").as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
     measured = page.evaluate(
         """[...document.querySelectorAll("svg")].map(svg => {
             const box = svg.getBoundingClientRect();

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from recapture.process.wording import counted
+from recapture.quality.metric_titles import titled
 from recapture.quality.metrics import value_text
 from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
@@ -21,6 +22,11 @@ from recapture.tools.coverage.reading import Coverage
 from recapture.tools.coverage.shown_requests import shown_requests
 from recapture.tools.coverage.states import SliceState
 
+GLOSSARY = (
+    *("slice", "complete", "Capture", "run", "manifest", "blob", "stale", "outdated", "provisional", "update"),
+    *("request", "audit", "suite", "blocked", "approval", "rollback", "late", "watermark", "quarantined"),
+)
+"""Terms that the page explains."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
 EXPLAINED_RUNS = 10
@@ -89,13 +95,14 @@ def calendar_page(
         rows=day_rows(month, days, chosen, length, audits),
         chosen=chosen,
         facts=None if chosen is None else facts(pipeline, states, chosen, access, audits),
-        metrics={name: value_text(name, value) for name, value in metrics.items() if value},
+        metrics=[(title, name, value_text(name, value)) for title, name, value in titled(metrics)],
         newest=next((range_of(state) for state in reversed(states) if state.run), None),
         requests=requests,
         more_requests=more_requests,
         changes=coverage.changes,
         problems=coverage.problems,
         damage=damage,
+        glossary_terms=GLOSSARY,
     )
 
 

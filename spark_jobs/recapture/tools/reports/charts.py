@@ -24,7 +24,8 @@ VERDICTS = {
 """Labels and colours of the verdicts, in the order of a report."""
 DUPLICATES = ("DuplicateEvents", "duplicates", "var(--duplicate)")
 """Metric, label and colour of the duplicates, which come first in a ledger."""
-_PARTS = {DUPLICATES[0]: DUPLICATES[1:], **VERDICTS}
+PARTS = {DUPLICATES[0]: DUPLICATES[1:], **VERDICTS}
+"""Labels and colours of the counts that add up to the events that arrived."""
 _CIRCLE, _CROSS = "circle", "M-1,-1L1,1M1,-1L-1,1"
 _RUG = "M0,-1L0,1"
 _WIDTH = 880
@@ -49,12 +50,15 @@ def shape(verdict: str) -> str:
     return _CROSS if verdict.endswith("dropped") else _CIRCLE
 
 
-def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specification:
-    """Return stacked bars of a ledger, a bar for each row: its duplicates and verdicts, under the row's `name`."""
+def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str, parts: Sequence[str] = ()) -> Specification:
+    """Return stacked bars of a ledger, a bar for each row, under the row's `name`.
+
+    A bar has the row's duplicates and verdicts, or only these `parts`.
+    """
     rows = list(rows)
-    present = [part for part in _PARTS if any(row[part] for row in rows)]
+    present = [part for part in parts or PARTS if any(row[part] for row in rows)]
     values = [
-        {"row": number, "part": _PARTS[part][0], "order": list(_PARTS).index(part), "events": row[part]}
+        {"row": number, "part": PARTS[part][0], "order": list(PARTS).index(part), "events": row[part]}
         for number, row in enumerate(rows)
         for part in present
         if row[part]
@@ -74,7 +78,7 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str) -> Specificat
     }
     most = max(sum(row[part] or 0 for part in present) for row in rows)
     events = {"field": "events", "type": "quantitative", "stack": "zero", "title": "events", "axis": _count_axis(most)}
-    colors = {"domain": [_PARTS[part][0] for part in present], "range": [_PARTS[part][1] for part in present]}
+    colors = {"domain": [PARTS[part][0] for part in present], "range": [PARTS[part][1] for part in present]}
     legend = {"orient": "top", "columns": 6, "symbolType": "square"}
     return {
         "data": {"values": values},
@@ -94,7 +98,7 @@ def _count_axis(most: int) -> dict[str, Any]:
     """Return an axis of numbers of events from 0, with ticks at round integers."""
     power = 10 ** max(len(str(most)) - 2, 0)
     step = next(factor * power for factor in (1, 2, 5, 10, 20) if most / (factor * power) <= _MOST_TICKS)
-    return {"format": ",", "values": list(range(0, most + 1, step))}
+    return {"format": ",d", "values": list(range(0, most + 1, step))}
 
 
 def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Specification:

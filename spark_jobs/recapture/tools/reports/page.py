@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 from recapture.pages.page import duration, number, render, share
 from recapture.pages.picture import Draw, svg
 from recapture.process.wording import counted
+from recapture.quality.metric_titles import name_behind
+from recapture.quality.metrics import UNUSABLE
 from recapture.run.approval import APPROVED
 from recapture.run.slice_state import State
-from recapture.time_model.metrics import COUNTS
+from recapture.time_model.metrics import COUNTS, VERDICTS, total
 from recapture.tools.reports import charts
 from recapture.tools.reports.ledger import judged
 from recapture.tools.reports.timing import label
@@ -16,6 +18,22 @@ from recapture.tools.reports.timing import label
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+LOST = (*(name for name in VERDICTS if name.endswith("dropped")), *UNUSABLE)
+"""Verdicts of events that no row counts."""
+_TERMS = {
+    "DuplicateEvents": "duplicate",
+    **{name: name.rpartition("_")[0].replace("_", " ") for name in VERDICTS if name.endswith(("adjusted", "dropped"))},
+    **dict.fromkeys(UNUSABLE, "quarantined"),
+}
+"""Term of the glossary for each part of the events, where there is one."""
+_MOSTLY = 0.9
+"""Share of events on time from which bars show only the others, which would be too small to see next to them."""
+GLOSSARY = (
+    *("application time", "arrival time", "System.Timestamp", "watermark", "late", "out of order", "early"),
+    *("tolerance", "policy", "partition", "Capture", "blob", "slice", "run", "verdict (of an event)", "duplicate"),
+    *("gap", "hole", "quarantined", "audit", "manifest", "stale", "outdated", "provisional", "approval"),
+)
+"""Terms that the page explains."""
 _LEVELS = {"critical": ("FAILED", "bad"), "warning": ("WARNING", "warning"), "info": ("NOTE", "info")}
 """Mark and class of an expectation that failed, by its severity."""
 _QUALITIES: dict[str, str] = {
@@ -40,10 +58,14 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         columns=_columns(document),
         judged=judged(totals),
         uncounted=any(totals[name] is None for name in COUNTS if name in totals),
+        parts=_parts(totals),
+        lost=total(totals[name] for name in LOST),
+        mostly_on_time=bool(_shown_parts(totals)),
         partition_bars=_bars(ledger["partitions"], "name", "partition", totals, draw),
         group_bars=_bars(groups, "short", ledger["unit"], totals, draw),
         inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
         counted=counted,
+        glossary_terms=GLOSSARY,
     )
 
 
@@ -58,10 +80,34 @@ def _bars(
     rows: Sequence[Mapping[str, Any]], name: str, unit: str, totals: Mapping[str, Any], draw: Draw
 ) -> "Markup | None":
     """Return the bars of several rows of the ledger; None if there is one row, or nothing to show."""
-    if len(rows) < 2 or not totals["InputEvents"]:
+    parts = _shown_parts(totals)
+    if len(rows) < 2 or not totals["InputEvents"] or (parts and not any(totals[part] for part in parts)):
         return None
-    label = f"Bars of the events by verdict, one for each of {counted(len(rows), unit)}"
-    return draw(charts.bars(rows, name, unit), label)
+    which = "events that were not on time" if parts else "events"
+    label = f"Bars of the {which} by verdict, one for each of {counted(len(rows), unit)}"
+    return draw(charts.bars(rows, name, unit, parts), label)
+
+
+def _shown_parts(totals: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts that bars show, if not all: those of events that were not on time, if there are few."""
+    on_time, events = totals["on_time"], totals["InputEvents"]
+    mostly = on_time is not None and events and on_time >= _MOSTLY * events
+    return tuple(name for name in charts.PARTS if name != "on_time") if mostly else ()
+
+
+def _parts(totals: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what became of the events that arrived: the label, metric, count and colour of each part that is not 0."""
+    return [
+        {
+            "label": text,
+            "metric": name_behind(name, totals),
+            "term": _TERMS.get(name),
+            "count": totals[name],
+            "color": color,
+        }
+        for name, (text, color) in charts.PARTS.items()
+        if totals[name] != 0
+    ]
 
 
 def _short(name: str, names: Sequence[str]) -> str:
