@@ -140,12 +140,13 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture(scope="session", autouse=True)
 def pictures_without_a_process() -> Iterator[None]:
     """Let runs of this process draw their pictures in it: a process of its own would load V8 for each run."""
-    from recapture.commands import backfill
+    from recapture.commands import backfill, publish
     from recapture.pages import picture
 
     drawing = SimpleNamespace(load=lambda: None, svg=picture.svg)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backfill, "drawing_process", lambda: nullcontext(drawing))
+        for module in (backfill, publish):
+            patch.setattr(module, "drawing_process", lambda: nullcontext(drawing))
         yield
 
 
