@@ -34,6 +34,8 @@ class Assumption:
 
     reason: str
     """Reason of the differences that it explains."""
+    is_given: bool
+    """Whether it is known: given by the user, or a change of the archive or the definition."""
     files: Callable[[Sequence[Slice]], list[StoredFile]]
     """Function that computes slices under the assumption, and returns the files of their rows."""
 
@@ -64,7 +66,7 @@ def assumptions(
             stored = try_slices(changed, slices, compute(changed)).files
             return [file for (output, _), file in stored.items() if output == alias]
 
-        yield Assumption(reason, files)
+        yield Assumption(reason, changes.arrival_time is None, files)
 
 
 def _changes(pipeline: Pipeline, published: Published) -> Iterator[tuple[str, Tried]]:

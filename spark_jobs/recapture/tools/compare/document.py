@@ -118,22 +118,32 @@ def compare(
     reasons = Reasons(connection, compared, ours)
     by_number = {_number(slice_): slice_ for slice_ in slices}
     tried: list[str] = []
+    windows = comparison.pipeline.query.windows
+    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
+    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
+    given_downtimes = [(start - lag, end) for start, end in comparison.downtimes]
     untried = iter(assumptions)
     while open_slices := [by_number[number] for number in reasons.open_slices()]:
         assumption = next(untried, None)
         if assumption is None:
             break
+        if not assumption.is_given and given_downtimes:
+            _explain_downtimes(reasons, comparison.time, given_downtimes, reach)
+            given_downtimes = []
         files = assumption.files(open_slices)
         reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{len(tried)}", layout, columns))
         tried.append(assumption.reason)
-    windows = comparison.pipeline.query.windows
-    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
-    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
     silences = reasons.silences(comparison.time, ours)
-    for since, until in [*((start - lag, end) for start, end in comparison.downtimes), *silences]:
-        reasons.explain_downtime(comparison.time, since, until, reach)
+    _explain_downtimes(reasons, comparison.time, [*given_downtimes, *silences], reach)
     reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
     return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, silences)
+
+
+def _explain_downtimes(
+    reasons: Reasons, time: str, downtimes: Iterable[tuple[datetime, datetime]], reach: timedelta
+) -> None:
+    for since, until in downtimes:
+        reasons.explain_downtime(time, since, until, reach)
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
