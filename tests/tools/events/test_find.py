@@ -43,7 +43,7 @@ def expected(made: Made) -> dict[tuple[str, int], tuple[str, int | None]]:
     return verdicts
 
 
-@slow(25)
+@slow(12)
 @given(made=made())
 def test_the_verdicts_of_all_events_of_any_world_are_those_of_the_oracle(
     tmp_path_factory: pytest.TempPathFactory, made: Made
