@@ -139,9 +139,19 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
     blobs = counted(result["blobs"], "blob")
     out.print(f"in all {blobs}, {result['bytes']:,} bytes, each counted once; run {result['run']}")
+    if result["estimate"]:
+        out.print(_estimate(result["estimate"]))
     out.print("a backfill of this range:")
     for stage in result["stages"]:
         out.print(_line(f"  {stage['name'].replace('_', ' ')}: {stage['description']}"))
+
+
+def _estimate(estimate: Mapping[str, Any]) -> str:
+    from recapture.run.cost import sentence
+
+    other = "" if estimate["same_definition"] else " with another definition"
+    basis = f"judging by {counted(estimate['runs'], 'run')}{other}"
+    return _line(f"a backfill will take about {sentence(estimate)}, {basis}")
 
 
 def _waiting(counts: Mapping[str, Any], name_input: bool) -> str:
@@ -188,6 +198,13 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
         some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
         out.print(f"run {result['run']} {did} version {output['version']} of {_line(output['table'])}{some}")
     out.print(f"report: {_line(result['report'])}")
+
+
+def print_cost(out: Console, cost: Mapping[str, Any]) -> None:
+    """Print what a run took."""
+    from recapture.run.cost import sentence
+
+    out.print(_line(f"the run took {sentence(cost)}"))
 
 
 def print_staged(out: Console, result: Mapping[str, Any], file: str) -> None:
@@ -261,6 +278,8 @@ def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
         )
     if result["unpublished"]:
         out.print(f"not published: {named_slices(result['unpublished'])}")
+    for silence in result["silences"]:
+        out.print(f"the live job wrote no row after {silence['after']} and before {silence['before']}")
     if result["reasons"]:
         table = Table("reason", "rows", "share", "other values", "only live", "only published")
         for reason in result["reasons"]:

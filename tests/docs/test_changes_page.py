@@ -56,6 +56,12 @@ CHANGES: dict[str, Any] = {
     "schedule.late_data": "mark",
     "schedule.outdated": "recompute",
     "schedule.provisional": True,
+    "prices.currency": "USD",
+    "prices.machine_hour": 1.5,
+    "prices.read_10000": 0.005,
+    "prices.write_10000": 0.05,
+    "prices.list_10000": 0.05,
+    "prices.read_gb": 0.01,
     "notifications": [{"notifier": "a.B"}],
 }
 """A change of each key."""

@@ -1,6 +1,7 @@
 """`recapture request`, `requests` and `cancel`, without an update."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +123,11 @@ def test_a_request_that_was_cancelled_keeps_its_range_from_being_claimed() -> No
     work = cancelled(with_request(Work(), request("1")), "1", "bob", START)
     range_ = DueRange((DueSlice(START, (), None, requests=("1",)),), LENGTH)
     assert claim(work, "an update", range_, START) == work
+
+
+def test_a_request_of_which_another_update_published_a_slice_keeps_the_range_from_being_claimed() -> None:
+    requested = replace(request("1"), end=START + 2 * LENGTH)
+    published = replace(requested, published={ticks.to_text(START): "run"})
+    range_ = DueRange(tuple(DueSlice(START + n * LENGTH, (), None, requests=("1",)) for n in range(2)), LENGTH)
+    assert claim(with_request(Work(), published), "an update", range_, START).leases == ()
+    assert claim(with_request(Work(), requested), "an update", range_, START).leases != ()

@@ -465,6 +465,53 @@ def test_a_stopped_run_of_several_slices_ends_the_pause_after_a_failure(world: W
     assert 7 in world.hours()
 
 
+def test_a_slice_that_its_audit_stopped_alone_waits_for_a_person_although_a_later_run_failed(world: World) -> None:
+    world.spoil(7, b"poison")
+    for _ in range(6):
+        world.update()
+    world.request(7, 8)
+    compute = world.compute
+
+    def fail(range_: DueRange) -> str:
+        raise RunError("the storage refuses")
+
+    world.compute = fail
+    world.update()
+    world.compute = compute
+    world.clock.advance(16)
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def test_of_two_runs_that_are_stopped_in_the_same_second_the_shorter_one_counts(world: World) -> None:
+    world.spoil(7, b"poison")
+    for first, end in ((7, 8), (6, 9)):
+        with pytest.raises(AuditError):
+            world.backfill(hour(first), hour(end))
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def test_a_slice_waits_for_a_person_when_its_blobs_are_again_those_of_the_run_that_its_audit_stopped(
+    world: World,
+) -> None:
+    world.spoil(7, b"poison")
+    for _ in range(6):
+        world.update()
+    added = name(MIDNIGHT + 7 * HOUR + timedelta(minutes=7), 0)
+    world.archive.write(added, b"damaged")
+    world.request(7, 8)
+    world.update()
+    assert len(WORK.read(world.run_files).failures) == 1
+    world.archive.delete(added)
+    world.clock.advance(16)
+    assert holds(world, 7) == ["a person, because the audit stopped run"]
+
+
+def holds(world: World, number: int) -> list[str]:
+    """Return what an hour waits for, without the names of runs."""
+    waits_for = {slice_.start: slice_.waits_for for slice_ in world.look().waiting}
+    return [hold.rpartition(" ")[0] for hold in waits_for.get(hour(number), ())]
+
+
 def replace_schedule(world: World, **keys: object) -> Schedule:
     return world.schedule.model_copy(update=keys)
 

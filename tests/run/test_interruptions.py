@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recapture.commands import backfill as stages
+from recapture.commands import reported
 from recapture.commands.backfill import Backfill
 from recapture.errors import RunError
 from recapture.execute.processes.compute import compute
@@ -72,7 +73,7 @@ def test_an_interruption_between_two_commits_names_the_unfinished_publication(
 def test_an_interruption_while_the_report_is_made_refers_to_status(
     world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "summary", interrupt)
+    monkeypatch.setattr(reported, "summary", interrupt)
     line = stopped(command, world, 130)
     run = status(world.define())["slices"][0]["run"]
     progress = "was being published or reported: recapture status shows what is published"
@@ -87,7 +88,7 @@ def test_a_storage_that_fails_says_whether_the_run_is_published(
     def fail(*arguments: Any, **options: Any) -> None:
         raise RunError("the storage is away")
 
-    monkeypatch.setattr(stages, stage, fail)
+    monkeypatch.setattr(stages if stage == "audit" else reported, stage, fail)
     line = stopped(command, world, code)
     assert version(world.table) == (1 if code == 1 else 2)
     assert ("is published, but its report failed: the storage is away" in line) == (code == 3)

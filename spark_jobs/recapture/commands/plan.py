@@ -8,7 +8,8 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
-from recapture.execute.engine import DEFAULT_MASTER, engine_of
+from recapture.execute.engine import DEFAULT_MASTER, cores_of, engine_of
+from recapture.run.cost import estimate
 from recapture.run.plan import preview
 from recapture.run.plan_summary import plan_summary
 from recapture.run.progress import capture_progress, storage_time
@@ -21,10 +22,13 @@ def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bo
     pipeline = load_pipeline(file, stderr)
     manifest = preview(pipeline, start, end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
-    result = plan_summary(pipeline, manifest, progress, standing_of(pipeline))
+    standing = standing_of(pipeline)
+    result = plan_summary(pipeline, manifest, progress, standing)
     engine = engine_of(pipeline.engine, pipeline.query.needs_spark, DEFAULT_MASTER)
     stages = [{"name": stage, "description": description(stage, pipeline, engine)} for stage in stages_of()]
+    cores = cores_of(DEFAULT_MASTER)
     result |= {"engine": engine, "stages": stages}
+    result["estimate"] = estimate(pipeline, manifest, engine, cores, standing.entries)
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if not json:

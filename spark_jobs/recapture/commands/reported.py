@@ -6,6 +6,7 @@ from typing import Any
 from recapture import printing
 from recapture.errors import RecaptureError, RunError, UnfinishedError
 from recapture.pages.picture import Draw
+from recapture.run.cost import cost_of
 from recapture.run.needs import longest_wait
 from recapture.run.summary import summary
 from recapture.run_files.computed import Computed
@@ -36,11 +37,14 @@ def reported(
         result = summary(run, computed, audited, outcome, approval)
         result["warnings"] += warnings
         result["report"] = write_run_report(run, computed, audited, result["warnings"], draw)
+        result["cost"] = cost_of(run.files, run.pipeline.prices)
         result["staged_until"] = _expiry(run) if outcome is None else None
         if not json:
             out = printing.console()
             printing.print_staged_rows(out, run, computed, result)
             printing.print_run(out, result)
+            if result["cost"] is not None:
+                printing.print_cost(out, result["cost"])
             if outcome is None:
                 printing.print_staged(out, result, run.pipeline.file.name)
     except Exception as error:

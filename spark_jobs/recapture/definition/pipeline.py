@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
-from recapture.definition.sections import Approval, Function, Job, Notification, Output, Quality, Schedule
+from recapture.definition.sections import Approval, Function, Job, Notification, Output, Prices, Quality, Schedule
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Alias, Section, reject_none
@@ -76,6 +76,8 @@ class Pipeline(Section):
     """What computes the rows; None for Spark in Airflow and where the query needs it, else for processes."""
     schedule: Annotated[Schedule | None, reject_none("write its keys, or remove the key")] = None
     """Rules of `recapture update` and of the schedule in Airflow; None for the defaults."""
+    prices: Annotated[Prices | None, reject_none("write its keys, or remove the key")] = None
+    """Prices for estimates; None if they say nothing of money."""
     file: Annotated[Path, Field(exclude=True)]
     """Absolute path of the pipeline file."""
 

@@ -96,6 +96,23 @@ class Approval(Section):
     """How long a run waits for an answer, in hours, up to 30 days."""
 
 
+Price = Annotated[Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)], reject_bool("write a number")]
+
+
+class Prices(Section):
+    """What the storage and the machine cost, for the estimates of `recapture plan`."""
+
+    currency: Annotated[str, Field(min_length=1, max_length=8)] = "EUR"
+    machine_hour: Price = 0.0
+    """Price of the machine, or of all machines of the cluster, for an hour."""
+    read_10000: Price = 0.0
+    """Price of 10,000 requests that read a blob."""
+    write_10000: Price = 0.0
+    list_10000: Price = 0.0
+    read_gb: Price = 0.0
+    """Price of 10⁹ bytes that are read."""
+
+
 def _instant(written: object) -> datetime:
     advice = "write a time with its zone, such as 2026-03-01T06:00:00Z"
     try:

@@ -25,6 +25,8 @@ SMALLEST_TASK = 32 * 1024 * 1024
 Every task has a start-up cost, and reads blobs that its neighbours read too.
 """
 TASKS_PER_CORE = 2
+STAGE = "order_and_aggregate"
+"""Name of the stage in what a run took."""
 
 _LOG = logging.getLogger(__name__)
 

@@ -19,11 +19,13 @@ from recapture.run.outdated import parts_of
 from recapture.run.published import earlier_metrics, with_history
 from recapture.run.slices import slice_length
 from recapture.run.staged import write_locally
+from recapture.run.stages import Stage
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
 from recapture.run.vanished import vanished_keys
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import AUDIT, Audited
+from recapture.run_files.cost import recorded
 from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS, Unpublished
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
@@ -34,6 +36,7 @@ from recapture.time_model.partition_metrics import PartitionMetrics
 _LOG = logging.getLogger(__name__)
 
 
+@recorded(Stage.AUDIT)
 def audit(
     run: PlannedRun,
     computed: Computed,

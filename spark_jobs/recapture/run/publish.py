@@ -17,6 +17,7 @@ from recapture.quality.metrics import SliceTotals
 from recapture.run.approval import APPROVED, held_at_audit
 from recapture.run.holes import Rows, inputs_read, missing_blobs_by_slice
 from recapture.run.outdated import parts_of
+from recapture.run.stages import Stage
 from recapture.run.tables import QUARANTINE, VERDICTS, metrics_key, tables_of
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.contents import (
@@ -27,6 +28,7 @@ from recapture.run_files.contents import (
     PublishedQuarantine,
     QuarantineReason,
 )
+from recapture.run_files.cost import recorded
 from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS
 from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
@@ -42,6 +44,7 @@ MAX_REASONS = 20
 """Maximum number of quarantine reasons in the result; the most frequent ones come first."""
 
 
+@recorded(Stage.PUBLISH)
 def publish(
     run: PlannedRun,
     computed: Computed,

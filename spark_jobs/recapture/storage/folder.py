@@ -17,6 +17,7 @@ from recapture.errors import RunError, SetupError
 from recapture.process.regular_files import read_regular
 from recapture.storage.container import Blob, changed, deleted, verified
 from recapture.storage.locks import held, locked
+from recapture.storage.use import count_list, count_read, count_write
 
 _TEMPORARY = (".recapture-", ".tmp")
 _NOT_A_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -34,6 +35,7 @@ class FolderContainer:
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         self._require()
+        count_list()
         *above, base = itertools.accumulate(prefix.split("/")[:-1], lambda path, part: f"{path}{part}/", initial="")
         if base and not _is_name(base[:-1]):
             return
@@ -43,6 +45,7 @@ class FolderContainer:
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
+        count_list()
         base = prefix[: prefix.rfind("/") + 1]
         if base and not _is_name(base[:-1]):
             raise RunError(
@@ -67,24 +70,29 @@ class FolderContainer:
                     _require_version(blob, file.fileno())
             except _NOT_A_FILE:
                 raise deleted(blob) from None
+        count_read(len(content))
         return verified(blob, content)
 
     def read_current(self, name: str) -> bytes | None:
         path = self._path(name)
         with _failures_reported("read", path):
             try:
-                return read_regular(path)
+                content = read_regular(path)
             except _NOT_A_FILE:
                 return None
+        count_read(len(content))
+        return content
 
     def read_with_etag(self, name: str) -> tuple[bytes, str] | None:
         path = self._path(name)
         with _failures_reported("read", path):
             try:
                 with path.open("rb") as file:
-                    return file.read(), _etag(os.fstat(file.fileno()))
+                    content, etag = file.read(), _etag(os.fstat(file.fileno()))
             except _NOT_A_FILE:
                 return None
+        count_read(len(content))
+        return content, etag
 
     def write(self, name: str, content: bytes) -> Blob:
         path = self._path(name)
@@ -254,6 +262,7 @@ def _temporary_file(path: Path, content: bytes) -> Iterator[Path]:
                 continue
             try:
                 file.write(content)
+                count_write(len(content))
                 file.flush()
                 os.fsync(file.fileno())
                 yield temporary

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 from azure.core.pipeline.policies import ContentDecodePolicy
 
 from recapture.storage.refusals import ENDLESS, FOREIGN, GARBLED
+from recapture.storage.use import count_response
 
 PAGES_WITHOUT_PROGRESS = 1_000
 """Maximum number of successive pages without a new name. The service may send empty pages, for deleted blobs."""
@@ -19,7 +20,8 @@ class AnswerError(Exception):
 
 
 def require_service(response: Any) -> None:
-    """Raise AnswerError if the request succeeded without reaching the service. A hook of the client."""
+    """Count the request. Raise AnswerError if it succeeded without reaching the service. A hook of the client."""
+    count_response(response)
     answer = response.http_response
     if answer.status_code < 300 and REQUEST_ID not in answer.headers:
         raise AnswerError(FOREIGN)

@@ -4,14 +4,18 @@ import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from recapture.execute.engine import Engine
 from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
 from recapture.execute.processes.workers import Workers
-from recapture.execute.stage import InputTasks, stage_rows
+from recapture.execute.stage import STAGE, InputTasks, stage_rows
 from recapture.run_files.computed import Computed, StagedSlice
+from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun
+from recapture.storage.took import Took, measured
 
 T = TypeVar("T")
 
@@ -25,32 +29,41 @@ def compute(
     is done and of all there is to do.
     """
 
+    parts: list[Took] = []
+
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
         tasks = [(input_tasks.context, task) for input_tasks in inputs for task in input_tasks.tasks]
         outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
         slices = run.manifest.slices
         finished = itertools.count(1)
 
-        def results(futures: Iterable[Future[T]]) -> list[T]:
+        def results(futures: Iterable[Future[tuple[T, Took]]]) -> list[T]:
             waiting = list(futures)
             for future in as_completed(waiting):
-                future.result()
+                parts.append(future.result()[1])
                 watch(next(finished), len(tasks) + len(slices))
-            return [future.result() for future in waiting]
+            return [future.result()[0] for future in waiting]
 
         submit = workers.pool.submit
-        panes = results(submit(write_panes, *task, scratch / f"{number}.arrow") for number, task in enumerate(tasks))
+        panes = results(
+            submit(measured, partial(write_panes, *task, scratch / f"{number}.arrow"))
+            for number, task in enumerate(tasks)
+        )
         batches_by_slice: dict[int, list[PanesBatch]] = {planned.slice.start: [] for planned in slices}
         for batch in itertools.chain.from_iterable(panes):
             batches_by_slice[batch.slice_start].append(batch)
         rows = results(
-            submit(write_rows, outputs, planned.slice, planned.digest, batches_by_slice[planned.slice.start])
+            submit(
+                measured,
+                partial(write_rows, outputs, planned.slice, planned.digest, batches_by_slice[planned.slice.start]),
+            )
             for planned in slices
         )
         return [file for files in rows for file in files]
 
     try:
-        return stage_rows(run, workers.count, staged)
+        with computation(run, STAGE, Engine.PROCESSES, workers.count, parts):
+            return stage_rows(run, workers.count, staged)
     except BrokenProcessPool:
         raise workers.broken("backfill fewer hours at once") from None
     except BaseException:

@@ -20,11 +20,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
+from recapture.execute.engine import Engine
 from recapture.execute.spark import merging
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.execute.spark.session import MORE_MEMORY, SHUFFLE_PARTITIONS, pin_settings
-from recapture.execute.stage import InputTasks, stage_rows
+from recapture.execute.stage import STAGE, InputTasks, stage_rows
 from recapture.execute.tasks import STAGED_SCHEMA, TASK, run_tasks, write_slices
 from recapture.model import OutputColumn, published_schema
 from recapture.ordering import panes
@@ -33,6 +34,7 @@ from recapture.printable import message
 from recapture.process import log
 from recapture.query.generate.values import quoted_name
 from recapture.run_files.computed import Computed, StagedSlice
+from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -47,7 +49,9 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
         except (PySparkException, Py4JJavaError) as error:
             raise _error(error) from error
 
-    return stage_rows(run, spark.sparkContext.defaultParallelism, staged)
+    cores = spark.sparkContext.defaultParallelism
+    with computation(run, STAGE, Engine.SPARK, cores, None):
+        return stage_rows(run, cores, staged)
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:

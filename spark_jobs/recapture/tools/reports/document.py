@@ -8,6 +8,7 @@ from typing import Any
 from recapture import __version__
 from recapture.definition.digest import run_definition
 from recapture.run.approval import APPROVED
+from recapture.run.cost import cost_of
 from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
@@ -57,6 +58,7 @@ def document(source: Source) -> dict[str, Any]:
         "keys": keys(source),
         "changes": changes(source),
         "runs": _runs(source),
+        "cost": source.single and cost_of(source.single.files, pipeline.prices),
         "warnings": list(source.warnings),
         "definition": _definition(source),
     }

@@ -9,6 +9,7 @@ from recapture.process.wording import counted
 from recapture.quality.metric_titles import name_behind
 from recapture.quality.metrics import UNUSABLE
 from recapture.run.approval import APPROVED
+from recapture.run.cost import sentence
 from recapture.run.slice_state import State
 from recapture.time_model.metrics import COUNTS, VERDICTS, total
 from recapture.tools.reports import charts
@@ -65,6 +66,7 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         group_bars=_bars(groups, "short", ledger["unit"], totals, draw),
         inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
         counted=counted,
+        took=sentence(document["cost"]) if document["cost"] else None,
         glossary_terms=GLOSSARY,
     )
 
