@@ -193,6 +193,8 @@ def _parser() -> _Parser:
     live.add_argument("--columns", metavar="LIVE=OURS,…", help=text)
     text = "our column with the end of a row's window, if there are several times"
     live.add_argument("--time", metavar="COLUMN", help=text)
+    text = "when the live job did not run, as two times; may be given several times"
+    live.add_argument("--down", dest="downtimes", action="append", default=[], metavar="FROM/TO", help=text)
     _add_tried(live, "that the live job may have had")
     live.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
     text = "the Spark master on this machine; local[N] limits what is computed to N cores (default: %(default)s)"

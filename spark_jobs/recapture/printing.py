@@ -278,6 +278,8 @@ def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
         )
     if result["unpublished"]:
         out.print(f"not published: {named_slices(result['unpublished'])}")
+    for silence in result["silences"]:
+        out.print(f"the live job wrote no row after {silence['after']} and before {silence['before']}")
     if result["reasons"]:
         table = Table("reason", "rows", "share", "other values", "only live", "only published")
         for reason in result["reasons"]:

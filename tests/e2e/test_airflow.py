@@ -191,7 +191,7 @@ def requested(page: Page) -> str:
     dialog.get_by_role("button", name="Request", exact=True).click()
     requests = calendar.get_by_role("listitem").filter(has_text="made by")
     expect(requests).to_contain_text("waiting for the first update from 2030-01-01 06:30 on", timeout=60_000)
-    expect(calendar.get_by_text("The DAG csv.update is paused: requests wait").first).to_be_visible()
+    expect(calendar.get_by_text("The DAG csv.update is paused: requests wait").last).to_be_visible()
     requests.get_by_role("button", name="Cancel request").click()
     expect(requests).to_contain_text("cancelled by", timeout=60_000)
     text: str = requests.inner_text()

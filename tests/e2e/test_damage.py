@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
-from recapture.execute.processes.workers import Workers
-from recapture.execute.spark.compute import compute
+from recapture.execute.processes import compute as local
+from recapture.execute.processes.workers import Workers, workers
 from recapture.run.plan import plan_run
 from tests.blobs import rewrite, touch
 from tests.oracle import VERDICTS
@@ -46,13 +46,13 @@ def half(content: bytes) -> bytes:
     ids=["half", "flipped_in_a_marker", "nothing"],
 )
 def test_a_damaged_blob_stops_the_run_with_one_line_and_leaves_the_table_unchanged(
-    spark: SparkSession, world: World, damage: Callable[[bytes], bytes]
+    world: World, damage: Callable[[bytes], bytes]
 ) -> None:
     pipeline = world.define()
     path = blob_of(world, 90)
     rewrite(path, damage(path.read_bytes()))
-    with pytest.raises(RunError, match="is damaged") as error:
-        backfill(spark, pipeline, TEN, at(120))
+    with workers(1) as processes, pytest.raises(RunError, match="is damaged") as error:
+        backfill(processes, pipeline, TEN, at(120))
     assert "\n" not in str(error.value)
     assert str(path.relative_to(world.capture)) in str(error.value)
     assert version(world.table) is None
@@ -77,7 +77,7 @@ def test_damage_in_a_rerun_leaves_the_published_slices_alone_and_the_repair_publ
 
 @pytest.mark.parametrize("change", ["changed", "touched", "deleted"])
 def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_as_it_is(
-    spark: SparkSession, processes: Workers, world: World, change: str
+    processes: Workers, tmp_path: Path, world: World, change: str
 ) -> None:
     pipeline = world.define()
     run = plan_run(pipeline, TEN, at(120))
@@ -89,8 +89,9 @@ def test_a_blob_that_is_not_as_planned_stops_the_run_and_the_next_plan_reads_it_
             touch(path, at(91))
         case "deleted":
             path.unlink()
-    with pytest.raises(RunError, match=f"{path.name} .*since it was planned .*: plan again") as error:
-        compute(spark, run)
+    message = f"{path.name} .*since it was planned .*: plan again"
+    with workers(1) as killed, pytest.raises(RunError, match=message) as error:
+        local.compute(killed, run, tmp_path)
     assert "\n" not in str(error.value)
     assert version(world.table) is None
     if change != "changed":

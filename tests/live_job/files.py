@@ -3,9 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from tests.live_job.windows import Row
 from tests.live_job.world import Blob
 
 Format = Literal["json", "csv", "parquet", "delta"]
+ROWS_OF_A_FILE = 50
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature", "minTemperature", "maxTemperature")
 SCHEMA = pa.schema(
     [
@@ -78,15 +78,15 @@ def write_case(home: Path, case: Case, form: Format = "json") -> Path:
     return write_pipeline(home, case)
 
 
-def write_live(folder: Path, rows: Iterable[Row], form: Format) -> None:
-    """Write rows in their order: as Delta, or with a file for as many successive rows as end in one hour."""
+def write_live(folder: Path, rows: Sequence[Row], form: Format) -> None:
+    """Write rows in their order, as a Delta table or as files of some rows each."""
     if form == "delta":
         write_deltalake(folder, pa.Table.from_pylist([record(row) for row in rows], SCHEMA))
         return
-    for number, (hour, together) in enumerate(groupby(rows, key=lambda row: f"{row.end:%Y/%m/%d/%H}")):
-        path = folder / hour / f"0_{number:08x}.{form}"
+    for start in range(0, len(rows), ROWS_OF_A_FILE):
+        path = folder / f"{rows[start].end:%Y/%m/%d/%H}" / f"0_{start:08x}.{form}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(WRITERS[form]([record(row) for row in together]))
+        path.write_bytes(WRITERS[form]([record(row) for row in rows[start : start + ROWS_OF_A_FILE]]))
 
 
 def record(row: Row) -> dict[str, Any]:

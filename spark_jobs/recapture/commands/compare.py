@@ -1,9 +1,9 @@
 """Compare the output of a live job with what is published, and give each difference a reason."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +11,21 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapture import printing
-from recapture.archive.definitions import ArrivalTime
 from recapture.commands.arguments import load_pipeline
 from recapture.commands.diff import compute_on, require_writable_page, write_page
 from recapture.commands.progress import ProgressBar
-from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, RunError
 from recapture.process import log
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.storage.scratch import remove_abandoned, scratch_folder
 from recapture.table.row_changes import comparisons
-from recapture.time_model.slices import Slice
-from recapture.tools.compare.document import Assumption, Comparison, compare, output_of, time_column
+from recapture.time_model import ticks
+from recapture.tools.compare.assumptions import assumptions
+from recapture.tools.compare.document import Comparison, compare, output_of, time_column
 from recapture.tools.compare.live import parse_columns
 from recapture.tools.compare.page import page
 from recapture.tools.diff.document import published_entries
-from recapture.tools.diff.files import StoredFile
-from recapture.tools.diff.tried import Tried, tried_pipeline, try_slices
-
-_WORDS = {
-    "query": "the query in {}",
-    "late_seconds": "a late tolerance of {} s",
-    "out_of_order_seconds": "an out-of-order tolerance of {} s",
-    "policy": "the policy {}",
-}
+from recapture.tools.diff.tried import Tried
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +39,8 @@ class Arguments:
     alias: str | None
     columns: str | None
     time: str | None
+    downtimes: list[str]
+    """Times between which the live job did not run, each as FROM/TO."""
     master: str
     out: Path | None
     json: bool
@@ -74,7 +67,8 @@ def run(
     slices = slices_of(pipeline, arguments.start, arguments.end)
     names = parse_columns(arguments.columns, pipeline.compiled(output).columns)
     time = time_column(pipeline, output, arguments.time)
-    comparison = Comparison(pipeline, output, slices, published_entries(pipeline, slices), names, time)
+    downtimes = [_interval(written) for written in arguments.downtimes]
+    comparison = Comparison(pipeline, output, slices, published_entries(pipeline, slices), names, time, downtimes)
     live = _address(arguments.live)
     name = f"compare-{hashlib.sha256(output.table.encode()).hexdigest()[:12]}"
     remove_abandoned(name)
@@ -84,9 +78,11 @@ def run(
         ProgressBar(stderr, hidden=log.enabled()) as bar,
     ):
         bar.begin("compare")
-        assumptions = _assumptions(pipeline, output.alias, given, folder, arguments.master, bar)
+        compute = partial(compute_on, master=arguments.master, bar=bar)
+        published = slices, comparison.entries
+        tried = assumptions(pipeline, output.alias, published, given, folder, compute)
         try:
-            result = compare(connection, comparison, live, assumptions, folder)
+            result = compare(connection, comparison, live, tried, folder)
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise RunError(
@@ -102,37 +98,15 @@ def run(
     return result
 
 
-def _assumptions(
-    pipeline: Pipeline, alias: str, given: Tried, folder: Path, master: str, bar: ProgressBar
-) -> Iterator[Assumption]:
-    """Yield what the live job may have done: used each given setting, all of them, or the enqueued time."""
-    settings = [field.name for field in fields(given) if getattr(given, field.name) is not None]
-    tried = [(_WORDS[name].format(getattr(given, name)), Tried(**{name: getattr(given, name)})) for name in settings]
-    if len(settings) > 1:
-        tried.append((", ".join(reason for reason, _ in tried), given))
-    if any(section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED for section in pipeline.inputs):
-        enqueued = Tried(arrival_time=ArrivalTime.EVENT_ENQUEUED)
-        tried.append(("arrival by enqueued time", enqueued))
-        if settings:
-            reasons = ", ".join(_WORDS[name].format(getattr(given, name)) for name in settings)
-            tried.append(
-                (f"{reasons}, arrival by enqueued time", replace(given, arrival_time=ArrivalTime.EVENT_ENQUEUED))
-            )
-    for number, (reason, changes) in enumerate(tried):
-        place = folder / f"run-{number}"
-        try:
-            changed = tried_pipeline(pipeline, changes, place)
-        except DefinitionError:
-            if changes.arrival_time is None:
-                raise
-            continue  # this format has no enqueued time
-
-        def files(slices: Sequence[Slice], changed: Pipeline = changed, reason: str = reason) -> Iterator[StoredFile]:
-            bar.begin(f"compute with {reason}")
-            computed = try_slices(changed, slices, compute_on(changed, master, bar)).files
-            yield from (stored for (output, _), stored in computed.items() if output == alias)
-
-        yield Assumption(reason, files)
+def _interval(written: str) -> tuple[datetime, datetime]:
+    """Return the start and the end of FROM/TO. Raise DefinitionError for another form."""
+    try:
+        start, end = map(ticks.parse_utc, written.split("/"))
+    except ValueError:
+        start = end = datetime.max
+    if start >= end:
+        raise DefinitionError(f"--down {written}: write two ISO 8601 times as FROM/TO, the earlier one first")
+    return start, end
 
 
 def _address(live: str) -> str:

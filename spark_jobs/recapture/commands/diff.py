@@ -20,7 +20,6 @@ from recapture.errors import DefinitionError
 from recapture.execute.engine import Engine, cores_of, engine_of
 from recapture.pages.page import require_installed
 from recapture.process import log
-from recapture.run.plan import pinned
 from recapture.run.slices import require_whole_slices, slices_of
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
@@ -38,7 +37,7 @@ from recapture.tools.diff.document import (
     trial_warnings,
 )
 from recapture.tools.diff.page import page
-from recapture.tools.diff.tried import Tried, ranges_of, tried_pipeline, try_slices
+from recapture.tools.diff.tried import Tried, tried_pipeline, try_slices
 
 _OTHER_PAGE = "choose another file with --out"
 
@@ -148,13 +147,7 @@ def _tried(
         with ProgressBar(stderr, hidden=log.enabled()) as bar:
             bar.begin("compute what is tried")
             other = try_slices(changed, slices, compute_on(changed, arguments.master, bar))
-        reads = {
-            ticks.to_text(run_slice.slice.start): read
-            for range_ in ranges_of(slices)
-            for manifest in [pinned(pipeline, range_)]
-            for run_slice, read in zip(manifest.slices, manifest.reads, strict=True)
-        }
-        return difference(pipeline, entries, other), [*trial_warnings(pipeline, entries, reads)]
+        return difference(pipeline, entries, other), [*trial_warnings(pipeline, slices, entries)]
 
 
 def compute_on(pipeline: Pipeline, master: str, bar: ProgressBar) -> Callable[[PlannedRun], Computed]:

@@ -149,6 +149,7 @@ def test_columns_of_other_names_are_mapped(world: World, rows: Rows, command: Co
         ("windowEnd,events\n2024-03-01T10:05:00Z,1.5\n", (), "column events has the value '1.5'"),
         ("a\n1\n", ("--columns", "a"), "--columns a: write LIVE=OURS"),
         ("a\n1\n", ("--columns", "a=b"), "--columns a=b: the output has no column b, only windowEnd, deviceId"),
+        ("a\n1\n", ("--down", "10/9"), "--down 10/9: write two ISO 8601 times as FROM/TO"),
         ("a\n1\n", ("--time", "events"), "--time events: aggregates has no such column of type datetime"),
     ],
 )
@@ -158,6 +159,16 @@ def test_what_cannot_be_compared_is_refused(
     if content:
         (tmp_path / "out.csv").write_text(content)
     assert message in command.error("compare", world.file, *RANGE, "--live", tmp_path, *options)
+
+
+def test_a_silence_of_the_live_job_is_a_downtime(world: World, rows: Rows, command: Command, tmp_path: Path) -> None:
+    kept = [row for row in rows if not at(30) < row["windowEnd"] < at(60)]
+    write_json_lines(kept, tmp_path / "live")
+    result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live", "--master", "local[1]")
+    assert [(reason["reason"], reason["only_ours"]) for reason in result["reasons"]] == [
+        ("downtime", len(rows) - len(kept))
+    ]
+    assert result["silences"] == [{"after": "2024-03-01T10:30:00Z", "before": "2024-03-01T11:00:00Z"}]
 
 
 FAULTS = ("none", "duplicates", "last digits", "smaller tolerance", "only live", "only ours", "unexplained", "hole")

@@ -290,12 +290,15 @@ def test_at_most_twenty_events_are_explained_and_the_rest_is_counted(tmp_path: P
         (("--row", "windowEnd"), "--row windowEnd does not name a row: write it as windowEnd="),
         (("--row", "windowEnd=2024-03-01T10:15Z"), "--row must name the end of the window and all keys: add deviceId"),
         (("--row", "windowend=yesterday,deviceId=a"), "--row: windowEnd=yesterday is not a datetime"),
+        (("--row", "windowEnd=9999-12-31T23:59Z,deviceId=a"), "the window must end after 1970 and not in the future"),
+        (("--row", "windowEnd=0001-01-01T00:00Z,deviceId=a"), "the window must end after 1970 and not in the future"),
+        (("--row", "windowEnd=2024-03-01T10:16Z,deviceId=a"), "no window of the query ends at 2024-03-01T10:16:00Z"),
         (("--row", "device=a"), "aggregates has no column device; did you mean deviceId?"),
         (("--row", "windowEnd=NULL,deviceId=a"), "--row: windowEnd is never NULL"),
         (("--row", "deviceId=a", *FIRST_HOUR), "--row names its window: leave out --from and --to"),
         (("--row", "deviceId=a", "--output", "aggregate"), "did you mean aggregates?"),
         (
-            ("--event", "0/1", "--from", "2000-01-01T00:00Z", "--to", "2024-01-01T00:00Z"),
+            ("--event", "0/1", "--from", "2020-01-01T00:00Z", "--to", "2024-01-01T00:00Z"),
             "the range has more than 1,000 slices: choose a shorter one",
         ),
     ],
@@ -306,6 +309,13 @@ def test_a_mistake_in_the_arguments_says_what_to_write(
 ) -> None:
     world.define(QUERY)
     assert message in command.error("explain", world.file, *arguments)
+
+
+def test_a_window_without_events_has_no_row(world: World, command: Command) -> None:
+    world.define(QUERY)
+    shown = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:20Z,deviceId=a")
+    why = "no event is in this window with these keys"
+    assert (shown["row"], shown["why"], shown["events"]) == (None, why, [])
 
 
 def test_rows_that_cannot_be_told_apart_are_not_explained(world: World, command: Command) -> None:

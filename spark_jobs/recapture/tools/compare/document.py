@@ -1,7 +1,8 @@
 """The comparison of a live job's output with published rows, in JSON types."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from recapture.table.publications import Entry
 from recapture.table.row_changes import quoted
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
+from recapture.tools.compare.assumptions import Assumption
 from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
 from recapture.tools.compare.reasons import Compared, Reasons
 from recapture.tools.compare.words import HOLE, UNEXPLAINED
@@ -28,16 +30,6 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 5
 """Largest number of differences that are shown of each reason."""
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """Something that the live job may have done differently."""
-
-    reason: str
-    """Reason of the differences that it explains."""
-    files: Callable[[Sequence[Slice]], Iterable[StoredFile]]
-    """Function that computes slices under the assumption, and returns the files of their rows."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +45,8 @@ class Comparison:
     """Names of columns in the output of the live job, by our names, where they differ."""
     time: str
     """Column of the end of a row's window."""
+    downtimes: Sequence[tuple[datetime, datetime]] = ()
+    """Given times between which the live job did not run."""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -123,14 +117,33 @@ def compare(
     ours = rows_of(published, folder / "published", layout, columns)
     reasons = Reasons(connection, compared, ours)
     by_number = {_number(slice_): slice_ for slice_ in slices}
-    tried = []
-    for number, assumption in enumerate(assumptions):
-        if open_slices := [by_number[slice_] for slice_ in reasons.open_slices()]:
-            files = assumption.files(open_slices)
-            reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{number}", layout, columns))
-            tried.append(assumption.reason)
+    tried: list[str] = []
+    windows = comparison.pipeline.query.windows
+    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
+    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
+    given_downtimes = [(start - lag, end) for start, end in comparison.downtimes]
+    untried = iter(assumptions)
+    while open_slices := [by_number[number] for number in reasons.open_slices()]:
+        assumption = next(untried, None)
+        if assumption is None:
+            break
+        if not assumption.is_given and given_downtimes:
+            _explain_downtimes(reasons, comparison.time, given_downtimes, reach)
+            given_downtimes = []
+        files = assumption.files(open_slices)
+        reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{len(tried)}", layout, columns))
+        tried.append(assumption.reason)
+    silences = reasons.silences(comparison.time, ours)
+    _explain_downtimes(reasons, comparison.time, [*given_downtimes, *silences], reach)
     reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
-    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished)
+    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, silences)
+
+
+def _explain_downtimes(
+    reasons: Reasons, time: str, downtimes: Iterable[tuple[datetime, datetime]], reach: timedelta
+) -> None:
+    for since, until in downtimes:
+        reasons.explain_downtime(time, since, until, reach)
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -167,6 +180,7 @@ def _document(
     by_number: Mapping[int, Slice],
     tried: Sequence[str],
     unpublished: Sequence[str],
+    silences: Sequence[tuple[datetime, datetime]],
 ) -> dict[str, Any]:
     counts = reasons.counts()
     keys = reasons.keys(ours)
@@ -202,6 +216,7 @@ def _document(
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
         "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
+        "silences": [{"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in silences],
         "missing_columns": list(live.missing),
         "unpublished": list(unpublished),
         "example_columns": names,
@@ -231,4 +246,4 @@ def _number(slice_: Slice) -> int:
 
 def _has_hole(entries: Mapping[str, Entry], slice_: Slice) -> bool:
     current = entries[ticks.to_text(slice_.start)].current
-    return current is not None and bool(current.missing_events or current.missing_blobs)
+    return current is not None and bool(current.holes)

@@ -5,7 +5,7 @@ from typing import Any
 
 from recapture.pages.page import render, share
 from recapture.process.wording import counted
-from recapture.tools.compare.words import UNEXPLAINED
+from recapture.tools.compare.words import MEANINGS, UNEXPLAINED
 
 MAX_SLICES = 100
 """Largest number of slices that are listed: those with the most differences."""
@@ -23,6 +23,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         reasons=reasons,
         slices=sorted(by_size, key=lambda row: row["slice_start"]),
         unexplained=UNEXPLAINED,
+        meanings=MEANINGS,
         counted=counted,
     )
 

@@ -5,18 +5,23 @@ duplicates of the live job are removed and floats may differ in their last digit
 another assumption.
 """
 
+import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import parts_of, quoted
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.words import DIGITS, DUPLICATES, UNEXPLAINED
+from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, UNEXPLAINED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+FEWEST_ENDS = 3
+"""Smallest number of successive times for which the live job wrote no row, and we have rows, in a downtime."""
 LAST_DIGITS = 1e-9
 """Largest difference of two floats, relative to the larger one, that is in their last digits only."""
 
@@ -94,6 +99,38 @@ class Reasons:
             self._execute(
                 f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND {SLICE} IN ({numbers})"
             )
+
+    def explain_downtime(self, time: str, since: datetime, until: datetime, reach: timedelta) -> None:
+        """Give DOWNTIME to differences without a reason, if the live job did not run between two times.
+
+        Rows that end after `since` can lack in its output. Rows whose windows begin before `until` can have other
+        values, because the job may have started without what came before. `time` is the column of the end of a row's
+        window, and `reach` the longest window.
+        """
+        if time in self.compared.key:
+            first, last = (f"{_text(instant.isoformat())}::TIMESTAMPTZ" for instant in (since, until + reach))
+            self._execute(
+                f"UPDATE reasons SET reason = '{DOWNTIME}' "
+                f"WHERE reason IS NULL AND {quoted(time)} > {first} AND {quoted(time)} < {last}"
+            )
+
+    def silences(self, time: str, ours: str) -> list[tuple[datetime, datetime]]:
+        """Return when the live job wrote no row for at least FEWEST_ENDS times for which we have rows.
+
+        A silence lies between the last row before it and the first one after it. The job may also have started after
+        our first rows, or stopped before our last ones. A job that wrote nothing at all has no silence.
+        """
+        live = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM {LIVE_ROWS} ORDER BY 1")]
+        ends = [moment for (moment,) in self._rows(f"SELECT DISTINCT {quoted(time)} FROM ({ours}) ORDER BY 1")]
+        if not live or not ends:
+            return []
+        just = timedelta(microseconds=1)
+        bounds = [min(live[0], ends[0] - just), *live, max(live[-1], ends[-1] + just)]
+        return [
+            (after, before)
+            for after, before in itertools.pairwise(bounds)
+            if bisect_left(ends, before) - bisect_right(ends, after) >= FEWEST_ENDS
+        ]
 
     def open_slices(self) -> list[int]:
         """Return the numbers of the slices with a difference that has no reason."""

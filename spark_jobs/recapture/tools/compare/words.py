@@ -1,9 +1,21 @@
-"""The reasons of differences that need no other run."""
+"""The reasons of differences that do not follow from a given setting."""
 
 DUPLICATES = "duplicates"
-"""The live job wrote a row more than once."""
 DIGITS = "last digits"
-"""Floats differ in their last digits only, because they were added in another order."""
+CHANGED_ARCHIVE = "changed archive"
+OTHER_DEFINITION = "another definition"
+ENQUEUED = "arrival by enqueued time"
+DOWNTIME = "downtime"
 HOLE = "hole in the archive"
-"""The archive lacks events of the slice."""
 UNEXPLAINED = "unexplained"
+MEANINGS = {
+    DUPLICATES: "The live job wrote a row more than once.",
+    DIGITS: "Floats differ in their last digits only: they were added in another order.",
+    CHANGED_ARCHIVE: "Blobs have come or changed since the slice was published: computed again, it has the live rows.",
+    OTHER_DEFINITION: "The slice was published with another definition: with the present one, it has the live rows.",
+    ENQUEUED: "With the enqueued time as arrival time, as in a live job, the rows equal the live ones.",
+    DOWNTIME: "The live job wrote no row for a while, or started within the window.",
+    HOLE: "The archive lacks events of the slice.",
+    UNEXPLAINED: "No assumption that was tried gives the live rows.",
+}
+"""What each reason means, as pages show it."""

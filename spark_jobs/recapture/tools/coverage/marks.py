@@ -19,7 +19,7 @@ _MARKS = {
     State.STALE: (
         "↻",
         "stale",
-        "Updates compute it again, or request it if the pipeline has `late_data: mark`.",
+        "Updates compute it again, or request it if late data is only marked.",
     ),
     State.OUTDATED: ("≠", "stale", "Request it to have it computed with the present definition."),
     State.UNCHECKED: ("~", "stale", "Check for changed blobs, or request it."),

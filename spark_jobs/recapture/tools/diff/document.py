@@ -1,6 +1,6 @@
 """The difference between what is published and other rows, in JSON types."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import DefinitionError, RunError
 from recapture.process.wording import counted
+from recapture.run.plan import pinned
 from recapture.run.tables import tables_of
 from recapture.run_files.computed import STAGED
 from recapture.run_files.files import range_of_run
@@ -118,28 +119,55 @@ def document(
     }
 
 
-def trial_warnings(pipeline: Pipeline, entries: Mapping[str, Entry], reads: Mapping[str, str]) -> Iterator[str]:
-    """Yield why published rows may differ from tried ones although nothing is tried that changes them.
+def of_other_definition(pipeline: Pipeline, entries: Mapping[str, Entry]) -> list[str]:
+    """Return the published slices that another definition or version of Recapture computed, by slice_start."""
+    digest = run_definition(pipeline).digest
+    return [start for start, entry in entries.items() if entry.current and entry.current.definition != digest]
 
-    `reads` is what a run of the pipeline would read now (`Manifest.reads`), by slice_start.
+
+def with_changed_blobs(pipeline: Pipeline, slices: Sequence[Slice], entries: Mapping[str, Entry]) -> list[str]:
+    """Return the published slices that would read other blobs now than they did, by slice_start.
+
+    Slices of another definition are left out: what they would read now says nothing. This lists the archive.
     """
     digest = run_definition(pipeline).digest
+    reads = {
+        ticks.to_text(run_slice.slice.start): read
+        for range_ in ranges_of(slices)
+        for manifest in [pinned(pipeline, range_)]
+        for run_slice, read in zip(manifest.slices, manifest.reads, strict=True)
+    }
     published = {start: entry.current for start, entry in entries.items() if entry.current is not None}
-    other_definition = [start for start, current in published.items() if current.definition != digest]
-    if other_definition:
-        yield (
-            f"{counted(len(other_definition), 'slice was', 'slices were')} published with another definition or "
-            f"another version of Recapture, such as {other_definition[0]}: rows may differ for that reason, too"
-        )
-    changed = [
+    return [
         start
         for start, current in published.items()
         if current.definition == digest and current.read is not None and current.read != reads[start]
     ]
-    if changed:
+
+
+def ranges_of(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
+    """Yield the slices in groups, in each of which a slice begins at the end of the one before it."""
+    range_: list[Slice] = []
+    for slice_ in slices:
+        if range_ and range_[-1].end != slice_.start:
+            yield range_
+            range_ = []
+        range_.append(slice_)
+    if range_:
+        yield range_
+
+
+def trial_warnings(pipeline: Pipeline, slices: Sequence[Slice], entries: Mapping[str, Entry]) -> Iterator[str]:
+    """Yield why published rows may differ from tried ones although nothing is tried that changes them."""
+    if starts := of_other_definition(pipeline, entries):
         yield (
-            f"the blobs of {counted(len(changed), 'slice')} have changed since the slice was published, such as those "
-            f"of {changed[0]}: rows may differ for that reason, too"
+            f"{counted(len(starts), 'slice was', 'slices were')} published with another definition or another version "
+            f"of Recapture, such as {starts[0]}: rows may differ for that reason, too"
+        )
+    if starts := with_changed_blobs(pipeline, slices, entries):
+        yield (
+            f"the blobs of {counted(len(starts), 'slice')} have changed since the slice was published, such as those "
+            f"of {starts[0]}: rows may differ for that reason, too"
         )
 
 

@@ -1,6 +1,6 @@
 """Plan runs of another query or of other tolerances, whose rows and run files stay in a local folder."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
 from recapture.table.delta import File
 from recapture.time_model.slices import Slice
-from recapture.tools.diff.document import Other
+from recapture.tools.diff.document import Other, ranges_of
 from recapture.tools.diff.files import StoredFile
 
 MAX_QUERY_BYTES = 1 << 20
@@ -82,18 +82,6 @@ def try_slices(tried: Pipeline, slices: Sequence[Slice], compute: Callable[[Plan
             stored = StoredFile(tables[staged.output], File(staged.path, staged.size, staged.rows))
             files[staged.output, staged.slice_start] = stored
     return Other(files, {output.alias: tried.compiled(output).group_columns for output in tried.outputs})
-
-
-def ranges_of(slices: Iterable[Slice]) -> Iterator[list[Slice]]:
-    """Yield the slices in groups, in each of which a slice begins at the end of the one before it."""
-    range_: list[Slice] = []
-    for slice_ in slices:
-        if range_ and range_[-1].end != slice_.start:
-            yield range_
-            range_ = []
-        range_.append(slice_)
-    if range_:
-        yield range_
 
 
 def _read_by(section: AnyInput, arrival_time: ArrivalTime | None) -> AnyInput:

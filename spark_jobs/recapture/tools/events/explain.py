@@ -125,7 +125,7 @@ class Explainer:
         """Return the slices in which a range of arrivals lies. Raise DefinitionError if there are too many."""
         length = slice_length(self.pipeline)
         start = range_.start // length * length
-        end = max(min(range_.end, ticks.from_datetime(self.now)), start + 1)
+        end = min(range_.end, ticks.from_datetime(self.now))
         if end - start > MAX_SLICES * length:
             raise DefinitionError(f"the range has more than {MAX_SLICES:,} slices: choose a shorter one")
         return list(slices_between(start, end, length))

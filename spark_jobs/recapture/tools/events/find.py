@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,9 @@ from recapture.time_model.slices import Slice
 from recapture.tools.events.conditions import Selection, condition
 from recapture.tools.events.event import json_types
 from recapture.tools.events.reading import SCHEMA, EventsRead, InputToSearch, read_events
+
+MAX_RANGE = timedelta(days=3660)
+"""Longest range of arrivals that can be searched: about ten years."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,13 @@ def find(
 
 
 def range_of(start: datetime, end: datetime) -> Slice:
-    """Return the range after `start` and until `end`. Raise DefinitionError if it is empty."""
+    """Return the range after `start` and until `end`. Raise DefinitionError if it is empty or too long."""
     range_ = Slice(ticks.from_datetime(start), ticks.from_datetime(end))
     if range_.start >= range_.end:
         bounds = f"from {ticks.to_text(range_.start)} is not before to {ticks.to_text(range_.end)}"
         raise DefinitionError(f"the range is empty: {bounds}")
+    if end - start > MAX_RANGE:
+        raise DefinitionError(f"the range has more than {MAX_RANGE.days:,} days: choose a shorter one")
     return range_
 
 

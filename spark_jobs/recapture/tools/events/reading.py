@@ -112,10 +112,12 @@ class InputToSearch:
 
         Errors are those of `pin_input`.
         """
-        slices = [range_]
+        end = min(range_.end, ticks.from_datetime(now))
+        if range_.start >= end:
+            return [], ()
+        slices = [Slice(range_.start, end)]
         if self.slice_length is not None:
             start = range_.start // self.slice_length * self.slice_length
-            end = max(min(range_.end, ticks.from_datetime(now)), start + 1)
             slices = list(slices_between(start, end, self.slice_length))
         container = open_container(self.section.container)
         planned = pin_input(self.definition, container, slices, now)

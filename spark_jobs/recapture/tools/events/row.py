@@ -24,6 +24,8 @@ from recapture.tools.events.groups import Grouping, Keys, groupings_of
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import InputToSearch
 
+EARLIEST = ticks.UNIX_EPOCH
+"""Earliest end of a window whose row is looked for: no archive has older events."""
 _NULL = "NULL"
 """How a key that is NULL is written."""
 
@@ -83,12 +85,17 @@ def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     values = _values(row, output)
     compiled, grouping = _chosen(groupings, values)
     end, keys = _place(grouping, values)
+    if not EARLIEST <= end <= ticks.from_datetime(explainer.now):
+        raise DefinitionError("--row: the window must end after 1970 and not in the future")
+    hopping = grouping.window.window
+    if (end - hopping.offset) % hopping.hop:
+        raise DefinitionError(f"--row: no window of the query ends at {ticks.to_text(end)}")
     length = slice_length(pipeline)
     start = (end - 1) // length * length
     (plan,) = explainer.plans.of(compiled.alias, [Slice(start, start + length)])
     rows, events = explainer.group(InputToSearch.of(pipeline, compiled), plan, grouping, keys)
     times = events["system_timestamp"]
-    is_inside = pc.and_(pc.greater(times, end - grouping.window.window.size), pc.less_equal(times, end))
+    is_inside = pc.and_(pc.greater(times, end - hopping.size), pc.less_equal(times, end))
     made = next((made for made in rows if made.end == end), None)
     why = "no event is in this window with these keys" if made is None else None
     if made is not None and not made.is_published:
