@@ -100,7 +100,7 @@ class Deployment:
     computations: list[Computation] = field(default_factory=list)
     """What was computed, published or not."""
     stopped: list[Stopped] = field(default_factory=list)
-    """Runs that their audits stopped, in order."""
+    """Runs that their audits stopped, in the order of their last audits."""
     fulfilled: "Counter[tuple[str, int]]" = field(default_factory=Counter)
     """How often a slice was published for a request."""
 
@@ -209,7 +209,8 @@ class Deployment:
         if fault := self._fault(manifest, rows):
             reads = dict(zip(held, manifest.reads, strict=True))
             STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
-            self.stopped.append(Stopped(manifest.run, publications, self.clock.now, version))
+            earlier = [stopped for stopped in self.stopped if stopped.run != manifest.run]
+            self.stopped = [*earlier, Stopped(manifest.run, publications, self.clock.now, version)]
             raise AuditError(f"run {manifest.run}: {fault}")
         publish.publish(self.tables, publications)
         computation.is_published = True
