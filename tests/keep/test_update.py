@@ -436,6 +436,18 @@ def test_a_failure_that_is_over_costs_later_updates_nothing(world: World) -> Non
     assert requests_of_update(world) == idle
 
 
+def test_a_failure_of_a_slice_that_is_not_kept_costs_later_updates_nothing(world: World) -> None:
+    world.schedule = replace_schedule(world, since=MIDNIGHT + 8 * HOUR)
+    for _ in range(2):
+        world.update()
+    idle = requests_of_update(world)
+    world.spoil(7, b"damaged")
+    world.request(7, 8)
+    world.update()
+    assert len(WORK.read(world.run_files).failures) == 1
+    assert requests_of_update(world) == idle
+
+
 def requests_of_update(world: World) -> int:
     """Run an update that has nothing to do, and return the number of its requests."""
     before = world.requests.count

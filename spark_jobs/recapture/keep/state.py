@@ -127,18 +127,19 @@ class _Reader:
 
     def _scope(self) -> Scope:
         changes, schedule = self.standing.changes, self.sources.schedule
+        kept = range(self._since() or 0, self.until, self.length)
         stale = set(changes.slices) if schedule.late_data == "republish" else set()
         stopped = (start for start, text in self.stopped.items() if not is_up_to_date(self._facts(start, text)))
         return scope(
             self.sources.definition.inputs,
             self.length,
             self.instant,
-            range(self._since() or 0, self.until, self.length),
+            kept,
             [start for request in self.work.open_requests for start in range(request.start, request.end, self.length)],
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
             {start for start, text in self.published.items() if text in self.recent.changed},
-            {*(start for start, text in self.published.items() if text in stale), *stopped},
+            {*(start for start, text in self.published.items() if text in stale), *stopped}.intersection(kept),
             None if changes.turn is None else ticks.from_text(changes.turn),
         )
 
