@@ -174,6 +174,16 @@ def test_empty_pages_are_passed_over(proxy: FaultProxy, url: str) -> None:
     assert [blob.name for blob in open_container(url).list()] == ["a", "b"]
 
 
+def test_a_request_whose_connection_broke_is_sent_again(proxy: FaultProxy, url: str) -> None:
+    container = open_container(url)
+    proxy.inject(reset, "list", times=1)
+    assert [blob.name for blob in container.list()] == ["a", "b"]
+    proxy.inject(reset, "list", times=1)
+    assert container.clock().tzinfo is not None
+    proxy.inject(reset, "read", times=1)
+    assert container.read_current("a") == b"a"
+
+
 def test_nothing_that_the_library_logs_is_printed(proxy: FaultProxy, url: str) -> None:
     proxy.inject(overstated(100), "list", times=1)
     proxy.inject(edited(lambda body: b"<" + body[:100]), "list")

@@ -1,5 +1,7 @@
 """Read the pages of a listing as XML, and reject a listing that repeats itself or does not end."""
 
+import re
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -13,18 +15,33 @@ PAGES_WITHOUT_PROGRESS = 1_000
 """Maximum number of successive pages without a new name. The service may send empty pages, for deleted blobs."""
 REQUEST_ID = "x-ms-request-id"
 """Header of every answer of the service."""
+_LISTS = re.compile(r"[?&]comp=list(?:&|$)")
 
 
 class AnswerError(Exception):
     """An answer that is a success and cannot be used; its text is GARBLED, FOREIGN or ENDLESS."""
 
 
+_listed = threading.local()
+"""The last page that each thread listed, as `answer`."""
+
+
 def require_service(response: Any) -> None:
-    """Count the request. Raise AnswerError if it succeeded without reaching the service. A hook of the client."""
-    count_response(response)
+    """Raise AnswerError for a success that is not the service's, or no page; keep a page. A hook of the client.
+
+    It is not one of a single request: the SDK forgets that one if it sends the request again after a broken connection.
+    """
     answer = response.http_response
-    if answer.status_code < 300 and REQUEST_ID not in answer.headers:
+    if answer.status_code >= 300:
+        return
+    if REQUEST_ID not in answer.headers:
         raise AnswerError(FOREIGN)
+    if _LISTS.search(response.http_request.url):
+        content = answer.body()
+        is_page = b"<EnumerationResults" in content[:1_000] and b"<Blobs" in content
+        if not is_page or "xml" not in answer.headers.get("Content-Type", ""):
+            raise AnswerError(GARBLED)  # the SDK would take other XML for an empty page
+        _listed.answer = response
 
 
 def pages(listing: Callable[..., Any], **arguments: Any) -> Iterator[Element]:
@@ -32,35 +49,17 @@ def pages(listing: Callable[..., Any], **arguments: Any) -> Iterator[Element]:
 
     The pages are XML: the SDK takes forty times as long to make its own objects from them.
     """
-    answers: list[Any] = []
     progress = _Progress()
-    for _ in listing(**arguments, raw_response_hook=_keeping(answers)).by_page():
-        page: Element = answers.pop().context[ContentDecodePolicy.CONTEXT_NAME]
+    for _ in listing(**arguments).by_page():
+        page: Element = _listed.__dict__.pop("answer").context[ContentDecodePolicy.CONTEXT_NAME]
         progress.require_more_after(page)
         yield page
 
 
 def date_of(listing: Callable[..., Any]) -> str:
     """Return the Date of the service's answer to a listing. Raise AnswerError if the answer is not a page."""
-    answers: list[Any] = []
-    next(iter(listing(results_per_page=1, raw_response_hook=_keeping(answers)).by_page()), None)
-    return answers[-1].http_response.headers.get("Date") or ""
-
-
-def _keeping(answers: list[Any]) -> Callable[[Any], None]:
-    """Return a hook that keeps the last answer, and raises AnswerError if it is not a page."""
-
-    def keep(response: Any) -> None:
-        require_service(response)
-        answers[:] = [response]
-        answer = response.http_response
-        if answer.status_code < 300:
-            content = answer.body()
-            is_page = b"<EnumerationResults" in content[:1_000] and b"<Blobs" in content
-            if not is_page or "xml" not in answer.headers.get("Content-Type", ""):
-                raise AnswerError(GARBLED)  # the SDK would take other XML for an empty page
-
-    return keep
+    next(iter(listing(results_per_page=1).by_page()), None)
+    return _listed.__dict__.pop("answer").http_response.headers.get("Date") or ""
 
 
 class _Progress:
