@@ -29,7 +29,7 @@ from recapture.errors import RunError
 from recapture.storage.address import AzureAddress
 from recapture.storage.container import Blob, changed, content_md5, deleted, verified
 from recapture.storage.credentials import Access
-from recapture.storage.pages import AnswerError, date_of, pages, require_service
+from recapture.storage.pages import AnswerError, checked, date_of, pages
 from recapture.storage.refusals import CONTAINER_MISSING, GARBLED, refusal
 
 _RETRIES: dict[str, Any] = {
@@ -64,7 +64,7 @@ _REQUESTS.setLevel(logging.WARNING)
 @functools.lru_cache(maxsize=64)
 def _shared_client(endpoint: str, container: str, credential: Any, process: int) -> ContainerClient:
     """Return the client of a container: one per process and credential, because every client keeps sockets open."""
-    options = _RETRIES | {"logger": _REQUESTS, "raw_response_hook": require_service}
+    options = _RETRIES | {"logger": _REQUESTS, "raw_response_hook": checked}
     return ContainerClient(endpoint, container, credential=credential, **options)
 
 

@@ -26,11 +26,13 @@ _listed = threading.local()
 """The last page that each thread listed, as `answer`."""
 
 
-def require_service(response: Any) -> None:
-    """Raise AnswerError for a success that is not the service's, or no page; keep a page. A hook of the client.
+def checked(response: Any) -> None:
+    """Count the request, and keep a page. Raise AnswerError for a success that is not the service's, or no page.
 
-    It is not one of a single request: the SDK forgets that one if it sends the request again after a broken connection.
+    A hook of the client. It is not one of a single request: the SDK forgets that one when it sends a request again,
+    after a broken connection.
     """
+    count_response(response)
     answer = response.http_response
     if answer.status_code >= 300:
         return
