@@ -68,7 +68,7 @@ def later_param() -> dict[str, Param]:
     """Return the field of the trigger form that makes a request instead of computing the range now."""
     text = (
         "Empty: the run computes the range now. A time: the run only makes a request, and an update computes the range "
-        "from this time on."
+        "at this time or later."
     )
     return {AT: Param(None, type=["null", "string"], format="date-time", title="At", description=text)}
 

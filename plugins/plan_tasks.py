@@ -76,16 +76,18 @@ class Plan(BaseOperator):
         require_whole_slices(pipeline, start, end)
         if params.get(AT):
             if is_backfill:
-                raise DefinitionError(f"`{AT}` contradicts Airflow's backfill: create it again without `{AT}`")
+                raise DefinitionError(
+                    f"`{AT}` contradicts Airflow's backfill: create the backfill again without `{AT}`"
+                )
             request = request_later(pipeline, start, end, params, dag_run)
             raise AirflowSkipException(
-                f"request {request['id']} is made: an update computes the range from {request['at']} on. The page "
-                "Coverage lists it, and cancels it until then"
+                f"request {request['id']} is made: an update computes the range at {request['at']} or later. The page "
+                "Coverage lists it, and can cancel it until an update has started it"
             )
         if is_backfill and is_up_to_date(pipeline, start, end):
             raise AirflowSkipException(
                 f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition "
-                "have changed. Trigger the DAG with `from` and `to` to compute it nevertheless"
+                "have changed. Trigger the DAG with `from` and `to` to compute it anyway"
             )
         is_provisional = pipeline.schedule is not None and pipeline.schedule.provisional
         waiting = () if is_provisional else completeness(pipeline, start, end, datetime.now(UTC)).waiting

@@ -82,7 +82,9 @@ class RunApproval(HITLOperator):
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
         """Raise AuditError if nobody answered in time."""
         if event["error_type"] == "timeout":
-            raise AuditError(f"run {self.run} {self._state}, and nobody approved it in time")
+            is_staged = self.audited["verdict"] != "failed"
+            advice = ": recapture publish can still publish it until it expires" if is_staged else ""
+            raise AuditError(f"run {self.run} {self._state}, and nobody approved it in time{advice}")
         super().process_trigger_event_error(event)
 
     @property

@@ -22,8 +22,8 @@ def request_later(
     from recapture.keep.requests import make_request
 
     for name, why in (
-        (ACCEPT_LOSS, "a request accepts no losses"),
-        (STAGE, "a request asks nobody first"),
+        (ACCEPT_LOSS, "a request cannot accept losses"),
+        (STAGE, "an update publishes what was requested without asking"),
     ):
         if params.get(name):
             raise DefinitionError(f"`{AT}` and `{name}` contradict: {why}; clear one of them")

@@ -115,7 +115,7 @@ def test_a_range_that_capture_has_not_written_is_refused(plugin: ModuleType, wor
 def test_a_run_for_later_requests_its_range_once_and_computes_nothing(plugin: ModuleType, world: World) -> None:
     for _ in range(2):
         with pytest.raises(
-            plugin.AirflowSkipException, match=r"request \w{8} is made: .* from 2030-01-01T06:30:00Z on"
+            plugin.AirflowSkipException, match=r"request \w{8} is made: .* at 2030-01-01T06:30:00Z or later"
         ):
             plan(plugin, world, TEN, ELEVEN, "manual", at="2030-01-01T06:30:00Z")
     (request,) = requests_of(load(world.file))

@@ -106,7 +106,7 @@ def _require_one_side(arguments: Arguments, tried: Tried) -> None:
             "--out-of-order, --policy)"
         )
     if (arguments.start is None) != (arguments.end is None) or (arguments.against is None and arguments.start is None):
-        raise DefinitionError("give a range with --from and --to; only --against takes that of its run without them")
+        raise DefinitionError("give a range with --from and --to; only with --against, you can leave out both")
     if arguments.sample is not None and arguments.sample < 1:
         raise DefinitionError(f"--sample {arguments.sample}: compare at least one slice")
 

@@ -39,7 +39,7 @@ def run(
     out = printing.console()
     if row is not None:
         if start is not None or end is not None:
-            raise DefinitionError("--row names its window: leave out --from and --to")
+            raise DefinitionError("--row names the window of the row: leave out --from and --to")
         made = lineage(explainer, row, output)
         if not json:
             printing.print_lineage(out, made.summary)
@@ -57,7 +57,7 @@ def run(
     inputs = inputs_of(pipeline, alias)
     if event is not None and len(inputs) > 1:
         known = ", ".join(compiled.alias for compiled in inputs)
-        raise DefinitionError(f"the query reads several inputs: name that of the event with --input, of {known}")
+        raise DefinitionError(f"the query reads several inputs: choose the event's input with --input: {known}")
     explanation = explainer.explain(inputs, select, range_of(start, end))
     if not json:
         printing.print_explanation(out, explanation.summary)

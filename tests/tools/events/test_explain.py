@@ -277,7 +277,7 @@ def test_at_most_twenty_events_are_explained_and_the_rest_is_counted(tmp_path: P
     world.define(QUERY)
     out, err = command.run("explain", world.file, *FIRST_HOUR, "--where", "deviceId=a", "--json")
     assert out.count('"sequence_number"') == 20
-    assert "3 more events fulfil the conditions: recapture find lists them all" in err
+    assert "3 more events fulfil the conditions: recapture find lists all of them" in err
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_at_most_twenty_events_are_explained_and_the_rest_is_counted(tmp_path: P
         (("--row", "windowEnd=2024-03-01T10:16Z,deviceId=a"), "no window of the query ends at 2024-03-01T10:16:00Z"),
         (("--row", "device=a"), "aggregates has no column device; did you mean deviceId?"),
         (("--row", "windowEnd=NULL,deviceId=a"), "--row: windowEnd is never NULL"),
-        (("--row", "deviceId=a", *FIRST_HOUR), "--row names its window: leave out --from and --to"),
+        (("--row", "deviceId=a", *FIRST_HOUR), "--row names the window of the row: leave out --from and --to"),
         (("--row", "deviceId=a", "--output", "aggregate"), "did you mean aggregates?"),
         (
             ("--event", "0/1", "--from", "2020-01-01T00:00Z", "--to", "2024-01-01T00:00Z"),
@@ -332,10 +332,10 @@ def test_with_several_inputs_the_input_of_an_event_must_be_named(tmp_path: Path,
     outputs = [{"alias": "aggregates", "table": "a"}, {"alias": "others", "table": "b"}]
     world.define(query, inputs=[TELEMETRY, TELEMETRY | {"alias": "other", "event_hub": "other"}], outputs=outputs)
     explain = ("explain", world.file, *FIRST_HOUR, "--event", "0/0")
-    assert "name that of the event with --input, of telemetry, other" in command.error(*explain)
+    assert "choose the event's input with --input: telemetry, other" in command.error(*explain)
     (event,) = command.json(*explain, "--input", "other")["events"]
     assert event["outputs"][0]["why"] == "no SELECT of this output reads other"
     assert event["outputs"][1]["windows"][0]["row"]["events"] == 1
     row = ("explain", world.file, "--row", "windowEnd=2024-03-01T10:05Z,deviceId=a")
-    assert "name one with --output, of aggregates, others" in command.error(*row)
+    assert "choose one with --output: aggregates, others" in command.error(*row)
     assert command.json(*row, "--output", "others")["events"][0]["input"] == "other"

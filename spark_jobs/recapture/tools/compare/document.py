@@ -65,7 +65,7 @@ def output_of(pipeline: Pipeline, alias: str | None) -> Output:
     named = [output for output in pipeline.outputs if alias is None or output.alias.lower() == alias.lower()]
     if len(named) != 1:
         known = ", ".join(output.alias for output in pipeline.outputs)
-        raise DefinitionError(f"name the output to compare with --alias: {known}")
+        raise DefinitionError(f"choose the output with --alias: {known}")
     return named[0]
 
 
@@ -80,9 +80,12 @@ def time_column(pipeline: Pipeline, output: Output, named: str | None) -> str:
         return found[0]
     candidates = [name for name in times if name in compiled.group_columns] or times
     if len(candidates) != 1:
-        raise DefinitionError(
-            f"name the column with the end of a row's window with --time: {', '.join(candidates) or 'there is none'}"
-        )
+        if not candidates:
+            raise DefinitionError(
+                f"{output.alias} has no column of type datetime: add the end of a row's window, System.Timestamp(), to "
+                "the query"
+            )
+        raise DefinitionError(f"choose the column with the end of a row's window with --time: {', '.join(candidates)}")
     return candidates[0]
 
 

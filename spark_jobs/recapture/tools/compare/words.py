@@ -11,7 +11,7 @@ UNEXPLAINED = "unexplained"
 MEANINGS = {
     DUPLICATES: "The live job wrote a row more than once.",
     DIGITS: "Floats differ in their last digits only: they were added in another order.",
-    CHANGED_ARCHIVE: "Blobs have come or changed since the slice was published: computed again, it has the live rows.",
+    CHANGED_ARCHIVE: "The archive has changed since it was published: computed again, the slice has the live rows.",
     OTHER_DEFINITION: "The slice was published with another definition: with the present one, it has the live rows.",
     ENQUEUED: "With the enqueued time as arrival time, as in a live job, the rows equal the live ones.",
     DOWNTIME: "The live job wrote no row for a while, or started within the window.",

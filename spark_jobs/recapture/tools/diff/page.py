@@ -50,7 +50,7 @@ def verdict(document: Mapping[str, Any]) -> str:
     counts = {"changed": rows["changed"], "new": rows["only_after"] + rows["new"], "gone": rows["only_before"]}
     kinds = [f"{count:,} {kind}" for kind, count in counts.items() if count]
     if not kinds:
-        return f"No row differs in {slices}, but something else does: see below."
+        return f"No compared row differs in {slices}, but slices or columns do: see below."
     return f"Rows that differ in {slices}: {', '.join(kinds)}."
 
 

@@ -49,7 +49,8 @@ class Explanation:
         """Warnings, one sentence each."""
         if not self.more:
             return list(self.notes)
-        more = f"{counted(self.more, 'more event')} fulfil the conditions: recapture find lists them all"
+        more = counted(self.more, "more event fulfils", "more events fulfil")
+        more += " the conditions: recapture find lists all of them"
         return [*self.notes, more]
 
     @property

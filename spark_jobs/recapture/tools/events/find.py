@@ -44,8 +44,9 @@ class Found:
         for alias, read in self.inputs.items():
             of = of_input(alias if len(self.inputs) > 1 else None)
             if read.damaged:
-                blobs = counted(len(read.damaged), "blob")
-                warnings.append(f"{blobs}{of} are damaged, and their events unknown, such as {min(read.damaged)}")
+                are = "is" if len(read.damaged) == 1 else "are"
+                blobs = f"{counted(len(read.damaged), 'blob')}{of} {are} damaged, such as {min(read.damaged)}"
+                warnings.append(f"{blobs}: events in damaged blobs are not found")
             if read.unreadable:
                 warnings.append(
                     f"{counted(read.unreadable, 'event')}{of} may also be what you look for: their bodies hold these "

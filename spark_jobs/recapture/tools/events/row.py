@@ -108,7 +108,7 @@ def _output(pipeline: Pipeline, alias: str | None) -> CompiledOutput:
     outputs = {output.alias.lower(): output for output in pipeline.query.outputs}
     known = [output.alias for output in outputs.values()]
     if alias is None and len(outputs) > 1:
-        raise DefinitionError(f"the query writes to several outputs: name one with --output, of {', '.join(known)}")
+        raise DefinitionError(f"the query writes to several outputs: choose one with --output: {', '.join(known)}")
     if alias is not None and alias.lower() not in outputs:
         advice = did_you_mean(alias, known) or f"choose one of {', '.join(known)}"
         raise DefinitionError(f"--output {alias}: the query has no output of this name; {advice}")
