@@ -15,6 +15,8 @@ RECORDS = st.builds(
     Changes,
     slices=st.dictionaries(SLICES, st.sampled_from(["run a", "run b"])),
     noticed=st.dictionaries(SLICES, TIMES),
+    published=st.dictionaries(SLICES, TIMES),
+    last_changes=st.dictionaries(SLICES, TIMES),
     released=st.dictionaries(SLICES, TIMES),
     unknown=st.sets(SLICES).map(sorted).map(tuple),
     checked=TIMES,
@@ -27,7 +29,8 @@ RECORDS = st.builds(
 
 
 def found(record: Changes) -> list[Mapping[str, object]]:
-    return [record.slices, record.noticed, record.released, dict.fromkeys(record.unknown, True)]
+    unknown = dict.fromkeys(record.unknown, True)
+    return [record.slices, record.published, record.noticed, record.last_changes, record.released, unknown]
 
 
 @given(RECORDS, RECORDS)

@@ -209,6 +209,44 @@ def test_a_blob_that_changed_while_a_run_waited_for_its_approval_makes_the_slice
     assert [[slice_.reasons for slice_ in range_.slices] for range_ in due.ranges] == [[("stale: 1 blob modified",)]]
 
 
+def test_a_stale_slice_that_was_quiet_and_that_a_budget_left_is_due_for_the_next_update_too() -> None:
+    world, stale = World(24.75, quiet_minutes=30, at_most_slices=1), {hour(2), hour(8)}
+    with world.in_use():
+        world.backfill(hour(0), hour(24))
+        world.update()
+        for number in (2, 8):
+            world.spoil(number, b"poison")
+            with pytest.raises(AuditError):
+                world.backfill(hour(number), hour(number + 1))
+            world.spoil(number, b"event")
+        world.pass_hours(1)
+        for stopped in world.stopped:
+            world.approve(stopped)
+        due = [world.update()[0] for _ in range(2)]
+    assert [tick.waiting for tick in due] == [(), ()]
+    assert due[0].ranges[0].start == hour(24)
+    assert {slice_.start for slice_ in due[0].left} == stale
+    assert {slice_.start for range_ in due[1].ranges for slice_ in (*range_.slices, *due[1].left)} == stale
+
+
+def test_a_stale_slice_is_not_forgotten_although_its_run_was_published_again_since_it_was_first_found_stale() -> None:
+    world = World(24.75, quiet_minutes=30)
+    with world.in_use():
+        world.backfill(hour(0), hour(24))
+        world.update()
+        for number in (2, 8):
+            run = world.backfill(hour(number), hour(number + 1))
+            world.archive.delete(name(MIDNIGHT + number * HOUR, 0))
+        world.update()
+        world.backfill(hour(8), hour(9))
+        world.archive.restore(name(MIDNIGHT + 8 * HOUR, 0))
+        world.clock.advance(1)
+        assert world.backfill(hour(8), hour(9)) == run
+        world.archive.delete(name(MIDNIGHT + 8 * HOUR, 0))
+        waiting = [{slice_.start for slice_ in world.update()[0].waiting} for _ in range(3)]
+    assert waiting == 3 * [{hour(2), hour(8)}]
+
+
 def test_an_update_does_not_compute_what_another_one_computes_or_published_meanwhile(world: World) -> None:
     outcomes: list[object] = []
     compute = world.compute

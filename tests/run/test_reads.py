@@ -48,8 +48,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def test_a_backfill_reads_no_run_file_again_except_the_quarantine(world: World, reads: Counter[str]) -> None:
     assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 0
-    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 3}, (
-        "the audit shows an event of the quarantine, the publication copies it, and the report shows examples"
+    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 3, "cost.json": 4}, (
+        "the audit shows an event of the quarantine, the publication copies it, and the report shows examples; three "
+        "stages add what they took, and the command says it"
     )
 
 
@@ -58,7 +59,7 @@ def test_a_run_that_its_audit_stops_is_reported_without_reading_what_was_just_wr
 ) -> None:
     world.put("0", at(11), [b"no JSON"] * 50, 10)
     assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 1
-    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 2}
+    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 2, "cost.json": 2}
 
 
 def test_the_report_of_a_range_reads_each_run_file_once(world: World, reads: Counter[str], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.keep.compare import Comparison
-from recapture.keep.record import merged, noticed
+from recapture.keep.record import merged
 from recapture.keep.sources import sources_of
 from recapture.keep.state import read_standing_of
 from recapture.keep.stops import Stops
@@ -31,24 +31,27 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     runs = {text: run for text in texts.values() if (run := comparison.entry(text).run) is not None}
     listed = [start for start, text in texts.items() if text in runs or text in standing.blocked]
     at, unknown = ticks.whole_seconds(now), []
-    changed: dict[str, str] = {}
+    last_changes: dict[str, int] = {}
     released: dict[str, str] = {}
     for archived in comparison.archived(listed):
         text = texts[archived.slice.start]
         difference, is_known = comparison.difference(text, archived)
-        changed |= {} if difference is None else {text: runs[text]}
+        last_changes |= {} if difference is None else {text: difference.last_change}
         unknown += [] if is_known else [text]
         released |= {text: at} if stops.is_released(text, archived) else {}
-    before, looked_at = standing.changes, set(texts.values())
+    before, looked_at, changed = standing.changes, set(texts.values()), comparison.record(last_changes)
     first, last = ticks.text_of(start), ticks.text_of(end)
 
-    def others(values: Mapping[str, str]) -> dict[str, str]:
-        return {text: value for text, value in values.items() if text not in looked_at}
+    def updated(before: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+        """Return what is recorded of all slices, with ours for those that were looked at."""
+        return {**{text: value for text, value in before.items() if text not in looked_at}, **ours}
 
     ours = Changes(
-        slices=others(before.slices) | changed,
-        noticed=others(before.noticed) | noticed(before, changed, at),
-        released=others(before.released) | {text: before.released.get(text, at) for text in released},
+        slices=updated(before.slices, changed.slices),
+        published=updated(before.published, changed.published),
+        noticed=updated(before.noticed, changed.noticed),
+        last_changes=updated(before.last_changes, changed.last_changes),
+        released=updated(before.released, {text: before.released.get(text, at) for text in released}),
         unknown=tuple(sorted({*(text for text in before.unknown if text not in looked_at), *unknown})),
         checked=at,
         start=first,
@@ -59,4 +62,4 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
         updated=before.updated,
     )
     change_record(sources.run_files, lambda theirs: merged(before, ours, theirs))
-    return {"from": first, "to": last, "checked": len(runs), "changed": list(changed), "unknown": unknown}
+    return {"from": first, "to": last, "checked": len(runs), "changed": list(last_changes), "unknown": unknown}

@@ -12,6 +12,7 @@ from recapture.keep.archived import ArchivedSlice, all_references, archived_slic
 from recapture.keep.due import Difference
 from recapture.keep.sources import Sources
 from recapture.run.slice_state import Standing
+from recapture.run_files.changes import Changes
 from recapture.run_files.files import RunFiles
 from recapture.table.publications import NOTHING_SHOWN, ShownEntry
 from recapture.time_model import ticks
@@ -50,19 +51,27 @@ class Comparison:
         manifest = self._manifest_of(entry.run)
         if entry.read is None and manifest is None:
             return None, False
-        noticed = self._noticed(text)
+        noticed = ticks.from_text(self._noticed(text))
         same_references = not self._outdated(text) - _CHANGES_NO_READING
         return archived.difference_from(manifest, noticed, same_definition=same_references), True
 
     def recorded_difference(self, text: str) -> Difference | None:
         """Return the difference of a slice whose blobs are not listed, by the record of what was found before."""
-        entry, changes = self.entry(text), self._standing.changes
-        if entry.run is None or changes.slices.get(text) != entry.run or "containers" in self._outdated(text):
+        if not self._is_recorded(text) or "containers" in self._outdated(text):
             return None
-        noticed = changes.noticed.get(text)
-        if noticed is not None and entry.published is not None and entry.published > noticed:
-            return None
-        return Difference(last_change=0 if noticed is None else ticks.from_text(noticed))
+        changes = self._standing.changes
+        last_change = changes.last_changes.get(text, changes.noticed.get(text))
+        return Difference(last_change=0 if last_change is None else ticks.from_text(last_change))
+
+    def record(self, last_changes: Mapping[str, int]) -> Changes:
+        """Return what is recorded of changed slices; `last_changes` has the times of their last changes, in ticks."""
+        entries = {text: self.entry(text) for text in last_changes}
+        return Changes(
+            slices={text: entry.run for text, entry in entries.items() if entry.run is not None},
+            published={text: entry.published for text, entry in entries.items() if entry.published is not None},
+            noticed={text: self._noticed(text) for text in entries},
+            last_changes={text: ticks.to_text(last_change) for text, last_change in last_changes.items()},
+        )
 
     def reference_differences(self, texts: Iterable[str]) -> Iterator[tuple[str, Difference]]:
         """Yield the published slices whose reference data changed, without a listing of their blobs."""
@@ -80,7 +89,7 @@ class Comparison:
             if changed:
                 written = [ticks.from_datetime(v[-1].blob.last_modified) for alias in changed if (v := needed[alias])]
                 is_gone = len(written) < len(changed)
-                last_change = max([*written, *([self._noticed(text)] if is_gone else [])])
+                last_change = max([*written, *([ticks.from_text(self._noticed(text))] if is_gone else [])])
                 yield text, Difference(references=tuple(changed), last_change=last_change)
 
     @cached_property
@@ -91,11 +100,16 @@ class Comparison:
     def _outdated(self, text: str) -> set[str]:
         return set(self._standing.outdated.get(text, ()))
 
-    def _noticed(self, text: str) -> int:
-        """Return the time at which this slice was first found changed: now, if it is not recorded as changed."""
-        changes = self._standing.changes
-        is_recorded = changes.slices.get(text) == self.entry(text).run and text in changes.noticed
-        return ticks.from_text(changes.noticed[text]) if is_recorded else ticks.from_datetime(self._now)
+    def _is_recorded(self, text: str) -> bool:
+        """Return whether a slice is recorded as changed since it was published."""
+        entry, changes = self.entry(text), self._standing.changes
+        is_same_run = entry.run is not None and changes.slices.get(text) == entry.run
+        return is_same_run and changes.published.get(text, entry.published) == entry.published
+
+    def _noticed(self, text: str) -> str:
+        """Return the time at which a slice was first found changed: now, if it is not recorded as changed."""
+        present = ticks.whole_seconds(self._now)
+        return self._standing.changes.noticed.get(text, present) if self._is_recorded(text) else present
 
     def _arrivals_read(self, slice_: Slice) -> Mapping[str, Arrivals]:
         """Return the arrivals that a published slice read, by the alias of the input; none if that is not known."""

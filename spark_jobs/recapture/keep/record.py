@@ -9,13 +9,6 @@ from recapture.run_files.changes import Changes
 Value = TypeVar("Value")
 
 
-def noticed(before: Changes, stale: Mapping[str, str], now: str) -> dict[str, str]:
-    """Return the time at which each stale slice was first found so; `stale` has the published run by slice_start."""
-    return {
-        text: before.noticed.get(text, now) if before.slices.get(text) == run else now for text, run in stale.items()
-    }
-
-
 def merged(before: Changes, ours: Changes, theirs: Changes) -> Changes:
     """Return the record with our changes and those that others have written since we read it.
 
@@ -33,6 +26,8 @@ def merged(before: Changes, ours: Changes, theirs: Changes) -> Changes:
         latest,
         slices=_merged(before.slices, ours.slices, theirs.slices),
         noticed=_merged(before.noticed, ours.noticed, theirs.noticed),
+        published=_merged(before.published, ours.published, theirs.published),
+        last_changes=_merged(before.last_changes, ours.last_changes, theirs.last_changes),
         released=_merged(before.released, ours.released, theirs.released),
         unknown=tuple(sorted(_merged(*unknown))),
         finished=finished,

@@ -9,7 +9,7 @@ from recapture.errors import PermanentError
 from recapture.keep.compare import Comparison
 from recapture.keep.due import SliceFacts, State, is_up_to_date, tick
 from recapture.keep.interrupted import recent_changes
-from recapture.keep.record import merged, noticed
+from recapture.keep.record import merged
 from recapture.keep.scope import Scope, scope
 from recapture.keep.sources import Sources
 from recapture.keep.stops import Stops
@@ -200,16 +200,17 @@ class _Reader:
         )
         if self.sources.is_never_final:
             return changes
-        stale = {
-            ticks.to_text(start): fact.run
-            for start, fact in facts.items()
-            if fact.difference is not None and fact.run is not None
-        }
+        differing = ((start, fact.difference) for start, fact in facts.items() if fact.run is not None)
+        stale = self.comparison.record(
+            {ticks.to_text(start): difference.last_change for start, difference in differing if difference is not None}
+        )
         unreadable = {text for text in before.unknown if text not in looked_at and self._is_unreadable(text)}
         changes = replace(
             changes,
-            slices=stale,
-            noticed=noticed(before, stale, self.now),
+            slices=stale.slices,
+            published=stale.published,
+            noticed=stale.noticed,
+            last_changes=stale.last_changes,
             unknown=tuple(sorted(unknown | unreadable)),
         )
         if self.now < (before.checked or ""):

@@ -26,7 +26,11 @@ class Changes:
     unknown: tuple[str, ...] = ()
     """Starts of the slices that the last check could not compare, because the manifest of their run cannot be read."""
     noticed: Mapping[str, str] = field(default_factory=dict)
-    """Time at which an update first found these slices changed, ISO 8601, by slice_start."""
+    """Time at which these slices were first found changed since they were published, ISO 8601, by slice_start."""
+    published: Mapping[str, str] = field(default_factory=dict)
+    """Time at which these slices were published, ISO 8601, by slice_start: the same run may be published again."""
+    last_changes: Mapping[str, str] = field(default_factory=dict)
+    """Time of the last change that was found of these slices' blobs, ISO 8601, by slice_start."""
     released: Mapping[str, str] = field(default_factory=dict)
     """Time at which an update found other blobs than a stopped run had read, ISO 8601, by slice_start."""
     finished: int | None = None

@@ -249,4 +249,4 @@ def _number(slice_: Slice) -> int:
 
 def _has_hole(entries: Mapping[str, Entry], slice_: Slice) -> bool:
     current = entries[ticks.to_text(slice_.start)].current
-    return current is not None and bool(current.holes)
+    return current is not None and bool(current.holes or current.missing_blobs)  # a hole has one of its slices
