@@ -176,7 +176,7 @@ def _parser() -> _Parser:
     compared = add("diff", text, required=False)
     compared.add_argument("--against", metavar="RUN", help="the run whose staged rows are compared")
     _add_tried(compared, "to try")
-    text = "compare only so many slices, spread evenly over the range"
+    text = "compare only N slices, spread evenly over the range"
     compared.add_argument("--sample", type=int, metavar="N", help=text)
     compared.add_argument("--out", type=Path, metavar="FILE", help="also write a page, as HTML")
     text = "the Spark master on this machine; local[N] limits what is tried to N cores (default: %(default)s)"
@@ -270,8 +270,8 @@ def _parser() -> _Parser:
     advised = add("advise", text)
     advised.add_argument("--out", type=Path, metavar="FILE", help="also write a page with curves, as HTML")
     text = (
-        "Find the events of a key that arrived in a range: where each lies in the archive, its times, and what became "
-        "of it in a run."
+        "Find the events with a value that arrived in a range: where each is in the archive, its times, and what "
+        "became of it in a run."
     )
     searched = add("find", text)
     text = (
