@@ -84,11 +84,10 @@ def fill(pipeline: Pipeline, slices: int, end: datetime) -> None:
     """Make the tables of a pipeline hold this many slices up to `end`, without any file of theirs."""
     tables, sources = tables_of(pipeline), sources_of(pipeline)
     starts = [ticks.from_datetime(end - (slices - number) * HOUR) for number in range(slices)]
-    recent = [start for start in starts if start >= ticks.from_datetime(end - timedelta(days=DAYS // 2))]
-    slices_listed = (Slice(start, start + sources.length) for start in recent)
+    slices_listed = (Slice(start, start + sources.length) for start in starts)
     archived = archived_slices(sources.definition, sources.containers, slices_listed, datetime.now(UTC))
     read = {archived_slice.slice.start: archived_slice.read for archived_slice in archived}
-    entries = {ticks.to_text(start): _entry(sources, start, read.get(start, "older blobs")) for start in starts}
+    entries = {ticks.to_text(start): _entry(sources, start, read[start]) for start in starts}
     texts = list(entries)
     many = [texts[first : first + 1000] for first in range(0, len(texts) - SINGLE, 1000)]
     many[-1] = [text for text in many[-1] if text not in texts[-SINGLE:]]
