@@ -19,6 +19,7 @@ from recapture.model import AsaType, OutputColumn
 from recapture.table import row_changes
 from recapture.table.row_changes import comparisons
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
+from recapture.tools.compare.page import verdict
 from recapture.tools.compare.reasons import Compared, Reasons
 from tests import stages
 from tests.commands import Command
@@ -119,7 +120,7 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
     result = command.json("compare", world.file, *RANGE, *options)
     assert [reason["reason"] for reason in result["reasons"]] == ["a late tolerance of 60 s, the policy Drop"]
     assert result["reasons"][0]["rows"] == result["different"] == _differing(rows, late)
-    assert "all differences are explained" in (tmp_path / "page.html").read_text()
+    assert "all differences have a reason" in (tmp_path / "page.html").read_text()
 
 
 def _differing(rows: Rows, others: Rows) -> int:
@@ -169,6 +170,19 @@ def test_a_silence_of_the_live_job_is_a_downtime(world: World, rows: Rows, comma
         ("downtime", len(rows) - len(kept))
     ]
     assert result["silences"] == [{"after": "2024-03-01T10:30:00Z", "before": "2024-03-01T11:00:00Z"}]
+    assert verdict(result).endswith(
+        f"and all differences have a reason; {len(rows) - len(kept)} by times alone, which nothing confirms."
+    )
+
+
+def test_a_live_job_without_rows_in_the_range_is_no_downtime_that_explains_all(
+    world: World, rows: Rows, command: Command, tmp_path: Path
+) -> None:
+    write_json_lines([row | {"windowEnd": row["windowEnd"] + timedelta(days=1)} for row in rows], tmp_path / "live")
+    options = (*RANGE, "--live", tmp_path / "live", "--master", "local[1]")
+    result = command.json("compare", world.file, *options, code=4)
+    assert (result["live_rows"], result["explained"]) == (0, False)
+    assert verdict(result) == "The live job's output has no row in this range: nothing was compared."
 
 
 FAULTS = ("none", "duplicates", "last digits", "smaller tolerance", "only live", "only ours", "unexplained", "hole")

@@ -197,7 +197,7 @@ def _document(
         start = ticks.to_text(by_number[number].start)
         by_slice.setdefault(start, {})[reason] = sum(values.values())
     different = sum(total["rows"] for total in by_reason.values())
-    is_explained = UNEXPLAINED not in by_reason
+    is_explained = UNEXPLAINED not in by_reason and live.rows > 0
     names = [column.name for column in reasons.compared.columns]
     names = [*reasons.compared.key, *(name for name in names if name not in reasons.compared.key)]
     return {

@@ -5,7 +5,7 @@ from typing import Any
 
 from recapture.pages.page import render, share
 from recapture.process.wording import counted
-from recapture.tools.compare.words import MEANINGS, UNEXPLAINED
+from recapture.tools.compare.words import BY_TIME, MEANINGS, UNEXPLAINED
 
 MAX_SLICES = 100
 """Largest number of slices that are listed: those with the most differences."""
@@ -20,6 +20,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         "compare.html",
         comparison=document,
         verdict=verdict(document),
+        tone=_tone(document),
         reasons=reasons,
         slices=sorted(by_size, key=lambda row: row["slice_start"]),
         unexplained=UNEXPLAINED,
@@ -30,11 +31,26 @@ def page(document: Mapping[str, Any]) -> bytes:
 
 def verdict(document: Mapping[str, Any]) -> str:
     """Return in one sentence whether the rows are equal, or explained."""
+    if not document["live_rows"]:
+        return "The live job's output has no row in this range: nothing was compared."
     rows = counted(document["rows"], "row")
     if not document["different"]:
         return f"All {rows} are equal."
     differing = f"{document['different']:,} of {rows} differ ({share(document['different'], document['rows'])})"
-    if document["explained"]:
-        return f"{differing}, and all differences are explained."
-    (unexplained,) = (reason for reason in document["reasons"] if reason["reason"] == UNEXPLAINED)
-    return f"{differing}; {unexplained['rows']:,} of the differences are unexplained."
+    if not document["explained"]:
+        (unexplained,) = (reason for reason in document["reasons"] if reason["reason"] == UNEXPLAINED)
+        return f"{differing}; {unexplained['rows']:,} of the differences are unexplained."
+    by_time = _by_time(document)
+    unconfirmed = f"; {by_time:,} by times alone, which nothing confirms" if by_time else ""
+    return f"{differing}, and all differences have a reason{unconfirmed}."
+
+
+def _by_time(document: Mapping[str, Any]) -> int:
+    """Return how many differences have a reason that follows from times alone."""
+    return sum(reason["rows"] for reason in document["reasons"] if reason["reason"] in BY_TIME)
+
+
+def _tone(document: Mapping[str, Any]) -> str:
+    if not document["explained"]:
+        return "bad"
+    return "warning" if _by_time(document) else "good"

@@ -8,6 +8,8 @@ ENQUEUED = "arrival by enqueued time"
 DOWNTIME = "downtime"
 HOLE = "hole in the archive"
 UNEXPLAINED = "unexplained"
+BY_TIME = (DOWNTIME, HOLE)
+"""Reasons that follow from times alone: nothing was computed to confirm them."""
 MEANINGS = {
     DUPLICATES: "The live job wrote a row more than once.",
     DIGITS: "Floats differ in their last digits only: they were added in another order.",
