@@ -158,6 +158,7 @@ def test_discarding_a_run_that_was_published_before_keeps_what_a_rollback_needs(
     backfill(processes, world.define(), TEN, ELEVEN)
     late.unlink()
     before = contents(world.table / "_recapture" / run.id).keys()
+    age(world.table, 1)
     audit(run, accept_loss=True, is_staged=True)
     command.run("discard", world.file, run.id)
     assert contents(world.table / "_recapture" / run.id).keys() == before
