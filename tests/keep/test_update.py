@@ -10,6 +10,7 @@ from recapture.archive.definitions import ArrivalTime, ReferenceDefinition, RunD
 from recapture.definition.sections import Schedule
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.formats.reference_data import ReferencePath
+from recapture.keep.claims import hold
 from recapture.keep.due import DueRange
 from recapture.keep.requests import cancelled, with_request
 from recapture.keep.state import reading_of
@@ -261,6 +262,21 @@ def test_an_update_does_not_compute_what_another_one_computes_or_published_meanw
     _, first = world.update()
     assert outcomes == [[]]
     assert len(world.computations) == len(first) == 1
+
+
+def test_an_update_computes_the_slices_of_its_range_that_no_other_run_computes(world: World) -> None:
+    world.backfill(hour(20), hour(21))
+    compute = world.compute
+
+    def held_meanwhile(range_: DueRange) -> str:
+        WORK.change(world.run_files, lambda work: hold(work, "by hand", hour(10), hour(12), world.clock.ticks))
+        return compute(range_)
+
+    world.compute = held_meanwhile
+    _, outcomes = world.update()
+    skipped = [(outcome.range.start, outcome.range.end) for outcome in outcomes if isinstance(outcome, Skipped)]
+    assert skipped == [(hour(10), hour(12))]
+    assert world.hours() == [*range(10), *range(12, 24)]
 
 
 def test_a_range_is_judged_again_before_its_run(world: World) -> None:

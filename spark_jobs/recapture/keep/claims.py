@@ -52,14 +52,13 @@ def claim(work: Work, update: str, range_: DueRange, now: int) -> Work:
     """
     requests = {request for slice_ in range_.slices for request in slice_.requests}
     live = tuple(lease for lease in work.leases if lease.until > now)
-    is_taken = any(lease.start < range_.end and range_.start < lease.end for lease in live)
     by_id = {request.id: request for request in work.requests if request.id in requests}
     is_wanted = all(
         id in by_id and by_id[id].wants(slice_.start, slice_.start + range_.length)
         for slice_ in range_.slices
         for id in slice_.requests
     )
-    if is_taken or not is_wanted:
+    if is_taken(work, range_.start, range_.end, now) or not is_wanted:
         return work
     return replace(
         work,
@@ -69,6 +68,11 @@ def claim(work: Work, update: str, range_: DueRange, now: int) -> Work:
             for request in work.requests
         ),
     )
+
+
+def is_taken(work: Work, start: int, end: int, now: int) -> bool:
+    """Return whether another run computes a part of a range now; all in ticks."""
+    return any(lease.until > now and lease.start < end and start < lease.end for lease in work.leases)
 
 
 def is_claimed(work: Work, id: str, range_: DueRange) -> bool:

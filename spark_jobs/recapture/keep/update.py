@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from uuid import uuid4
 
 from recapture.errors import AuditError, RecaptureError, RunError, UnfinishedError
-from recapture.keep.claims import Known, Result, claim, is_claimed, record, release
+from recapture.keep.claims import Known, Result, claim, is_claimed, is_taken, record, release
 from recapture.keep.due import DueRange, Tick
 from recapture.keep.sources import Sources
 from recapture.keep.state import Reading, read_standing_of
@@ -68,11 +68,25 @@ class Update(Generic[Run]):
                     return
 
     def _carry_out(self, range_: DueRange) -> Iterator[Run | Skipped | RecaptureError]:
-        """Compute those slices of a range for which nothing happened since the state was read."""
-        work = self._change(lambda work: claim(work, self.id, range_, self.clock()))
-        if not is_claimed(work, self.id, range_):
+        """Compute those slices of a range that no other run computes."""
+        now = self.clock()
+        work = self._change(lambda work: claim(work, self.id, range_, now))
+        if is_claimed(work, self.id, range_):
+            yield from self._carry_out_claimed(range_, work)
+            return
+        grouped = groupby(range_.slices, lambda slice_: is_taken(work, slice_.start, slice_.start + range_.length, now))
+        parts = [(taken, DueRange(tuple(slices), range_.length)) for taken, slices in grouped]
+        if len(parts) == 1:
             yield Skipped(range_, "another run computes it, or its request was cancelled or fulfilled")
             return
+        for taken, part in parts:
+            if taken:
+                yield Skipped(part, "another run computes it")
+            else:
+                yield from self._carry_out(part)
+
+    def _carry_out_claimed(self, range_: DueRange, work: Work) -> Iterator[Run | Skipped | RecaptureError]:
+        """Compute those slices of a range for which nothing happened since the state was read."""
         self.sources.publications.refresh()
         standing = read_standing_of(self.sources)
         with self.renewing(self.id):
