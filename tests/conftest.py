@@ -16,6 +16,7 @@ from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
 from recapture.execute.processes.workers import Workers, workers
+from recapture.process.startup import collect_garbage_rarely
 from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 Python = Callable[..., subprocess.CompletedProcess[bytes]]
 
 load_profile()
-# By default, the garbage collector looks for cycles so often that it takes a fifth of the time of the collection.
-gc.set_threshold(50_000)
+collect_garbage_rarely()  # otherwise it takes a fifth of the time in which pytest collects the tests
 
 LONG = (
     "e2e/test_airflow.py",
