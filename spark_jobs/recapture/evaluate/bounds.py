@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from recapture.model import JavaScriptFunction, ShapeComparison
+
 
 @dataclass(frozen=True)
 class SliceBounds:
@@ -11,3 +13,5 @@ class SliceBounds:
     """Start of the slice, exclusive."""
     end: int
     """End of the slice, inclusive."""
+    functions: tuple[JavaScriptFunction | ShapeComparison, ...] = ()
+    """Functions in Python that the expressions may call."""
