@@ -14,10 +14,10 @@ from recapture.evaluate import folds
 from recapture.evaluate.collected import collected, event_type
 from recapture.evaluate.keys import key_codes
 from recapture.evaluate.percentiles import percentile
-from recapture.evaluate.ranks import RowRanges
+from recapture.evaluate.ranking import RowRanges
+from recapture.evaluate.ranks import ranks
 from recapture.evaluate.spreads import spread
 from recapture.evaluate.sums import sum_of_bigints, sums_of_floats
-from recapture.evaluate.values import comparable_column
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, AggregateFunction
 
@@ -82,7 +82,8 @@ def _of_present(function: AggregateFunction, values: pa.Array, windows: RowRange
     if function is AggregateFunction.COUNT_DISTINCT:
         folds.distinct(key_codes([values]), *windows, folded)
         return pa.array(folded)
-    numbers, _, value = comparable_column(values)
+    numbers, value = ranks(values)
     is_greatest = function is AggregateFunction.MAX
     folds.least(~numbers if is_greatest else numbers, *windows, folded)
-    return value(pa.array(~folded if is_greatest else folded, mask=windows.first == windows.last))
+    is_null = windows.first == windows.last
+    return value(np.where(is_null, 0, ~folded if is_greatest else folded), is_null)

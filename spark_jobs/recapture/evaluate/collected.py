@@ -8,14 +8,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from recapture.evaluate.ranks import Picks, Ranking, RowRanges
-from recapture.evaluate.values import NAN, comparable_column
+from recapture.evaluate.keys import comparable
+from recapture.evaluate.ranking import Picks, Ranking, RowRanges
+from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windowed import Columns, WindowedRows
 from recapture.javascript.columns import DATE
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 from recapture.query.generate.json_text import json_of
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
+_NAN = comparable(np.array([np.nan]))[0]
 _TIMESTAMP = pa.struct([(DATE, pa.int64())])
 BATCH_EVENTS = 1 << 20
 """Number of events that are collected at once, in all windows; one window may have more."""
@@ -84,9 +86,10 @@ def _compared(values: pa.Array) -> Iterator[NDArray[np.int64]]:
 
 def _ordered(column: pa.Array, descending: bool) -> list[NDArray[np.int64]]:
     """Return what orders the values of ORDER BY: NULL is the smallest, NaN comes last in both directions."""
-    numbers, is_valid, _ = comparable_column(column)
+    numbers, _ = ranks(column)
+    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
     if descending:
-        is_nan = (numbers == NAN) & pa.types.is_floating(column.type)
+        is_nan = (numbers == _NAN) & pa.types.is_floating(column.type)
         return [np.where(is_nan, numbers, ~numbers), (~is_valid).astype(np.int64)]
     return [numbers, is_valid.astype(np.int64)]
 

@@ -23,9 +23,9 @@ from recapture.evaluate.expressions import project
 from recapture.evaluate.keys import key_codes, partition_ranks
 from recapture.evaluate.panes import KeyedRows, panes_of
 from recapture.evaluate.sessions import sessions_of
-from recapture.evaluate.values import single_chunk
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.evaluate.windows import hopping, runs, sliding
+from recapture.formats.duckdb_sql import one_array
 from recapture.query.generate.aggregates import COLLECTIONS, Aggregate
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.merges import WINDOW_END, WINDOW_ID
@@ -87,7 +87,7 @@ def _projected(rows: pa.Table, nodes: Sequence[exp.Expr], bounds: SliceBounds) -
     """Return a function that gives the values of these expressions over the rows."""
     names = {node: f"{number}" for number, node in enumerate(nodes)}
     projected = project(rows, [(name, node) for node, name in names.items()], None, bounds).combine_chunks()
-    return lambda node: single_chunk(projected[names[node]])
+    return lambda node: one_array(projected[names[node]])
 
 
 @dataclass(frozen=True)

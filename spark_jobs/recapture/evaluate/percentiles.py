@@ -5,8 +5,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.errors import RunError
-from recapture.evaluate.ranks import Picks, Ranking, RowRanges
-from recapture.evaluate.values import comparable_column
+from recapture.evaluate.ranking import Picks, Ranking, RowRanges
+from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windowed import WindowedRows, counted
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 
@@ -20,13 +20,14 @@ def percentile(aggregate: Aggregate, column: pa.Array, windowed: WindowedRows) -
     ranges = counted(is_valid, windowed.ranges)
     has_values = ranges.first < ranges.last
     ranges = RowRanges(ranges.first[has_values], ranges.last[has_values])
-    numbers, _, value = comparable_column(column.filter(pa.array(is_valid)))
+    numbers, value = ranks(column.drop_null())
     ranking = Ranking([numbers], windowed.codes[is_valid], ranges, by_time=False)
     sizes = ranges.last - ranges.first
 
     def ranked(places: NDArray[np.int64]) -> pa.Array:
         places = sizes - 1 - places if aggregate.orderings[0].descending else places
-        return value(pa.array(numbers[ranking.picked(ranges, Picks(np.arange(len(places) + 1), places))]))
+        picked = ranking.picked(ranges, Picks(np.arange(len(places) + 1), places))
+        return value(numbers[picked], np.zeros(len(picked), np.bool_))
 
     part, whole = aggregate.share.numerator, aggregate.share.denominator
     if aggregate.function is AggregateFunction.PERCENTILE_DISC:

@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 
 from recapture.evaluate import folds
 from recapture.evaluate.folds import Spreads, Sums
-from recapture.evaluate.ranks import RowRanges
-from recapture.evaluate.sums import folded
-from recapture.evaluate.values import as_floats
+from recapture.evaluate.ranking import RowRanges
+from recapture.evaluate.sums import as_floats, folded
 from recapture.evaluate.windowed import WindowedRows, counted, order_by_value
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 

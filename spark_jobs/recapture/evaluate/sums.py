@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.evaluate import folds
 from recapture.evaluate.folds import Sums
-from recapture.evaluate.values import as_floats
 from recapture.evaluate.windowed import Halves, WindowedRows, counted, order_by_value
 from recapture.evaluate.windows import Windows
 
@@ -71,6 +70,12 @@ def sums_of_floats(column: pa.Array, ordered: bool, windowed: WindowedRows) -> S
     if windowed.halves is not None:
         return _from_halves(of_panes, windowed.halves)
     return folded(of_panes, windows.first, windows.last, False)
+
+
+def as_floats(column: pa.Array) -> NDArray[np.float64]:
+    """Return a column of floats or bigints as floats; any for NULL."""
+    values: NDArray[np.float64] = column.fill_null(0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return values
 
 
 def folded(parts: Sums, first: NDArray[np.int64], last: NDArray[np.int64], from_zero: bool) -> Sums:

@@ -1,67 +1,41 @@
-"""Columns as integers that compare as Spark compares their values."""
+"""The values of expressions over rows, and rows in other places."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlglot import exp
 
-from recapture.evaluate.keys import comparable
-
-NAN = int(comparable(np.array([np.nan]))[0])
-"""The integer that stands for NaN."""
-
-
-class Comparable(NamedTuple):
-    """A column as integers in the order of its values."""
-
-    numbers: NDArray[np.int64]
-    """One integer for each row; any for NULL."""
-    is_valid: NDArray[np.bool_]
-    """Which rows are not NULL."""
-    value: Callable[[pa.Array], pa.Array]
-    """Returns the values that integers stand for; of floats, 0.0 for -0.0."""
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.expressions import project
+from recapture.query.generate.trees import is_of_row
 
 
-def comparable_column(column: pa.Array) -> Comparable:
-    """Return a column of bigints, floats, strings or bits as integers."""
-    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
-    type_ = column.type
-    if pa.types.is_null(type_):
-        return Comparable(np.zeros(len(column), np.int64), is_valid, lambda numbers: pa.nulls(len(numbers)))
-    if pa.types.is_floating(type_):
-        floats = column.fill_null(0.0).to_numpy(zero_copy_only=False)
-        return Comparable(comparable(floats), is_valid, _floats)
-    if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
-        numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        return Comparable(numbers, is_valid, lambda numbers: numbers.cast(type_))
-    encoded = column.dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary)
-    ranks = np.zeros(len(order) + 1, np.int64)
-    ranks[order.to_numpy()] = np.arange(len(order))
-    numbers = ranks[encoded.indices.fill_null(len(order)).to_numpy()]
-    in_order = encoded.dictionary.take(order)
-    return Comparable(numbers, is_valid, in_order.take)
+def evaluated(rows: pa.Table, expressions: Iterable[exp.Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
+    """Return the value of each expression for each row. Errors are those of `project`."""
+    items = [(str(number), tree) for number, tree in enumerate(expressions)]
+    columns: list[pa.ChunkedArray] = project(rows, items, None, bounds).columns
+    return columns
 
 
-def _floats(numbers: pa.Array) -> pa.Array:
-    """Return the floats that integers of `keys.comparable` stand for."""
-    values = numbers.fill_null(0).to_numpy(zero_copy_only=False)
-    bits = np.where(values < 0, values ^ np.iinfo(np.int64).max, values)
-    return pa.array(bits.view(np.float64), mask=numbers.is_null().to_numpy(zero_copy_only=False))
+def column_names(tree: exp.Expr) -> list[str]:
+    """Return the different columns of the row that an expression reads."""
+    return list(dict.fromkeys(node.name for node in tree.find_all(exp.Column) if is_of_row(node)))
 
 
-def as_floats(column: pa.Array) -> NDArray[np.float64]:
-    """Return a column of floats or bigints as floats; any for NULL."""
-    return column.fill_null(0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+def taken(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
+    """Return the values in some places of a column; -1 stands for NULL."""
+    return column.take(pa.array(places, mask=places < 0))
 
 
-def single_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array. Strings of more than 2 GB are large strings."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    if column.nbytes > np.iinfo(np.int32).max and pa.types.is_string(column.type):
-        column = column.cast(pa.large_string())
-    return column.combine_chunks()
+def flags(condition: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return where a column of bits is true, as an array."""
+    values: NDArray[np.bool_] = condition.fill_null(False).to_numpy()
+    return values
+
+
+def valid(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return where a column is not NULL, as an array."""
+    values: NDArray[np.bool_] = column.is_valid().to_numpy()
+    return values

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from recapture.evaluate.keys import sorted_order
 from recapture.evaluate.panes import KeyedRows, Panes, starts_of
-from recapture.evaluate.ranks import RowRanges
-from recapture.evaluate.values import comparable_column
+from recapture.evaluate.ranking import RowRanges
+from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windows import Windows
 
 Columns: TypeAlias = Callable[[exp.Expr], pa.Array]
@@ -91,4 +91,4 @@ def counted(is_counted: NDArray[np.bool_], ranges: RowRanges) -> RowRanges:
 
 def order_by_value(column: pa.Array, windowed: WindowedRows) -> NDArray[np.int64]:
     """Return the places of rows in the order of their panes and, in a pane, of their values."""
-    return sorted_order([comparable_column(column).numbers, windowed.panes_of_rows])
+    return sorted_order([ranks(column)[0], windowed.panes_of_rows])
