@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recapture.evaluate import statement
+from recapture.evaluate import expressions, statement
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.check import not_evaluated_because
 from recapture.evaluate.statement import SliceEvaluation
@@ -80,11 +80,10 @@ def test_a_step_that_two_outputs_read_is_evaluated_once(monkeypatch: pytest.Monk
         *("one", "two"),
     )
     projected: list[list[str]] = []
-    project = statement.project
 
     def counted(rows: pa.Table, items: Any, where: Any, bounds: SliceBounds) -> pa.Table:
         projected.append([name for name, _ in items])
-        return project(rows, items, where, bounds)
+        return expressions.project(rows, items, where, bounds)
 
     monkeypatch.setattr(statement, "project", counted)
     columns = [("_partition", pa.string()), ("_system_timestamp", pa.int64()), ("_arrival", pa.int64())]

@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from recapture.evaluate.analytics import analysed
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.expressions import NotEvaluatedError, project
+from recapture.evaluate.joins import joined
+from recapture.evaluate.laterals import applied
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW
@@ -93,7 +96,7 @@ class _OutputEvaluation:
         return table.name, frozenset((name, self.tables.look_backs.get(name)) for name in read)
 
     def _joined(self, table: JoinedTable) -> pa.Table:
-        raise NotEvaluatedError("JOIN")
+        return joined(table, self._table, self.slice.bounds, self.tables.look_backs[table.name])
 
     def _united(self, table: CommonTable) -> pa.Table:
         """Return the rows of the SELECTs of a table, one after another."""
@@ -127,10 +130,9 @@ class _OutputEvaluation:
         """Return the rows that a SELECT reads, with the results of its analytic functions and its APPLYs."""
         rows = self._table(selection.table)
         if selection.analytics:
-            raise NotEvaluatedError("an analytic function")
-        if selection.laterals:
-            raise NotEvaluatedError("APPLY")
-        return rows
+            window_look_back = max(window.look_back for window in selection.windows)
+            rows = analysed(rows, selection.analytics, self.slice.bounds, look_back + window_look_back)
+        return applied(rows, selection.laterals, self.slice.bounds) if selection.laterals else rows
 
     def _project(self, rows: pa.Table, items: Sequence[SelectItem], where: exp.Expr | None) -> pa.Table:
         return project(rows, [(item.name, item.expression) for item in items], where, self.slice.bounds)
