@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from recapture.evaluate.analytics import analysed
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.expressions import NotEvaluatedError, project
+from recapture.evaluate.expressions import project
+from recapture.evaluate.groups import groups
 from recapture.evaluate.joins import joined
 from recapture.evaluate.laterals import applied
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
@@ -119,7 +120,7 @@ class _OutputEvaluation:
             rows = self._source(selection, look_back)
             if selection.where is not None:
                 rows = self._project(rows, _read_of(rows, grouping), selection.where)
-            raise NotEvaluatedError("GROUP BY")
+            rows = groups(rows, grouping, self.slice.bounds, look_back, selection.source_unanchored)
         system = [
             SelectItem("_partition", string("")),
             *(SelectItem(name, trees.column(WINDOW_END)) for name in _TIMES),

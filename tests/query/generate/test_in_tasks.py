@@ -74,7 +74,7 @@ NOT_AGGREGATED = {
     "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is not computed",
     "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of SUM",
     "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of a computed float",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x / y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is not computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x / y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE LAG(x) OVER (LIMIT DURATION(minute, 1)) > 1 "
