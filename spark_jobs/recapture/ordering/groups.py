@@ -133,7 +133,7 @@ def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Tabl
 
 def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
     if isinstance(result, SpreadResult):
-        return spreads.variance(groups[result.m2.name], result.of_population, result.root)
+        return spreads.variance(spreads.fields_of(groups[result.m2.name]), result.of_population, result.root)
     value = groups[result.partial.name]
     if result.count is None:
         return value
