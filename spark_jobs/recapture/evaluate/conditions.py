@@ -34,7 +34,7 @@ def parts_of(condition: exp.Expr, new: int) -> On:
     bounds: list[TimeBound] = []
     rest: list[exp.Expr] = []
     for part in _conjuncts(condition):
-        bound, key = _bound(part, new), _key(part, new)
+        bound, key = _bound(part.unnest(), new), _key(part.unnest(), new)
         if bound is not None:
             bounds.append(bound)
         elif key is not None:
@@ -48,11 +48,12 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the conditions that AND connects, in order."""
     remaining = [condition]
     while remaining:
-        part = remaining.pop().unnest()
-        if isinstance(part, exp.And):
-            remaining += [part.expression, part.this]
+        part = remaining.pop()
+        inner = part.unnest()
+        if isinstance(inner, exp.And):
+            remaining += [inner.expression, inner.this]
         else:
-            yield part
+            yield part  # with its parentheses: an OR next to other conditions needs them
 
 
 def _key(part: exp.Expr, new: int) -> tuple[exp.Expr, exp.Expr] | None:

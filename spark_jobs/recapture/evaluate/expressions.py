@@ -16,6 +16,7 @@ from recapture.evaluate.frames import Frame, Node, whole
 from recapture.evaluate.lowering import BOOLEAN, Lowering
 from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.syntax import Call, Syntax, parsed
+from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
 from recapture.query.generate.trees import render
 
@@ -36,6 +37,11 @@ def project(rows: pa.Table, items: Items, where: exp.Expr | None, bounds: SliceB
 
     Raise NotEvaluatedError before anything is evaluated if an expression is unknown, and RowError for a row's error.
     """
+    if bounds.functions:
+        trees = [tree for _, tree in items] if where is None else [*(tree for _, tree in items), where]
+        rows, trees = with_calls(rows, trees, bounds, lambda given, named: project(given, named, None, bounds))
+        items = [(name, tree) for (name, _), tree in zip(items, trees, strict=False)]
+        where = where and trees[-1]
     program = _program(*_texts(items, where), _columns(rows.schema))
     frame = whole(rows, bounds)
     for condition in program.where:
