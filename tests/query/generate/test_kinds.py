@@ -125,9 +125,9 @@ def test_get_type_is_the_type_of_each_value_of_a_body(spark_too: "SparkSession |
         assert [row[f"t{number}"] for row in actual] == [expected(value) for value in values], expression
 
 
-def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark_too: "SparkSession | None") -> None:
+def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "SparkSession") -> None:
     columns = ", ".join(f"GetType({expression}) AS t{number}" for number, expression in enumerate(NUMERIC))
-    actual = rows(spark_too, f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
+    actual = rows(spark, f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
     for row, expected in zip(actual, ("bigint", "float", "bigint", "float", None), strict=True):
         product_type = None if expected is None else "float"
         assert list(row.values()) == [product_type if "1.0" in text else expected for text in NUMERIC]
