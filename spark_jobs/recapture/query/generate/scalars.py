@@ -77,7 +77,7 @@ def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:
 
 
 def refuse(what: str) -> NoReturn:
-    raise NotInTasksError(f"{what} is computed in Spark")
+    raise NotInTasksError(f"{what} is not computed in tasks")
 
 
 class _UnknownError(Exception):

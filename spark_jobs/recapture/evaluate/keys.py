@@ -1,0 +1,131 @@
+"""Keys of rows as numbers, and the order of rows in time.
+
+Spark groups rows by keys in which NULL equals NULL, NaN equals NaN, and -0.0 equals 0.0. So do these numbers.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.process.compilation import compiled
+
+DIGIT_BITS = 11
+"""Number of bits that one pass of `sorted_stably` sorts by."""
+_SPARSE = 4
+"""The numbers of several columns together get a table of up to this many entries a row; above that, a hash table."""
+
+
+def key_codes(columns: Sequence[pa.ChunkedArray | pa.Array]) -> NDArray[np.int64]:
+    """Return a number for each row, from 0 without gaps: rows have the same number if their keys are equal in Spark.
+
+    `columns` are the parts of the key, at least one. Rows have no particular order of numbers.
+    """
+    first, *others = columns
+    codes, count = _codes(first)
+    for column in others:
+        more, size = _codes(column)
+        codes, count = _without_gaps(codes * size + more, count * size)
+    return codes
+
+
+def first_rows(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first row of each number of `key_codes`."""
+    rows = np.empty(int(codes.max(initial=-1)) + 1, np.int64)
+    rows[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return rows
+
+
+def arrival_order(rows: pa.Table, codes: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return the places of rows in the order of number, System.Timestamp, arrival, partition and `_row`.
+
+    `codes` has the numbers of `key_codes`; without it, the order begins with the time. Rows without the column `_row`
+    that are equal in all of these keep their order. Partitions are compared as UTF-8 bytes.
+    """
+    sort_keys = [rows["_row"].to_numpy()] if "_row" in rows.column_names else []
+    sort_keys += [partition_ranks(rows["_partition"]), *(rows[name].to_numpy() for name in _TIMES)]
+    return sorted_order([*sort_keys, *([] if codes is None else [codes])])
+
+
+_TIMES = ("_arrival", "_system_timestamp")
+
+
+def sorted_order(sort_keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the places of rows in the order of several keys, as np.lexsort does: the last key comes first."""
+    order = np.arange(len(sort_keys[0]))
+    for values in sort_keys:
+        order = sorted_stably(np.ascontiguousarray(values), order)
+    return order
+
+
+def partition_ranks(partitions: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return the rank of each row's partition, from 0, in the order of their UTF-8 bytes."""
+    codes, _ = _codes(partitions)
+    names = partitions.take(pa.array(first_rows(codes))).to_pylist()
+    ranks = np.empty(len(names), np.int64)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return ranks[codes]
+
+
+def comparable(floats: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers that compare as Spark compares floats: -0.0 equals 0.0, NaN equals NaN and is the largest."""
+    normal = np.where(np.isnan(floats), np.nan, floats + 0.0)
+    bits = normal.view(np.int64)
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+
+
+def _codes(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], int]:
+    """Return numbers for the values of one column, from 0 without gaps, and how many there are."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.int64), min(len(column), 1)
+    if pa.types.is_floating(column.type):
+        values = comparable(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+        column = pa.array(values, mask=column.is_null().to_numpy(zero_copy_only=False))
+    indices = pc.dictionary_encode(column, null_encoding="encode")
+    return indices.indices.to_numpy().astype(np.int64), len(indices.dictionary)
+
+
+def _without_gaps(codes: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], int]:
+    """Return numbers without gaps in the places of numbers below `bound`, and how many there are."""
+    if bound > _SPARSE * len(codes):
+        return _codes(pa.array(codes))
+    is_used = np.zeros(bound, np.bool_)
+    is_used[codes] = True
+    numbers = np.cumsum(is_used)
+    return numbers[codes] - 1, int(numbers[-1]) if bound else 0
+
+
+@compiled
+def sorted_stably(values: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of `order`, sorted by their values; rows with equal values keep their order (radix sort)."""
+    rows = len(order)
+    if rows == 0:
+        return order
+    low = high = previous = values[order[0]]
+    is_sorted = True
+    for number in range(1, rows):
+        value = values[order[number]]
+        is_sorted = is_sorted and previous <= value
+        low, high, previous = min(low, value), max(high, value), value
+    if is_sorted:
+        return order
+    width = np.uint64(high - low)
+    digits = np.uint64((1 << DIGIT_BITS) - 1)
+    shift = np.uint64(0)
+    sorted_rows, spare = order.copy(), np.empty_like(order)
+    while shift < np.uint64(64) and width >> shift:
+        starts = np.zeros((1 << DIGIT_BITS) + 1, np.int64)
+        for row in order:
+            starts[((np.uint64(values[row] - low) >> shift) & digits) + np.uint64(1)] += 1
+        for digit in range(1 << DIGIT_BITS):
+            starts[digit + 1] += starts[digit]
+        for row in sorted_rows:
+            bucket = (np.uint64(values[row] - low) >> shift) & digits
+            spare[starts[bucket]] = row
+            starts[bucket] += 1
+        sorted_rows, spare = spare, sorted_rows
+        shift += np.uint64(DIGIT_BITS)
+    return sorted_rows
