@@ -142,9 +142,9 @@ def result(title: str, success: bool, severity: Any = "critical", proved: bool =
 
 
 def test_many_slices_are_shown_by_day_with_the_shares_of_their_sums(tmp_path: Path) -> None:
-    """A day with 1 of 1 events late, and 0 of 99, has 1 % of late events, not 50 %."""
+    """A day with 2 of 2 events late, and 0 of 198, has 1 % of late events, not 50 %."""
     starts = [f"2024-03-{1 + hour // 24:02}T{hour % 24:02}:00:00Z" for hour in range(MOST_SLICES + 24)]
-    events = {starts[3]: counted(InputEvents=1, LateInputEvents=1), starts[4]: counted(InputEvents=99)}
+    events = {starts[3]: counted(InputEvents=2, LateInputEvents=2), starts[4]: counted(InputEvents=198)}
     slices = [TrendSlice(start, "run", "run", events.get(start, counted()), 2) for start in starts]
     document = made(World(tmp_path), slices, {"run": [result("check", True)]})
     assert document["unit"] == "day"
@@ -153,7 +153,8 @@ def test_many_slices_are_shown_by_day_with_the_shares_of_their_sums(tmp_path: Pa
     assert values(document["periods"], "rows") == [48] * 4
     assert values(document["hours"], "name") == [f"{hour:02}" for hour in range(24)]
     assert values(document["hours"], "late")[2:6] == [None, 1, 0, None]
-    assert sum(values(document["hours"], "events")) == sum(values(document["periods"], "events")) == 100
+    assert values(document["periods"], "events") == [200, 0, 0, 0]
+    assert values(document["hours"], "events")[2:6] == [0, 0.5, 49.5, 0], "the mean of the hour's four slices"
 
 
 def test_a_day_shows_the_worst_that_a_check_said_in_any_of_its_runs(tmp_path: Path) -> None:
