@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.query.generate.aggregates import SPREADS
 from recapture.query.generate.aggregates import AggregateFunction as AggregateFunction
@@ -21,6 +20,7 @@ from recapture.query.generate.panes import pane_length
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse, scalar
 from recapture.query.generate.statements import CommonTable, Selection, Table
 from recapture.query.partials import Column, Fold, Key, PaneAggregation, Partial, Scalar
+from recapture.query.plan.expressions import Expr
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 SYSTEM = ("_system_timestamp", "_arrival")
@@ -79,7 +79,7 @@ class Selected:
         return scalar(f"column {name}", self._expressions[name], self.read)
 
     @cached_property
-    def _expressions(self) -> dict[str, exp.Expr]:
+    def _expressions(self) -> dict[str, Expr]:
         return {item.name: item.expression for item in self.selection.items}
 
 
@@ -182,7 +182,7 @@ class Assignment:
         return view, Selected(row, step.selections[0])
 
 
-def conditions_of(row: Row, what: str, condition: exp.Expr | None) -> tuple[Scalar, ...]:
+def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Scalar, ...]:
     """Return the conditions of a row and one more, which `what` names."""
     if condition is None:
         return row.conditions
@@ -192,16 +192,16 @@ def conditions_of(row: Row, what: str, condition: exp.Expr | None) -> tuple[Scal
     return (*row.conditions, value.scalar)
 
 
-def _columns_of(keys: Iterable[exp.Expr], row: Row) -> Iterator[str]:
+def _columns_of(keys: Iterable[Expr], row: Row) -> Iterator[str]:
     """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
     for key in keys:
-        value = scalar("a key", key, row).scalar if isinstance(key, exp.Column) else None
+        value = scalar("a key", key, row).scalar if key.is_column else None
         if isinstance(value, Column) and value.name not in SYSTEM:
             yield value.name
 
 
-def _key(name: str, tree: exp.Expr, row: Row) -> Key:
-    key = scalar("a key", tree, row)
+def _key(name: str, expression: Expr, row: Row) -> Key:
+    key = scalar("a key", expression, row)
     if key.type not in (pa.int64(), pa.string(), pa.bool_()):
         refuse("a float key" if key.type == pa.float64() else "a key")
     return Key(name, key.scalar, key.type)

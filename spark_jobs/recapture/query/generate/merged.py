@@ -17,7 +17,7 @@ from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
-from recapture.query.generate.values import unquoted_name
+from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import (
     WINDOW_END,
     GroupsView,

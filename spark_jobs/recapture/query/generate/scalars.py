@@ -1,6 +1,6 @@
-"""Trees of Spark SQL as scalars that Arrow can compute, wherever they mean the same there.
+"""Expressions of a plan as scalars that Arrow can compute, wherever they mean the same there.
 
-(`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
+greater(x, cast(1)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
 """
 
 from collections.abc import Sequence
@@ -8,28 +8,36 @@ from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
 import pyarrow as pa
-from sqlglot import exp
 
-from recapture.query.generate.times import MOVED, WITHIN_CALENDAR
-from recapture.query.generate.trees import Template, is_of_row
+from recapture.model import AsaType
 from recapture.query.merges import WINDOW_END
 from recapture.query.partials import Call, Column, Constant, Scalar, ScalarFunction
+from recapture.query.plan.expressions import Expr, walk
+from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 
-_OPERATORS: dict[type[exp.Expr], ScalarFunction] = {
-    exp.And: ScalarFunction.AND,
-    exp.Or: ScalarFunction.OR,
-    exp.EQ: ScalarFunction.EQUAL,
-    exp.NEQ: ScalarFunction.NOT_EQUAL,
-    exp.LT: ScalarFunction.LESS,
-    exp.LTE: ScalarFunction.LESS_OR_EQUAL,
-    exp.GT: ScalarFunction.GREATER,
-    exp.GTE: ScalarFunction.GREATER_OR_EQUAL,
-    exp.Add: ScalarFunction.ADD,
-    exp.Sub: ScalarFunction.SUBTRACT,
-    exp.Mul: ScalarFunction.MULTIPLY,
+_COMPARISONS = {
+    Op.EQUAL: ScalarFunction.EQUAL,
+    Op.NOT_EQUAL: ScalarFunction.NOT_EQUAL,
+    Op.LESS: ScalarFunction.LESS,
+    Op.LESS_OR_EQUAL: ScalarFunction.LESS_OR_EQUAL,
+    Op.GREATER: ScalarFunction.GREATER,
+    Op.GREATER_OR_EQUAL: ScalarFunction.GREATER_OR_EQUAL,
 }
-_TO_FLOAT = "CAST({value} AS DOUBLE)"
+_ARITHMETIC = {
+    Op.ADD: ScalarFunction.ADD,
+    Op.SUBTRACT: ScalarFunction.SUBTRACT,
+    Op.MULTIPLY: ScalarFunction.MULTIPLY,
+}
+_LOGIC = {Op.AND: ScalarFunction.AND, Op.OR: ScalarFunction.OR, Op.NOT: ScalarFunction.NOT}
+_TYPES = {
+    Op.STRING: pa.string(),
+    Op.BIGINT: pa.int64(),
+    Op.DOUBLE: pa.float64(),
+    Op.BIT: pa.bool_(),
+    Op.NULL: pa.null(),
+}
+"""Types of literals."""
 
 LARGEST_EXPRESSION = 200
 """Largest number of nodes of an expression. A task would be slow with a longer one, and Python could not pickle it."""
@@ -63,12 +71,12 @@ class Row(Protocol):
         """Return the conditions that the event or the group has to meet."""
 
 
-def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:
+def scalar(what: str, expression: Expr, row: Row) -> Typed:
     """Return a part of a SELECT as a scalar over a row. Raise NotInTasksError, which names it, if it is none."""
-    if sum(1 for _ in tree.walk()) > LARGEST_EXPRESSION:
+    if sum(1 for _ in walk(expression)) > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
     try:
-        value = _typed(tree, row)
+        value = _typed(expression, row)
     except _UnknownError:
         refuse(what)
     if value.size > LARGEST_EXPRESSION:
@@ -89,64 +97,56 @@ def _call(function: ScalarFunction, arguments: Sequence[Typed], type_: pa.DataTy
     return Typed(Call(function, tuple(argument.scalar for argument in arguments)), type_, finite, size)
 
 
-def _bit(tree: exp.Expr, row: Row) -> Typed:
-    value = _typed(tree, row)
-    if value.type != pa.bool_():
+def _bits(expressions: Sequence[Expr], row: Row) -> list[Typed]:
+    values = [_typed(expression, row) for expression in expressions]
+    if any(value.type != pa.bool_() for value in values):
         raise _UnknownError
-    return value
+    return values
 
 
-def _typed(tree: exp.Expr, row: Row) -> Typed:
-    """Return a tree of Spark SQL as a scalar over a row. Raise _UnknownError if Arrow may compute another value.
-
-    (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
-    """
-    match tree:
-        case exp.Paren():
-            return _typed(tree.this, row)
-        case exp.Column() if is_of_row(tree):
-            return row.column(tree.name)
-        case exp.Literal() if tree.is_string:
-            return Typed(Constant(tree.name, pa.string()), pa.string())
-        case exp.Literal() if tree.name.endswith("D"):
-            return Typed(Constant(float(tree.name[:-1]), pa.float64()), pa.float64())
-        case exp.Literal():
-            return Typed(Constant(int(tree.name.removesuffix("L")), pa.int64()), pa.int64())
-        case exp.Neg(this=exp.Literal()):
-            number = _typed(tree.this, row)
+def _typed(expression: Expr, row: Row) -> Typed:
+    """Return an expression as a scalar over a row. Raise _UnknownError if Arrow may compute another value."""
+    op, arguments = expression.op, expression.arguments
+    match op:
+        case Op.COLUMN if expression.is_column:
+            return row.column(expression.name)
+        case Op.STRING | Op.BIGINT | Op.DOUBLE | Op.BIT:
+            [literal] = expression.constants
+            assert not isinstance(literal, tuple)
+            return Typed(Constant(literal, _TYPES[op]), _TYPES[op])
+        case Op.NULL:
+            return Typed(Constant(None, pa.null()), pa.null())
+        case Op.ROW:
+            return Typed(Constant(1, pa.int64()), pa.int64())
+        case Op.NEGATE if arguments[0].op in (Op.BIGINT, Op.DOUBLE):
+            number = _typed(arguments[0], row)
             assert isinstance(number.scalar, Constant)
             assert isinstance(number.scalar.value, int | float)
             return replace(number, scalar=replace(number.scalar, value=-number.scalar.value))
-        case exp.Boolean():
-            return Typed(Constant(bool(tree.this), pa.bool_()), pa.bool_())
-        case exp.Null():
-            return Typed(Constant(None, pa.null()), pa.null())
-        case exp.Not():
-            return _call(ScalarFunction.NOT, [_bit(tree.this, row)], pa.bool_())
-        case exp.And() | exp.Or():
-            return _call(_OPERATORS[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
-        case exp.Is() if isinstance(tree.expression, exp.Null):
-            return _call(ScalarFunction.IS_NULL, [_typed(tree.this, row)], pa.bool_())
-        case exp.In() if tree.expressions:
-            value = _typed(tree.this, row)
-            equal = [_compared(ScalarFunction.EQUAL, value, _typed(one, row)) for one in tree.expressions]
+        case Op.NOT | Op.AND | Op.OR:
+            return _call(_LOGIC[op], _bits(arguments, row), pa.bool_())
+        case Op.IS_NULL:
+            return _call(ScalarFunction.IS_NULL, [_typed(arguments[0], row)], pa.bool_())
+        case Op.IN:
+            value, *members = (_typed(argument, row) for argument in arguments)
+            equal = [_compared(ScalarFunction.EQUAL, value, member) for member in members]
             return _call(ScalarFunction.OR, equal, pa.bool_())
-        case exp.Case() if tree.this is None:
-            return _case(tree, row)
-        case exp.Anonymous(this="coalesce"):
-            values = _of_one_type([_typed(argument, row) for argument in tree.expressions])
+        case Op.CASE:
+            return _case(arguments, row)
+        case Op.COALESCE:
+            values = _of_one_type([_typed(argument, row) for argument in arguments])
             finite = all(value.finite for value in values)
             return _call(ScalarFunction.COALESCE, values, values[0].type, finite)
-        case Template(name=name) if name == _TO_FLOAT:
-            value = _typed(tree.args["value"], row)
+        case Op.CAST if expression.constants == (AsaType.FLOAT, False):
+            value = _typed(arguments[0], row)
             if value.type in (pa.int64(), pa.float64()):
                 return _call(ScalarFunction.TO_FLOAT, [value], pa.float64(), value.finite)
-        case Template(name=name) if name == WITHIN_CALENDAR:
-            return _moved(tree.args["it"], row)
-        case exp.Add() | exp.Sub() | exp.Mul():
-            return _computed(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
-        case exp.Binary() if type(tree) in _OPERATORS:
-            return _compared(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+        case Op.WITHIN_CALENDAR:
+            return _moved(arguments[0], row)
+        case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:
+            return _computed(_ARITHMETIC[op], *(_typed(side, row) for side in arguments))
+        case _ if op in _COMPARISONS:
+            return _compared(_COMPARISONS[op], *(_typed(side, row) for side in arguments))
     raise _UnknownError
 
 
@@ -166,23 +166,22 @@ def _computed(function: ScalarFunction, left: Typed, right: Typed) -> Typed:
     return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
 
 
-def _moved(tree: exp.Expr, row: Row) -> Typed:
+def _moved(moved: Expr, row: Row) -> Typed:
     """Return the end of a window, moved by a constant. Another time may leave the calendar where nothing uses it."""
-    if not (isinstance(tree, Template) and tree.name == MOVED):
+    if moved.op is not Op.MOVED:
         raise _UnknownError
-    time, *factors = (_typed(tree.args[place], row) for place in ("ticks", "amount", "unit"))
-    amount, unit = (factor.scalar.value if isinstance(factor.scalar, Constant) else None for factor in factors)
-    if time.scalar != Column(WINDOW_END) or not isinstance(amount, int) or not isinstance(unit, int):
+    (time, amount), [unit] = (_typed(argument, row) for argument in moved.arguments), moved.constants
+    number = amount.scalar.value if isinstance(amount.scalar, Constant) else None
+    if time.scalar != Column(WINDOW_END) or not isinstance(number, int) or not isinstance(unit, int):
         raise _UnknownError
-    if abs(amount * unit) > LARGEST:
+    if abs(number * unit) > LARGEST:
         raise _UnknownError
-    return _call(ScalarFunction.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
+    return _call(ScalarFunction.MOVE, [time, Typed(Constant(number * unit, pa.int64()), pa.int64())], pa.int64())
 
 
-def _case(tree: exp.Case, row: Row) -> Typed:
-    conditions = [_bit(branch.this, row) for branch in tree.args["ifs"]]
-    default = tree.args.get("default")
-    branches = [*(branch.args["true"] for branch in tree.args["ifs"]), exp.Null() if default is None else default]
+def _case(arguments: Sequence[Expr], row: Row) -> Typed:
+    conditions = _bits(arguments[:-1:2], row)
+    branches = [*arguments[1::2], arguments[-1]]
     *values, otherwise = _of_one_type([_typed(branch, row) for branch in branches])
     turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
     finite = all(value.finite for value in (*values, otherwise))
