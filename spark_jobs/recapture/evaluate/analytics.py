@@ -1,0 +1,201 @@
+"""Analytic functions: what a row takes from the rows before it (docs/time-model.md, section 4.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from recapture.errors import RunError
+from recapture.evaluate import history_loops
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
+from recapture.evaluate.ranks import ranks
+from recapture.evaluate.values import evaluated, taken, valid
+from recapture.query.generate.aggregates import AggregateFunction
+from recapture.query.generate.analytics import (
+    ROW,
+    Analytics,
+    EarlierValue,
+    HistoryAggregate,
+    IsFirst,
+    result_name,
+)
+from recapture.query.generate.histories import History
+from recapture.query.generate.trees import bigint
+
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LARGEST = np.iinfo(np.int64).max
+
+
+def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_look_back: int) -> pa.Table:
+    """Return rows, each with the results `@f0`, … of the analytic functions of a SELECT.
+
+    Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
+    completely. Raise RunError if a sum leaves the bigints.
+    """
+    if analytics.ties is None:
+        rows = rows.append_column(ROW.name, pa.array(np.arange(len(rows))))
+    inputs = _inputs(analytics)
+    ties = [tie.name for tie in analytics.ties or () if tie != ROW]
+    histories = _Histories(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
+    is_kept = histories.times > bounds.start - extra_look_back
+    kept = pa.array(is_kept)
+    rows = rows.filter(kept)
+    columns: list[pa.Array | pa.ChunkedArray] = []
+    for function in analytics.functions:
+        match function:
+            case EarlierValue():
+                found = histories.earlier_rows(function)[is_kept]
+                values = taken(histories.values[_value(function)], found)
+                columns.append(_with_default(rows, values, found < 0, function.default, bounds))
+            case IsFirst():
+                columns.append(pa.array(histories.first_flags(function)[is_kept]))
+            case HistoryAggregate():
+                columns.append(histories.aggregate(function).filter(kept))
+    for number, column in enumerate(columns):
+        rows = rows.append_column(result_name(number), column)
+    return rows
+
+
+def _inputs(analytics: Analytics) -> list[exp.Expr]:
+    """Return the different expressions that analytic functions need of each row."""
+    trees: dict[exp.Expr, None] = {}
+    for function in analytics.functions:
+        values = [] if isinstance(function, IsFirst) else [_value(function)]
+        trees |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
+    return list(trees)
+
+
+def _met(history: History) -> exp.Expr:
+    """Return 1 for a row that meets the condition of a history, otherwise NULL."""
+    return history.met(bigint(1))
+
+
+def _value(function: EarlierValue | HistoryAggregate) -> exp.Expr:
+    """Return what a function finds in a row, or aggregates; NULL unless the row meets the condition."""
+    value = function.value if isinstance(function, EarlierValue) else function.aggregate.prepared()
+    return function.history.met(value)
+
+
+def _with_default(
+    rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: exp.Expr, bounds: SliceBounds
+) -> pa.ChunkedArray:
+    """Return the values, and the default of the rows in whose places they are missing."""
+    if isinstance(default, exp.Null):
+        return values
+    mask = pa.array(missing)
+    [defaults] = evaluated(rows.filter(mask), [default], bounds)
+    return pc.replace_with_mask(values.combine_chunks(), mask, defaults.combine_chunks().cast(values.type))
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Rows by key and time."""
+
+    codes: Int64s
+    """Number of each row's key."""
+    places: Int64s
+    """Rows in the order of key, time, arrival, partition and place in the partition."""
+
+
+@dataclass
+class _Histories:
+    """The histories of rows."""
+
+    rows: pa.Table
+    ties: Sequence[str]
+    """Columns that order rows of one partition that arrived at the same time, after the column `_row`."""
+    values: Mapping[exp.Expr, pa.ChunkedArray]
+    """Values of the expressions of `_inputs`."""
+    orders: dict[tuple[exp.Expr, ...], _Order] = field(default_factory=dict)
+    """Orders of the rows by the keys of their histories, as far as they are known."""
+
+    @property
+    def times(self) -> Int64s:
+        times: Int64s = self.rows["_system_timestamp"].to_numpy()
+        return times
+
+    def order(self, history: History) -> _Order:
+        """Return the order of the rows by the keys of a history."""
+        order = self.orders.get(history.keys)
+        if order is None:
+            keys = [self.values[key] for key in history.keys]
+            codes = key_codes(keys) if keys else np.zeros(len(self.rows), np.int64)
+            order = self.orders[history.keys] = _Order(codes, self._places(codes))
+        return order
+
+    def met(self, history: History) -> Bools:
+        """Return which rows meet the condition of a history."""
+        if history.when is None:
+            return np.ones(len(self.rows), np.bool_)
+        return valid(self.values[_met(history)])
+
+    def earlier_rows(self, function: EarlierValue) -> Int64s:
+        """Return the row that LAG or LAST finds for each row; -1 for none."""
+        history, order = function.history, self.order(function.history)
+        timeline = order.places, order.codes, self.times, self.met(history)
+        found: Int64s = history_loops.nth_earlier(*timeline, function.steps, history.length)
+        return found
+
+    def first_flags(self, function: IsFirst) -> Int64s:
+        """Return 1 for the rows that ISFIRST finds, otherwise 0."""
+        history, order = function.history, self.order(function.history)
+        timeline = order.places, order.codes, self.times, self.met(history)
+        flags: Int64s = history_loops.is_first(*timeline, history.length)
+        return flags
+
+    def aggregate(self, function: HistoryAggregate) -> pa.Array:
+        """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
+        history, order = function.history, self.order(function.history)
+        column = self.values[_value(function)].combine_chunks()
+        counted = column.is_valid().to_numpy(zero_copy_only=False)
+        timeline = order.places, order.codes, self.times
+        counts: Int64s = history_loops.counts(*timeline, counted, history.length)
+        match function.aggregate.function:
+            case AggregateFunction.COUNT:
+                return pa.array(counts)
+            case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
+                numbers, values_of = ranks(column)
+                numbers = numbers if extreme is AggregateFunction.MIN else ~numbers
+                numbers = np.where(counted, numbers, _LARGEST)
+                extremes: Int64s = history_loops.least(*timeline, numbers, history.length)
+                is_some = counts > 0
+                chosen = extremes if extreme is AggregateFunction.MIN else ~extremes
+                return values_of(np.where(is_some, chosen, 0), ~is_some)
+        values = column.fill_null(pa.scalar(0, column.type)).to_numpy(zero_copy_only=False)
+        totals, overflowed = history_loops.sums(*timeline, counted, values, history.length)
+        if overflowed:
+            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
+        if function.aggregate.function is AggregateFunction.AVG:
+            totals = totals / np.maximum(counts, 1)
+        return pa.array(totals, mask=counts == 0)
+
+    def _places(self, codes: Int64s) -> Int64s:
+        """Return the rows in order; `codes` are the numbers of their keys."""
+        places = arrival_order(self.rows, codes)
+        if not self.ties:
+            return places
+        numbers = [codes, self.times, self.rows["_arrival"].to_numpy(), partition_ranks(self.rows["_partition"])]
+        if ROW.name in self.rows.column_names:
+            numbers.append(self.rows[ROW.name].to_numpy())
+        differs = np.logical_or.reduce([np.diff(values[places]) != 0 for values in numbers])
+        tied = np.flatnonzero(~np.append(True, differs) | ~np.append(differs, True))
+        if len(tied):
+            rows = places[tied]
+            groups = np.cumsum(np.append(True, differs))[tied]
+            keys = [key for name in reversed(self.ties) for key in _sort_keys(self.rows[name].take(pa.array(rows)))]
+            places[tied] = rows[sorted_order([*keys, groups])]
+        return places
+
+
+def _sort_keys(column: pa.ChunkedArray) -> list[Int64s]:
+    """Return what rows are sorted by, for a column of ORDER BY: NULL is the smallest value."""
+    numbers, _ = ranks(column)
+    is_valid = valid(column).astype(np.int64)
+    return [np.where(is_valid, numbers, 0), is_valid]

@@ -1,0 +1,50 @@
+"""The errors of a row, which stop the run as Spark's do in ANSI mode."""
+
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recapture.errors import PermanentError, RunError
+
+USER_RAISED = "USER_RAISED_EXCEPTION"
+_OF_FUNCTIONS = ("udf.", "uda.", "ST_", "CREATE")
+"""Beginnings of the messages of JavaScript functions and of shapes. They are complete, and trying again is no use."""
+
+
+class RowError(RunError):
+    """A value of a row stops the run, such as a division by zero."""
+
+    def __init__(self, condition: str, message: str) -> None:
+        super().__init__(f"the query failed: [{condition}] {message}")
+        self.condition = condition
+        """Name of the error, which is Spark's."""
+
+
+class FunctionError(PermanentError):
+    """A function of the query stops the run with its own message."""
+
+    condition = USER_RAISED
+
+
+def stop(condition: str, message: str) -> NoReturn:
+    """Raise RowError."""
+    raise RowError(condition, message)
+
+
+def stop_with(message: str) -> NoReturn:
+    """Raise the error of raise_error(message)."""
+    if message.startswith(_OF_FUNCTIONS):
+        raise FunctionError(message)
+    raise RowError(USER_RAISED, message)
+
+
+def stop_where(mask: NDArray[np.bool_], null: NDArray[np.bool_] | None, condition: str, message: str) -> None:
+    """Raise RowError if a row is in the mask and is not NULL."""
+    if mask.any() and (mask if null is None else mask & ~null).any():
+        stop(condition, message)
+
+
+def overflow(mask: NDArray[np.bool_], null: NDArray[np.bool_] | None, what: str = "bigint") -> None:
+    """Raise RowError if a number of a row does not fit."""
+    stop_where(mask, null, "ARITHMETIC_OVERFLOW", f"a result does not fit a {what}: CAST an operand to float")

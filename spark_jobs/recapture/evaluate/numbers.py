@@ -1,0 +1,301 @@
+"""Arithmetic, comparisons and mathematical functions, as Spark computes them in ANSI mode."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.evaluate.faults import overflow, stop_where
+from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.vectors import Numbers, Vector, either, null_of
+
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
+_INT_LEAST, _INT_LARGEST = -(2**31), 2**31 - 1
+_BY_ZERO = "a number is divided by zero: guard the division with NULLIF or CASE"
+
+Values = NDArray[Any]
+Mask = NDArray[np.bool_] | None
+
+
+def computed(compute: Callable[..., Values]) -> Callable[[Frame, Node], Vector]:
+    """Return the kernel of a function of numbers that raises no error; NULL where an argument is NULL."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        vectors, null = frame.strict(node.arguments)
+        with np.errstate(all="ignore"):
+            return Numbers(compute(*(vector.values for vector in vectors)), null)
+
+    return kernel
+
+
+def checked(compute: Callable[..., Values]) -> Callable[[Frame, Node], Vector]:
+    """Return the kernel of a function that takes the mask of NULL after its arguments, to raise errors elsewhere."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        vectors, null = frame.strict(node.arguments)
+        with np.errstate(all="ignore"):
+            values = compute(*(vector.values for vector in vectors), null)
+        if frame.size and pa.types.is_int32(node.type):
+            overflow((values < _INT_LEAST) | (values > _INT_LARGEST), null, "INT")
+        return Numbers(values, null)
+
+    return kernel
+
+
+def add(one: Values, other: Values, null: Mask) -> Values:
+    total = np.asarray(one + other)
+    overflow((one ^ total) & (other ^ total) < 0, null)
+    return total
+
+
+def subtract(one: Values, other: Values, null: Mask) -> Values:
+    difference = np.asarray(one - other)
+    overflow((one ^ other) & (one ^ difference) < 0, null)
+    return difference
+
+
+def multiply(one: Values, other: Values, null: Mask) -> Values:
+    product = np.asarray(one * other)
+    if product.size and _largest(one) * _largest(other) > _LARGEST:
+        approximate = np.asarray(one).astype(np.float64) * np.asarray(other).astype(np.float64)
+        # A product that wraps around is wrong by a multiple of 2^64, one that does not by the rounding alone.
+        overflow(np.abs(approximate - product.astype(np.float64)) > 2.0**32, null)
+    return product
+
+
+def _largest(values: Values) -> int:
+    return max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
+
+
+def negative(values: Values, null: Mask) -> Values:
+    overflow(values == _LEAST, null)
+    return np.asarray(-values)
+
+
+def absolute(values: Values, null: Mask) -> Values:
+    overflow(values == _LEAST, null)
+    return np.abs(values)
+
+
+def quotient(frame: Frame, node: Node) -> Vector:
+    """Divide as Spark's / and div: the divisor comes first, and an integer quotient is truncated."""
+    (dividend, divisor), null = _divided(frame, node)
+    zero = divisor.values == 0
+    stop_where(np.asarray(zero), null, "DIVIDE_BY_ZERO", _BY_ZERO)
+    with np.errstate(all="ignore"):
+        if pa.types.is_float64(node.type):
+            return Numbers(np.asarray(dividend.values / divisor.values), null)
+        overflow(np.asarray((dividend.values == _LEAST) & (divisor.values == -1)), null)
+        safe = np.where(zero, 1, divisor.values) if zero.any() else divisor.values
+        return Numbers(_truncated(dividend.values, safe), null)
+
+
+def remainder(frame: Frame, node: Node) -> Vector:
+    """Return Spark's %, which has the sign of the dividend."""
+    (dividend, divisor), null = _divided(frame, node)
+    zero = np.asarray(divisor.values == 0)
+    stop_where(zero, null, "REMAINDER_BY_ZERO", _BY_ZERO)
+    safe = np.where(zero | (divisor.values == -1), 1, divisor.values)
+    return Numbers(np.asarray(np.fmod(dividend.values, safe)), null)
+
+
+def _divided(frame: Frame, node: Node) -> tuple[tuple[Numbers, Numbers], Mask]:
+    left, right = node.arguments
+    (divisor, dividend), null = frame.strict([right, left])
+    assert isinstance(divisor, Numbers)
+    assert isinstance(dividend, Numbers)
+    return (dividend, divisor), null
+
+
+def _truncated(dividend: Values, divisor: Values) -> Values:
+    down = np.asarray(dividend // divisor)
+    if dividend.size and divisor.size and dividend.min() >= 0 and divisor.min() > 0:
+        return down
+    inexact = down * divisor != dividend
+    return down + (inexact & ((dividend < 0) != (divisor < 0)))
+
+
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+_STRINGS = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def compared(frame: Frame, node: Node) -> Vector:
+    """Compare numbers, or strings by their bytes. To Spark, NaN equals NaN and is the largest number."""
+    vectors, null = frame.strict(node.arguments)
+    (sign,) = node.parameters
+    one, other = vectors
+    if not isinstance(one, Numbers) or not isinstance(other, Numbers):
+        result = _STRINGS[sign](one, other)
+        if isinstance(result, pa.Scalar):
+            return Numbers(np.array(bool(result.as_py())), null)
+        values = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
+        return Numbers(values, null)
+    values = np.asarray(_COMPARED[sign](one.values, other.values))
+    if pa.types.is_float64(node.arguments[0].type):
+        values = _with_nan(sign, one.values, other.values, values)
+    return Numbers(values, null)
+
+
+def _with_nan(sign: str, one: Values, other: Values, values: Values) -> Values:
+    nan_one, nan_other = np.isnan(one), np.isnan(other)
+    if not nan_one.any() and not nan_other.any():
+        return values
+    match sign:
+        case "=":
+            return values | (nan_one & nan_other)
+        case "<>":
+            return values & ~(nan_one & nan_other)
+        case "<":
+            return values | (~nan_one & nan_other)
+        case "<=":
+            return values | nan_other
+        case ">":
+            return values | (nan_one & ~nan_other)
+    return values | nan_one
+
+
+def greatest(frame: Frame, node: Node) -> Vector:
+    """Return the largest of bigints that are not NULL."""
+    return _extreme(frame, node, np.maximum, _LEAST)
+
+
+def least(frame: Frame, node: Node) -> Vector:
+    """Return the smallest of bigints that are not NULL."""
+    return _extreme(frame, node, np.minimum, _LARGEST)
+
+
+def _extreme(frame: Frame, node: Node, choose: Callable[[Any, Any], Any], neutral: int) -> Vector:
+    values: Any = np.int64(neutral).reshape(())
+    null: Any = np.bool_(True).reshape(())
+    for argument in node.arguments:
+        vector = frame.vector(argument)
+        assert isinstance(vector, Numbers)
+        given = vector.values if vector.null is None else np.where(vector.null, neutral, vector.values)
+        values = choose(values, given)
+        null = null & (np.bool_(False) if vector.null is None else vector.null)
+    return Numbers(np.asarray(values), np.asarray(null) if np.any(null) else None)
+
+
+def double_to_bigint(frame: Frame, node: Node) -> Vector:
+    """Truncate towards zero. A number that does not fit, or NaN, stops the run, or is NULL in TRY_CAST."""
+    (vector,), null = frame.strict(node.arguments)
+    least, largest, lenient = node.parameters
+    values = vector.values
+    fits = (np.floor(values) <= float(largest)) & (np.ceil(values) >= float(least))
+    if lenient:
+        null = either(null, np.asarray(~fits)) if not fits.all() else null
+    else:
+        stop_where(np.asarray(~fits), null, "CAST_OVERFLOW", "CAST: a number does not fit a bigint")
+    clipped = np.where(fits, values, 0.0)
+    saturated = clipped >= 2.0**63
+    whole = np.where(saturated, 0.0, clipped).astype(np.int64)
+    return Numbers(np.asarray(np.where(saturated, _LARGEST, whole)), null)
+
+
+def to_int(frame: Frame, node: Node) -> Vector:
+    """Return bigints as INT; one that does not fit stops the run."""
+    (vector,), null = frame.strict(node.arguments)
+    outside = np.asarray((vector.values < _INT_LEAST) | (vector.values > _INT_LARGEST))
+    stop_where(outside, null, "CAST_OVERFLOW", "a number does not fit an INT")
+    return Numbers(vector.values, null)
+
+
+def rounded_bigint(frame: Frame, node: Node) -> Vector:
+    """Round halves away from zero at a power of ten."""
+    (vector,), null = frame.strict(node.arguments)
+    (places,) = node.parameters
+    values = np.asarray(vector.values)
+    if places >= 0:
+        return vector
+    if places < -19:
+        return Numbers(np.zeros_like(values), null)
+    unit = 10**-places
+    exact = [_rounded(int(value), unit) for value in values.reshape(-1)] if unit > 10**17 else None
+    if exact is not None:
+        outside = np.array([not _LEAST <= value <= _LARGEST for value in exact], np.bool_).reshape(values.shape)
+        overflow(outside, null)
+        return Numbers(
+            np.array([value if _LEAST <= value <= _LARGEST else 0 for value in exact], np.int64).reshape(values.shape),
+            null,
+        )
+    rest = np.fmod(values, unit)
+    up = np.abs(rest) * 2 >= unit
+    base = values - rest
+    steps = np.where(up, np.sign(rest) * unit, 0)
+    return Numbers(add(base, steps, null), null)
+
+
+def _rounded(value: int, unit: int) -> int:
+    whole, rest = divmod(abs(value), unit)
+    magnitude = (whole + (2 * rest >= unit)) * unit
+    return -magnitude if value < 0 else magnitude
+
+
+def floor_bigint(frame: Frame, node: Node) -> Vector:
+    """Return FLOOR or CEIL of floats as bigint, as Spark does: what does not fit takes the nearest bigint."""
+    (vector,), null = frame.strict(node.arguments)
+    (function,) = node.parameters
+    values = function(np.asarray(vector.values))
+    values = np.where(np.isnan(values), 0.0, values)
+    inside = np.clip(values, -(2.0**63), 2.0**62 * 1.9999999999999998)
+    whole = np.where(values >= 2.0**63, _LARGEST, inside.astype(np.int64))
+    return Numbers(np.asarray(whole), null)
+
+
+def java_sign(values: Values) -> Values:
+    """Return Math.signum: NaN for NaN, and a zero keeps its sign."""
+    return np.where(values == 0, values, np.sign(values))
+
+
+def is_null(frame: Frame, node: Node) -> Vector:
+    null = null_of(frame.vector(node.arguments[0]))
+    return Numbers(np.zeros((), np.bool_) if null is None else null)
+
+
+def to_bit(values: Values) -> Values:
+    return np.asarray(values != 0)
+
+
+def to_float(values: Values) -> Values:
+    return np.asarray(values).astype(np.float64)
+
+
+def to_bigint(values: Values) -> Values:
+    return np.asarray(values).astype(np.int64)
+
+
+def same(values: Values) -> Values:
+    return values
+
+
+def power(base: Values, exponent: Values) -> Values:
+    """Return Math.pow: unlike in C, 1 and -1 to the power of NaN or infinity are NaN."""
+    result = np.power(base, exponent)
+    odd = np.isnan(exponent) | (np.isinf(exponent) & (np.abs(base) == 1))
+    return np.where(odd, math.nan, result)
+
+
+ADD, SUBTRACT, MULTIPLY = checked(add), checked(subtract), checked(multiply)
+ADD_FLOATS, SUBTRACT_FLOATS, MULTIPLY_FLOATS = computed(np.add), computed(np.subtract), computed(np.multiply)
+NOT = computed(np.logical_not)
+computed_float, computed_same = computed(to_float), computed(same)
+computed_bigint, computed_bit = computed(to_bigint), computed(to_bit)
+NEGATIVE, ABSOLUTE = checked(negative), checked(absolute)

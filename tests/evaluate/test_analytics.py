@@ -1,0 +1,143 @@
+"""Analytic functions without Spark: each row has what the oracle finds in all rows before it."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapture.errors import RunError
+from recapture.evaluate.analytics import analysed
+from recapture.time_model.ticks import TICKS_PER_SECOND
+from tests.evaluate.relations import BOUNDS, DECLARED, START, at, relations, table
+from tests.oracle_analytics import Over, Payload, aggregate, field, is_first, lag, last
+from tests.oracle_windows import Event
+
+LENGTH = 10 * TICKS_PER_SECOND
+LIMIT = "LIMIT DURATION(second, 10)"
+X = field("x")
+
+
+def n_is_positive(payload: Payload) -> bool:
+    return payload["n"] is not None and payload["n"] > 0
+
+
+def minus_id(payload: Payload) -> int:
+    return -payload["id"]
+
+
+ALL, KEYED = Over(LENGTH), Over(LENGTH, ("k",))
+MET, KEYED_MET = Over(LENGTH, when=n_is_positive), Over(LENGTH, ("k", "n"), n_is_positive)
+
+VALUES: dict[str, Callable[[list[Event]], list[Any]]] = {
+    f"LAG(id) OVER ({LIMIT})": lambda events: lag(events, ALL, field("id")),
+    f"LAG(x, 2) OVER (PARTITION BY k {LIMIT})": lambda events: lag(events, KEYED, X, 2),
+    f"LAG(id, 1, -id) OVER ({LIMIT} WHEN n > 0)": lambda events: lag(events, MET, field("id"), 1, minus_id),
+    f"LAG(x, 3, 0.5) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: lag(
+        events, KEYED_MET, X, 3, lambda _: 0.5
+    ),
+    f"LAST(x, 0.5) OVER ({LIMIT} WHEN n > 0)": lambda events: last(events, MET, X, lambda _: 0.5),
+    f"LAST(id) OVER (PARTITION BY k {LIMIT})": lambda events: last(events, KEYED, field("id")),
+    "ISFIRST(second, 10)": lambda events: is_first(events, LENGTH),
+    "ISFIRST(second, 10) OVER (PARTITION BY k WHEN n > 0)": lambda events: is_first(
+        events, LENGTH, ("k",), n_is_positive
+    ),
+    f"COUNT(*) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "COUNT"),
+    f"COUNT(x) OVER ({LIMIT} WHEN n > 0)": lambda events: aggregate(events, MET, "COUNT", X),
+    f"SUM(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "SUM", field("n")),
+    f"AVG(x) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "AVG", X),
+    f"MIN(x) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: aggregate(events, KEYED_MET, "MIN", X),
+    f"MAX(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "MAX", field("n")),
+}
+"""Analytic functions, each with what the oracle gives for events in order."""
+
+_STEPS = st.sampled_from((0, 0, 0, 0.0000001, 1, 5, 9.9999999, 10, 10.0000001))
+_PAYLOADS = st.fixed_dictionaries(
+    {
+        "k": st.sampled_from(("a", "a", "b", None)),
+        "n": st.one_of(st.none(), st.integers(-2, 3)),
+        "x": st.one_of(st.none(), st.integers(-6, 6).map(lambda halves: halves / 2)),
+        "partition": st.sampled_from("01"),
+    }
+)
+
+
+def computed(function: str, events: list[Event], extra_look_back: float = math.inf) -> list[Any]:
+    """Return the value of an analytic function for each event, in the order of the events."""
+    [selection], _ = relations(f"{DECLARED}SELECT {function} AS v INTO out FROM telemetry TIMESTAMP BY t")
+    assert selection.analytics is not None
+    look_back = START if extra_look_back == math.inf else round(extra_look_back * TICKS_PER_SECOND)
+    values: list[Any] = analysed(table(events), selection.analytics, BOUNDS, look_back)["@f0"].to_pylist()
+    return values
+
+
+@pytest.mark.parametrize("function", VALUES)
+@given(st.lists(st.tuples(_STEPS, _PAYLOADS), max_size=30))
+def test_each_row_has_what_the_oracle_finds(function: str, steps: list[tuple[float, dict[str, Any]]]) -> None:
+    seconds, events = 0.0, []
+    for id, (step, payload) in enumerate(steps):
+        seconds += step
+        events.append(at(seconds, id=id, **payload))
+    # Rows of one time come by arrival, then by partition.
+    events.sort(key=lambda event: (event.time, event.partition))
+    assert computed(function, events) == VALUES[function](events)
+
+
+def test_rows_whose_history_was_not_read_are_left_out() -> None:
+    events = [at(seconds, x=float(seconds)) for seconds in (-6, -5, -4, 1)]
+    assert computed(f"LAG(x) OVER ({LIMIT})", events, 5) == [-5, -4]
+
+
+def test_nan_is_the_largest_float_and_zero_has_no_sign() -> None:
+    events = [at(1, x=math.nan), at(2, x=-0.0), at(3, x=-math.inf)]
+    assert computed(f"MIN(x) OVER ({LIMIT})", events)[1:] == [0.0, -math.inf]
+    assert [math.copysign(1, value) for value in computed(f"MIN(x) OVER ({LIMIT})", events)[1:2]] == [1.0]
+    assert all(map(math.isnan, computed(f"MAX(x) OVER ({LIMIT})", events)))
+
+
+def test_keys_are_equal_as_in_spark() -> None:
+    events = [at(second, x=x) for second, x in enumerate((0.0, math.nan, None, -0.0, -math.nan, None))]
+    assert computed(f"COUNT(*) OVER (PARTITION BY x {LIMIT})", events) == [1, 1, 1, 2, 2, 2]
+
+
+def test_strings_are_ordered_as_utf_8() -> None:
+    events = [at(second, k=k) for second, k in enumerate(("\ue000", "𝄞", None, ""))]
+    function = "MAX(CAST(k AS nvarchar(max)))"
+    assert computed(f"{function} OVER ({LIMIT})", events) == ["\ue000", "𝄞", "𝄞", "𝄞"]
+    assert computed(f"{function.replace('MAX(CAST', 'MIN(CAST')} OVER ({LIMIT})", events)[-1] == ""
+
+
+def test_floats_are_added_from_the_border_of_two_blocks() -> None:
+    """The border is at a multiple of the length: 1e16 + 1 is 1e16, but 1 + 1 + 1e16 is not."""
+    events = [at(second, x=x) for second, x in ((5, 1e16), (8, 1.0), (9, 1.0), (11, -1e16), (12, 1.0))]
+    sums = computed(f"SUM(x) OVER ({LIMIT})", events)
+    assert sums[2] == 1e16
+    assert sums[3] == (1.0 + 1.0 + 1e16) - 1e16
+    assert sums[4] == (1.0 + 1.0 + 1e16) + (-1e16 + 1.0)
+
+
+def test_a_sum_that_leaves_the_bigints_stops_the_run() -> None:
+    with pytest.raises(RunError, match="SUM: the sum of bigints is too large"):
+        computed(f"SUM(n) OVER ({LIMIT})", [at(1, n=2**63 - 1), at(2, n=1)])
+    assert computed(f"SUM(n) OVER ({LIMIT})", [at(1, n=2**63 - 1), at(11, n=1)]) == [2**63 - 1, 1]
+    assert computed(f"AVG(n) OVER ({LIMIT})", [at(1, n=2**63 - 1), at(2, n=1)])[-1] == 2.0**62
+
+
+def test_a_default_is_computed_only_for_rows_that_need_it() -> None:
+    function = f"LAG(n, 1, n / (id - 2)) OVER ({LIMIT})"
+    assert computed(function, [at(1, id=1, n=8), at(2, id=2, n=9)]) == [-8, 8]
+    with pytest.raises(RunError):
+        computed(function, [at(1, id=2, n=8)])
+
+
+def test_rows_of_a_step_come_by_their_columns() -> None:
+    """The rows of a window have one time and no arrival; NULL is the smallest value."""
+    step = "SELECT k, b, COUNT(*) AS n FROM telemetry TIMESTAMP BY t GROUP BY k, b, TumblingWindow(minute, 1)"
+    text = f"{DECLARED}WITH s AS ({step}) SELECT k, LAG(n) OVER ({LIMIT}) AS v INTO out FROM s"
+    (_, selection), _ = relations(text)
+    assert selection.analytics is not None
+    keys = [("b", True), (None, None), ("a", True), ("a", None), ("a", False)]
+    rows = table(at(60, k=k, b=b, n=number) for number, (k, b) in enumerate(keys))
+    assert analysed(rows, selection.analytics, BOUNDS, 0)["@f0"].to_pylist() == [2, None, 4, 1, 3]

@@ -1,0 +1,54 @@
+"""ON in parts: keys, time bounds and the rest."""
+
+import pytest
+
+from recapture.evaluate.conditions import parts_of
+from recapture.query.generate.joins import Join
+from recapture.query.generate.trees import render
+from recapture.time_model.joins import TimeBound
+from recapture.time_model.ticks import TICKS_PER_SECOND
+from tests.evaluate.relations import DECLARED, relations
+
+SECOND = TICKS_PER_SECOND
+
+
+@pytest.mark.parametrize(
+    ("on", "keys", "bounds", "rest"),
+    [
+        (
+            "a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5",
+            [("`0.k`", "`1.k`")],
+            [TimeBound(0, 0, None), TimeBound(0, None, 5 * SECOND)],
+            None,
+        ),
+        (
+            "b.n = a.n + 1 AND DATEDIFF(second, b, a) BETWEEN -2 AND 5",
+            [("(`0.n` + 1L)", "`1.n`")],
+            [TimeBound(0, None, 2 * SECOND), TimeBound(0, -5 * SECOND, None)],
+            None,
+        ),
+        (
+            "a.n + b.n = 3 AND a.x < b.x AND DATEDIFF(second, a, b) = 0 AND a.k = 'x'",
+            [],
+            [TimeBound(0, 0, None), TimeBound(0, None, 0)],
+            "(((`0.n` + `1.n`) = 3L AND `0.x` < `1.x`) AND `0.k` = 'x')",
+        ),
+        (
+            "(a.k = b.k OR a.n = b.n) AND DATEDIFF(second, a, b) BETWEEN 0 AND 1",
+            [],
+            [TimeBound(0, 0, None), TimeBound(0, None, SECOND)],
+            "(`0.k` = `1.k`) OR (`0.n` = `1.n`)",
+        ),
+    ],
+)
+def test_on_is_divided_into_keys_time_bounds_and_the_rest(
+    on: str, keys: list[tuple[str, str]], bounds: list[TimeBound], rest: str | None
+) -> None:
+    text = f"SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON {on}"
+    _, [table] = relations(DECLARED + text)
+    [join] = table.joins
+    assert isinstance(join, Join)
+    parts = parts_of(join.condition, 1)
+    assert [(render(one), render(other)) for one, other in parts.keys] == keys
+    assert list(parts.bounds) == bounds
+    assert (parts.rest and render(parts.rest)) == rest
