@@ -18,12 +18,13 @@ from recapture.query.plan.expressions import (
     failure,
     string,
     struct,
+    user_call,
 )
 from recapture.query.plan.operations import Op
 
 X, ONE = column("x"), bigint(1)
 LONG = Expr(Op.CONCAT, [column("a" * 50), column("b" * 50), column("c" * 50)])
-SCRIPT = Expr(Op.USER_CALL, [X], ["udf_f"])
+SCRIPT = user_call("udf_f", [X])
 SCRIPT_OR_ERROR = (
     "transform(array(`udf_f`(`x`)), `@@result` -> CASE WHEN `@@result`.error IS NOT NULL"
     " THEN raise_error(`@@result`.error) ELSE `@@result`.value END)[0]"
@@ -75,7 +76,7 @@ def test_a_python_function_is_called_before_a_value_is_bound_to_a_name() -> None
 
 
 def test_a_call_within_a_call_is_no_call_of_its_own() -> None:
-    inner, outer = SCRIPT, Expr(Op.USER_CALL, [SCRIPT], ["udf_g"])
+    inner, outer = SCRIPT, user_call("udf_g", [SCRIPT])
     written = render(Expr(Op.FINITE, [LONG, call(Op.COALESCE, inner, outer)]))
     assert written.startswith(f"transform(array(named_struct('c0', `udf_f`(`x`), 'c1', `udf_g`({SCRIPT_OR_ERROR}))), ")
     assert written.count("udf_") == 3

@@ -18,7 +18,7 @@ from recapture.query.plan.expressions import (
     column,
     columns_of,
     double,
-    renamed,
+    replaced,
     string,
     walk,
 )
@@ -70,9 +70,10 @@ def test_an_expression_is_equal_in_another_process_whose_strings_hash_otherwise(
     assert received.stdout == b"found\n"
 
 
-def test_only_columns_of_the_row_are_renamed() -> None:
+def test_a_part_is_replaced_wherever_it_is_and_no_other() -> None:
     expression = call(Op.ADD, column("x"), column("x", "element"))
-    assert renamed(expression, lambda name: f"0.{name}") == call(Op.ADD, column("0.x"), column("x", "element"))
+    replacement = {column("x"): call(Op.NEGATE, X)}
+    assert replaced(expression, replacement) == call(Op.ADD, call(Op.NEGATE, X), column("x", "element"))
 
 
 def test_the_columns_that_an_expression_reads_are_in_order_and_a_field_is_of_its_struct() -> None:

@@ -15,7 +15,7 @@ from recapture.query.generate.joins import Join, Lookup, side_time
 from recapture.query.generate.kinds import known_kinds, same_key
 from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
-from recapture.query.plan.expressions import Expr, call, calls_user_functions, shifted
+from recapture.query.plan.expressions import Expr, call, shifted, user_calls
 from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
 
@@ -81,7 +81,7 @@ class JoinCompiler:
             limits = limits_of(from_clause, node)
             if limits is None:
                 condition = row.condition(node)
-                if outer and calls_user_functions(condition):
+                if outer and user_calls(condition):
                     message = "a JavaScript or ST_… function in ON of LEFT JOIN is not supported: call it in a step"
                     raise self.source.error(node, message)
                 conditions += [*self._keys(row, node), condition]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol
 
 from sqlglot import exp
@@ -18,7 +17,7 @@ from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
-from recapture.query.plan.expressions import Expr, column, columns_of, renamed
+from recapture.query.plan.expressions import Expr, column, columns_of, replaced
 from recapture.time_model.joins import Distances
 
 
@@ -151,8 +150,9 @@ class NamedRelation:
 
     def _renamed(self, expression: Expr, number: int) -> Expr:
         """Return an expression with the side's number in the names of its columns, which are read from now on."""
-        self.columns |= columns_of(expression)
-        return renamed(expression, partial(side_column, number))
+        names = columns_of(expression)
+        self.columns |= names
+        return replaced(expression, {column(name): column(side_column(number, name)) for name in names})
 
 
 @dataclass

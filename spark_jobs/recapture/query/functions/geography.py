@@ -10,7 +10,7 @@ from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.model import AsaType, ShapeComparison
 from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate.values import Value
-from recapture.query.plan.expressions import NULL, Expr, cast_as, failure, string, struct
+from recapture.query.plan.expressions import NULL, Expr, cast_as, failure, string, struct, user_call
 from recapture.query.plan.operations import Op
 
 
@@ -38,7 +38,7 @@ def comparing(function: ShapeComparison) -> Callable[[Call], Value]:
 
     def compare(call: Call) -> Value:
         takes(call, 2)
-        return Value(Expr(Op.USER_CALL, [_shape(call, 0), _shape(call, 1)], [function.spark_name]), function.output)
+        return Value(user_call(function.spark_name, [_shape(call, 0), _shape(call, 1)]), function.output)
 
     return compare
 

@@ -6,14 +6,14 @@ from recapture.javascript.columns import DATE, JSON
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.query.generate.json_text import json_of
 from recapture.query.generate.values import Value
-from recapture.query.plan.expressions import FALSE, NULL, Expr, call, cast_as, struct
+from recapture.query.plan.expressions import FALSE, NULL, Expr, call, cast_as, struct, user_call
 from recapture.query.plan.operations import Op
 
 
 def javascript_call(function: JavaScriptFunction, arguments: Sequence[Expr]) -> Value:
-    """Return the value of a call; an error of the script stops the run: f, [x] => user_call[udf_f](x)"""
+    """Return the value of a call; an error of the script stops the run: f, [x] => result(user_call[udf_f](x))"""
     # Spark has no Python function without arguments.
-    return Value(Expr(Op.USER_CALL, arguments or [FALSE], [function.spark_name]), function.output)
+    return Value(user_call(function.spark_name, arguments or [FALSE]), function.output)
 
 
 def javascript_argument(value: Value) -> Expr:

@@ -147,15 +147,16 @@ def _struct(expression: Expr, arguments: Sequence[str]) -> str:
     return named_struct(dict(zip(names, arguments, strict=True)))
 
 
-def _user_call(expression: Expr, arguments: Sequence[str]) -> str:
-    """Spark computes a Python function for all rows before anything else of a SELECT.
+def _result(_: Expr, arguments: Sequence[str]) -> str:
+    """Write the result of a call of a Python function.
+
+    Spark computes a Python function for all rows before anything else of a SELECT.
 
     So a call gives a struct of a value and an error, and the error is raised only where the value is used: a CASE
     guards a call, as it guards a CAST.
     """
     value_or_error = "CASE WHEN {0}.error IS NOT NULL THEN raise_error({0}.error) ELSE {0}.value END"
-    called = python_call(str(expression.constants[0]), arguments)
-    return let(called, "result", value_or_error.format)
+    return let(arguments[0], "result", value_or_error.format)
 
 
 def _cast(expression: Expr, arguments: Sequence[str]) -> str:
@@ -539,6 +540,7 @@ _SPARK: dict[Op, _Writer] = {
         " WHEN {0} IS NOT NULL THEN {1} END",
     ),
     Op.STRUCT: _struct,
-    Op.USER_CALL: _user_call,
+    Op.USER_CALL: lambda expression, arguments: python_call(str(expression.constants[0]), arguments),
+    Op.RESULT: _result,
 }
 """How Spark SQL writes each operation."""

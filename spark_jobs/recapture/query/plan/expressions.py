@@ -1,6 +1,6 @@
 """Scalar expressions as values: an operation, its arguments and its constants. They have no SQL."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from recapture.model import AsaType
@@ -143,14 +143,19 @@ def columns_of(expression: Expr) -> dict[str, None]:
     return dict.fromkeys(part.name if part.is_column else str(part.constants[1]) for part in read)
 
 
-def calls_user_functions(expression: Expr) -> bool:
-    """Return whether an expression calls a function in Python."""
-    return any(part.op is Op.USER_CALL for part in walk(expression))
+def user_call(name: str, arguments: Sequence[Expr]) -> Expr:
+    """Return the value that a function in Python gives; its error stops the run."""
+    return call(Op.RESULT, Expr(Op.USER_CALL, arguments, [name]))
 
 
-def renamed(expression: Expr, name_of: Callable[[str], str]) -> Expr:
-    """Return an expression over columns of the row with other names: upper(x), str.title => upper(X)"""
-    if expression.is_column:
-        return column(name_of(expression.name))
-    arguments = [renamed(argument, name_of) for argument in expression.arguments]
+def user_calls(expression: Expr) -> list[Expr]:
+    """Return the different calls of functions in Python, each before the calls among its arguments."""
+    return list(dict.fromkeys(part for part in walk(expression) if part.op is Op.USER_CALL))
+
+
+def replaced(expression: Expr, parts: Mapping[Expr, Expr]) -> Expr:
+    """Return an expression with others in the places of some parts: add(x, f(y)), {f(y): z} => add(x, z)"""
+    if expression in parts or not expression.arguments:
+        return parts.get(expression, expression)
+    arguments = [replaced(argument, parts) for argument in expression.arguments]
     return Expr(expression.op, arguments, expression.constants)

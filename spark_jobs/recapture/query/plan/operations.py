@@ -218,7 +218,9 @@ class Op(StrEnum):
     STRUCT = "struct"
     """[names]: the values, as the fields of a struct; never NULL itself."""
     USER_CALL = "user_call"
-    """[name of the function]: the value of a function in Python; its error stops the run."""
+    """[name of the function]: the call of a function in Python: a struct of a value and an error."""
+    RESULT = "result"
+    """A struct of a value and an error: the value; an error stops the run."""
 
     def __repr__(self) -> str:
         return f"Op.{self.name}"
