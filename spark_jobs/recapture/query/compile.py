@@ -109,7 +109,7 @@ def _compiled(
 
 @dataclass
 class _Output:
-    """All that is written to an output, as trees."""
+    """All that is written to an output."""
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
@@ -150,7 +150,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> "_Pass":
-        """Compile the steps and the outputs to trees, as far as the types are known. Return the pass."""
+        """Compile the steps and the outputs, as far as the types are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -161,7 +161,7 @@ class _Pass:
         return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
-        """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
+        """Return the compiled query, written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
