@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.standard.triggers.external_task import DagStateTrigger
 from airflow.sdk import BaseOperator, Context, TriggerRule, task
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.state import DagRunState
 
 from dag_forms import AT, STAGE, dag_ids_of, parameters_of
 from neighbour_runs import computes_neighbours, run_of_neighbours
+from neighbour_trigger import DELETED, DagRunEnded
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError, RunError
 from recapture.printable import one_line
@@ -25,7 +25,6 @@ from run_range import BACKFILL, range_of_dag_run
 
 STOPPED = "stopped"
 """Key under which the audit says that it stopped a run that may be divided, and whether a person is to be asked."""
-ENDED = [DagRunState.SUCCESS, DagRunState.FAILED]
 POLL_SECONDS = 20
 """Time between two looks of the triggerer at a run of neighbours."""
 _LOG = logging.getLogger(__name__)
@@ -52,14 +51,15 @@ class Plan(BaseOperator):
         """
         return self._plan(context, None)
 
-    def resume(self, context: Context, event: tuple[str, dict[str, Any]], block: Sequence[int]) -> str:
+    def resume(self, context: Context, event: dict[str, str], block: Sequence[int]) -> str:
         """Go on after a run that computed slices of a block, given by its bounds in ticks: see `execute`.
 
-        `event` is that of DagStateTrigger. After a run that succeeded, the slice may have been left by its budget.
+        `event` is that of DagRunEnded. After a run that succeeded, the slice may have been left by its budget. After
+        one that was deleted, the slices that it left are computed together again.
         """
-        _, ended = event
-        (run_id,) = ended["run_ids"]
-        return self._plan(context, None if ended[run_id] == DagRunState.SUCCESS else tuple(block))
+        if event["state"] == DELETED:
+            _LOG.warning("the DAG run %s was deleted before it ended: its slices are planned again", event["run_id"])
+        return self._plan(context, tuple(block) if event["state"] == DagRunState.FAILED else None)
 
     def _plan(self, context: Context, failed: tuple[int, ...] | None) -> str:
         from recapture.keep.claims import hold
@@ -110,7 +110,7 @@ class Plan(BaseOperator):
         """Let the task go on when a DAG run has ended: this raises TaskDeferred."""
         _LOG.info("waiting for the DAG run %s, which computes the slice together with its neighbours", run_id)
         self.defer(
-            trigger=DagStateTrigger(dag_id, states=ENDED, run_ids=[run_id], poll_interval=POLL_SECONDS),
+            trigger=DagRunEnded(dag_id, run_id, POLL_SECONDS),
             method_name="resume",
             kwargs={"block": list(block)},
         )

@@ -117,6 +117,11 @@ class MemoryContainer:
         self.requests()  # a process may be killed, and an answer lost, when the blob is written
         return blob
 
+    @property
+    def writes(self) -> int:
+        """Number of blobs that were written so far."""
+        return self._etags
+
     def _put(self, name: str, content: bytes) -> Blob:
         self._etags += 1
         blob = Blob(name, f"etag {self._etags}", len(content), self.clock_.now)

@@ -207,10 +207,13 @@ class Deployment:
         version = len(self.store.logs.get(self.tables.publications.url, ())) - 1
         held = {ticks.to_text(start): self.entry(start).run for start in starts}
         if fault := self._fault(manifest, rows):
-            reads = dict(zip(held, manifest.reads, strict=True))
-            STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
-            earlier = [stopped for stopped in self.stopped if stopped.run != manifest.run]
-            self.stopped = [*earlier, Stopped(manifest.run, publications, self.clock.now, version)]
+            reads, writes = dict(zip(held, manifest.reads, strict=True)), self.run_files.writes
+            try:
+                STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
+            finally:
+                if self.run_files.writes > writes:  # also if it is killed when the mark is written
+                    earlier = [stopped for stopped in self.stopped if stopped.run != manifest.run]
+                    self.stopped = [*earlier, Stopped(manifest.run, publications, self.clock.now, version)]
             raise AuditError(f"run {manifest.run}: {fault}")
         publish.publish(self.tables, publications)
         computation.is_published = True

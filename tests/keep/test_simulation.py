@@ -27,6 +27,7 @@ from recapture.run_files.marks import STOPPED_RUNS
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
 from recapture.table.delta import File
+from recapture.table.publications import Entry
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
@@ -229,21 +230,20 @@ class World:
             assert not later, "an approved run replaces no later one"
 
     def published_later(self, stopped: Stopped) -> list[str]:
-        """Return the slices that hold another run, which was published after the audit of the stopped one."""
+        """Return the slices that hold another run, which was published after the audit of the stopped one.
+
+        A rollback may restore an earlier publication, which is not published by that.
+        """
         deployment = self.deployment
         log = deployment.store.logs.get(deployment.tables.publications.url, [])
-
-        def runs(start: str) -> list[str | None]:
-            """Return the run of each version of the publications."""
-            paths = (held[start].path if start in held else None for held in log)
-            return [None if path is None else deployment.entries[path].run for path in paths]
-
         later = []
         for start in stopped.publications:
-            by_version = runs(start)
-            current = by_version[-1] if by_version else None
-            before = by_version[: stopped.version + 1]
-            if current not in (None, stopped.run, *before):
+            entries = [deployment.entries[held[start].path] if start in held else Entry(None) for held in log]
+            if not entries:
+                continue
+            before, now = [Entry(None), *entries[: stopped.version + 1]], entries[-1]
+            is_restored = now.taken_back is not None and now.current in [entry.current for entry in before]
+            if now.run not in (None, stopped.run, before[-1].run) and not is_restored:
                 later.append(start)
         return later
 

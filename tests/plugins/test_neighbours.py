@@ -39,6 +39,8 @@ class Backfill:
 
     def __init__(self, plugin: ModuleType, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         self.plugin, self.world, self.airflow = plugin, world, Airflow(set(HOURS))
+        self.deleted: str | None = None
+        """DAG run that was deleted while others waited for it."""
         monkeypatch.setattr("airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS", self.airflow, raising=False)
 
     def run(self, start: datetime, block: list[int] | None = None) -> Any:
@@ -51,7 +53,7 @@ class Backfill:
         task = self.plugin.Plan(task_id="plan", file=str(self.world.file))
         own = context(start, start + HOUR, airflow=self.airflow)
         try:
-            return task.execute(own) if block is None else task.resume(own, ("", self.event(block)), block)
+            return task.execute(own) if block is None else task.resume(own, self.event(block), block)
         except AirflowSkipException:
             return None
         except TaskDeferred as waiting:
@@ -59,13 +61,15 @@ class Backfill:
 
     def event(self, block: list[int]) -> dict[str, Any]:
         """Return what the trigger says of the last run of a block."""
+        if self.deleted is not None:
+            return {"run_id": self.deleted, "state": "deleted"}
         start, end = map(ticks.to_text, block)
         *_, run_id = (run_id for run_id in self.airflow.states if run_id.startswith(f"together__{start}__{end}__"))
-        return {"run_ids": [run_id], run_id: self.airflow.states[run_id]}
+        return {"run_id": run_id, "state": self.airflow.states[run_id]}
 
     def waits_for(self, start: datetime, block: list[int] | None = None) -> tuple[str, tuple[str, str]]:
         """Return the DAG run for which the run of a slice waits, and the hours of its range."""
-        (run_id,) = self.run(start, block).trigger.run_ids
+        run_id = self.run(start, block).trigger.run_id
         conf = self.airflow.confs[run_id]
         return run_id, (conf["from"][11:13], conf["to"][11:13])
 
@@ -124,6 +128,18 @@ def test_a_run_goes_on_alone_if_it_is_not_known_why_a_run_of_its_neighbours_publ
     block = backfill.run(HOURS[0]).kwargs["block"]
     backfill.airflow.states[run_id] = "failed"
     assert str(backfill.run(HOURS[0], block)).startswith("20240301T100000Z")
+
+
+def test_the_runs_that_waited_for_a_deleted_run_have_their_slices_computed_together_again(
+    backfill: Backfill, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_id, hours = backfill.waits_for(HOURS[0])
+    block = backfill.run(HOURS[0]).kwargs["block"]
+    del backfill.airflow.states[run_id]
+    backfill.deleted = run_id
+    assert [backfill.waits_for(start, block) for start in HOURS[:2]] == [(run_id, hours)] * 2
+    assert list(backfill.airflow.states) == [run_id], "it was started again, once"
+    assert f"the DAG run {run_id} was deleted before it ended" in caplog.text
 
 
 def test_only_slices_that_are_due_and_have_an_active_run_are_taken_along(backfill: Backfill, world: World) -> None:

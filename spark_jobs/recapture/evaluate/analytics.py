@@ -1,6 +1,6 @@
 """Analytic functions: what a row takes from the rows before it (docs/time-model.md, section 4.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -137,43 +137,43 @@ class _Histories:
 
     def earlier_rows(self, function: EarlierValue) -> Int64s:
         """Return the row that LAG or LAST finds for each row; -1 for none."""
-        history, order = function.history, self.order(function.history)
-        timeline = order.places, order.codes, self.times, self.met(history)
-        found: Int64s = history_loops.nth_earlier(*timeline, function.steps, history.length)
-        return found
+        history = function.history
+        return self._of_loop(history_loops.nth_earlier, history, self.met(history), function.steps)
 
     def first_flags(self, function: IsFirst) -> Int64s:
         """Return 1 for the rows that ISFIRST finds, otherwise 0."""
-        history, order = function.history, self.order(function.history)
-        timeline = order.places, order.codes, self.times, self.met(history)
-        flags: Int64s = history_loops.is_first(*timeline, history.length)
-        return flags
+        return self._of_loop(history_loops.is_first, function.history, self.met(function.history))
 
     def aggregate(self, function: HistoryAggregate) -> pa.Array:
         """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
-        history, order = function.history, self.order(function.history)
+        history = function.history
         column = self.values[_value(function)].combine_chunks()
         counted = column.is_valid().to_numpy(zero_copy_only=False)
-        timeline = order.places, order.codes, self.times
-        counts: Int64s = history_loops.counts(*timeline, counted, history.length)
+        counts = self._of_loop(history_loops.counts, history, counted)
         match function.aggregate.function:
             case AggregateFunction.COUNT:
                 return pa.array(counts)
             case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
                 numbers, values_of = ranks(column)
                 numbers = numbers if extreme is AggregateFunction.MIN else ~numbers
-                numbers = np.where(counted, numbers, _LARGEST)
-                extremes: Int64s = history_loops.least(*timeline, numbers, history.length)
-                is_some = counts > 0
-                chosen = extremes if extreme is AggregateFunction.MIN else ~extremes
-                return values_of(np.where(is_some, chosen, 0), ~is_some)
+                least = self._of_loop(history_loops.least, history, np.where(counted, numbers, _LARGEST))
+                chosen = least if extreme is AggregateFunction.MIN else ~least
+                return values_of(np.where(counts > 0, chosen, 0), counts == 0)
         values = column.fill_null(pa.scalar(0, column.type)).to_numpy(zero_copy_only=False)
-        totals, overflowed = history_loops.sums(*timeline, counted, values, history.length)
-        if overflowed:
-            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
+        try:
+            totals = self._of_loop(history_loops.sums, history, counted, values).view(values.dtype)
+        except OverflowError as error:
+            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float") from error
         if function.aggregate.function is AggregateFunction.AVG:
             totals = totals / np.maximum(counts, 1)
         return pa.array(totals, mask=counts == 0)
+
+    def _of_loop(self, loop: Callable[..., Int64s], history: History, *arguments: object) -> Int64s:
+        """Return the result of a loop over the rows of a history; nothing is compiled if there are none."""
+        if not len(self.rows):
+            return np.empty(0, np.int64)
+        order = self.order(history)
+        return loop(order.places, order.codes, self.times, *arguments, history.length)
 
     def _places(self, codes: Int64s) -> Int64s:
         """Return the rows in order; `codes` are the numbers of their keys."""

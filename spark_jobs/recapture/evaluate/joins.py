@@ -4,7 +4,7 @@ A joined row is the number of a row of each side until its columns are taken, at
 paired by key and by range of time. What else ON demands is computed for the pairs, a bounded number at a time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,38 +183,49 @@ def _matches(
     They come by joined row, then by the number of the span, then by `tie`.
     """
     new = new.rename_columns([side_column(len(rows.sides), name) for name in new.column_names])
-    codes, new_codes = _codes(rows, new, on.keys, bounds)
-    order = sorted_order([tie, span.numbers, new_codes])
-    # The rows of key c begin after those of smaller keys, and after those of none.
-    starts = np.cumsum(np.bincount(new_codes + 1, minlength=max(codes.max(initial=0), new_codes.max(initial=0)) + 2))
-    firsts, ends = join_loops.ranges(codes, span.lows, span.highs, starts, order, span.numbers)
-    candidates = order, firsts, ends
+    candidates = _candidates(*_codes(rows, new, on.keys, bounds), span, tie, None if on.rest is None else MOST_PAIRS)
     if on.rest is not None:
-        return _fulfilling(on.rest, rows, new, candidates, bounds)
-    left, right, *_ = join_loops.pairs(*candidates, 0, 0, int((ends - firsts).sum()))
-    return left, right
+        candidates = _fulfilling(on.rest, rows, new, candidates, bounds)
+    lefts, rights = zip(*candidates, strict=True)
+    return np.concatenate(lefts), np.concatenate(rights)
+
+
+def _candidates(
+    codes: Int64s, new_codes: Int64s, span: _Span, tie: Int64s, most: int | None
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield the pairs with equal keys and a number in the range, up to `most` at a time; maybe none, but once.
+
+    Nothing is compiled if one side has no rows.
+    """
+    if not len(codes) or not len(new_codes):
+        yield np.empty(0, np.int64), np.empty(0, np.int64)
+        return
+    order = sorted_order([tie, span.numbers, new_codes])
+    # The rows of key c begin after those of smaller keys, and after those without a key.
+    starts = np.cumsum(np.bincount(new_codes + 1, minlength=int(codes.max()) + 2))
+    firsts, ends = join_loops.ranges(codes, span.lows, span.highs, starts, order, span.numbers)
+    remaining = int((ends - firsts).sum())
+    row = skipped = 0
+    is_first = True
+    while is_first or remaining > 0:
+        size = remaining if most is None else min(remaining, most)
+        left, right, row, skipped = join_loops.pairs(order, firsts, ends, row, skipped, size)
+        yield left, right
+        remaining -= len(left)
+        is_first = False
 
 
 def _fulfilling(
-    condition: Expr, rows: _Rows, new: pa.Table, candidates: tuple[Int64s, Int64s, Int64s], bounds: SliceBounds
-) -> tuple[Int64s, Int64s]:
-    """Return the candidates for which a condition is true, in order; `candidates` are what `pairs` takes."""
+    condition: Expr, rows: _Rows, new: pa.Table, pairs: Iterable[tuple[Int64s, Int64s]], bounds: SliceBounds
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield those of the pairs for which a condition is true."""
     names = columns_of(condition)
     earlier = {name: rows.column(name) for name in names if name not in new.column_names}
-    _, firsts, ends = candidates
-    remaining = int((ends - firsts).sum())
-    lefts: list[Int64s] = []
-    rights: list[Int64s] = []
-    row = skipped = 0
-    while not lefts or remaining > 0:
-        left, right, row, skipped = join_loops.pairs(*candidates, row, skipped, min(remaining, MOST_PAIRS))
-        remaining -= len(left)
-        pairs = {name: taken(earlier[name], left) if name in earlier else taken(new[name], right) for name in names}
-        table = pa.table({_PAIR: np.arange(len(left)), **pairs})
+    for left, right in pairs:
+        columns = {name: taken(earlier[name], left) if name in earlier else taken(new[name], right) for name in names}
+        table = pa.table({_PAIR: np.arange(len(left)), **columns})
         chosen = project(table, [(_PAIR, column(_PAIR))], condition, bounds)[_PAIR].to_numpy()
-        lefts.append(left[chosen])
-        rights.append(right[chosen])
-    return np.concatenate(lefts), np.concatenate(rights)
+        yield left[chosen], right[chosen]
 
 
 def _codes(rows: _Rows, new: pa.Table, keys: Sequence[tuple[Expr, Expr]], bounds: SliceBounds) -> tuple[Int64s, Int64s]:

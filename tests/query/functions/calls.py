@@ -7,6 +7,8 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.expressions import project
 from recapture.model import TYPES, AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -125,6 +127,39 @@ def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -
     return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
+IN_SPARK = ("POWER", "EXP")
+"""Functions that are evaluated in Spark alone."""
+
+
+def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
+    """Return what `computed_over_columns` does, evaluated without Spark."""
+    columns: dict[str, pa.Array] = {}
+    results = []
+    for number, (name, given, _) in enumerate(cases):
+        arguments: list[Given] = []
+        for index, argument in enumerate(given):
+            verbatim = _is_verbatim(name, index) and isinstance(argument, str)
+            if verbatim or argument is None or index in _LITERAL_ONLY.get(name, ()):
+                arguments.append(argument)
+                continue
+            value = literal(argument)
+            assert value.type is not None
+            named = column(f"c{number}_{index}")
+            (columns[named.name],) = _row([value.node])
+            columns[named.name] = columns[named.name].cast(TYPES[value.type].view)
+            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
+        results.append(call(name, *arguments).node)
+    return [values[0].as_py() for values in _row(results, pa.table(columns) if columns else _NO_COLUMNS)]
+
+
+_NO_COLUMNS = pa.table({"nothing": [0]})
+
+
+def _row(expressions: Sequence[Expr], table: pa.Table = _NO_COLUMNS) -> list[pa.ChunkedArray]:
+    items = [(f"c{index}", expression) for index, expression in enumerate(expressions)]
+    return list(project(table, items, None, SliceBounds(0, 0)).columns)
+
+
 def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
     """Return the results of the calls when each argument is a column, which Spark cannot compute beforehand.
 
@@ -156,6 +191,10 @@ def check(spark: SparkSession, *cases: Case) -> None:
     assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
     assert _by_call(cases, computed_over_columns(spark, cases)) == expected
     assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
+    here = [case for case in cases if case[0] not in IN_SPARK]
+    expected_here = _by_call(here, [result for *_, result in here])
+    assert _by_call(here, evaluated(here)) == expected_here
+    assert _by_call(here, evaluated(here, times=25)) == expected_here
 
 
 def _by_call(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:
