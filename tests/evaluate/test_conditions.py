@@ -34,10 +34,10 @@ SECOND = TICKS_PER_SECOND
             "((((`0.n` + `1.n`) = 3L) AND (`0.x` < `1.x`)) AND (`0.k` = 'x'))",
         ),
         (
-            "(a.k = b.k OR a.n = b.n) AND DATEDIFF(second, a, b) BETWEEN 0 AND 1",
+            "b.x > 0.0 AND (a.k = b.k OR a.n = b.n) AND DATEDIFF(second, a, b) BETWEEN 0 AND 1",
             [],
             [TimeBound(0, 0, None), TimeBound(0, None, SECOND)],
-            "((`0.k` = `1.k`) OR (`0.n` = `1.n`))",
+            "((`1.x` > 0.0D) AND ((`0.k` = `1.k`) OR (`0.n` = `1.n`)))",
         ),
     ],
 )

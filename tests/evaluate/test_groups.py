@@ -169,6 +169,16 @@ def test_events_are_collected_in_several_batches(slices: list[Slice]) -> None:
             require_same(lists, "HoppingWindow(second, 10, 4)", single(Hopping(seconds(10), seconds(4))), slice_)
 
 
+@slow(4)
+@given(slices=batches(PAYLOADS, size=6))
+def test_groups_are_computed_in_several_parts(slices: list[Slice]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("recapture.evaluate.groups.GROUPS_AT_ONCE", 7)
+        for slice_ in slices:
+            require_same(ALL, "HoppingWindow(second, 10, 4)", single(Hopping(seconds(10), seconds(4))), slice_)
+            require_same(RUNNING, "SlidingWindow(second, 12)", single(Sliding(seconds(12))), slice_)
+
+
 def test_no_rows_have_no_groups() -> None:
     for window in WINDOWS:
         grouping = grouping_of(list(ALL), window, ("k",))

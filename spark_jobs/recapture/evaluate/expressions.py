@@ -15,6 +15,7 @@ from recapture.evaluate.frames import Frame, Node, whole
 from recapture.evaluate.lowering import BOOLEAN, Lowering
 from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.syntax import Call, Syntax, parsed
+from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
 from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import Expr
@@ -36,6 +37,11 @@ def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBound
 
     Raise NotEvaluatedError before anything is evaluated if an expression is unknown, and RowError for a row's error.
     """
+    if bounds.functions:
+        expressions = [*(expression for _, expression in items), *([] if where is None else [where])]
+        rows, values = with_calls(rows, expressions, bounds, lambda given, named: project(given, named, None, bounds))
+        items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
+        where = where and values[-1]
     return project_sql(rows, *_texts(items, where), bounds)
 
 

@@ -8,15 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recapture.ordering.spreads import Spreads, with_spread, with_value
 from recapture.process.compilation import compiled
-
-
-class Spreads(NamedTuple):
-    """Number of values, their mean and the sum of their squared differences from it, in each pane or window."""
-
-    n: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    m2: NDArray[np.float64]
 
 
 class Sums(NamedTuple):
@@ -74,35 +67,30 @@ def overflows(numbers: NDArray[np.int64], first: NDArray[np.int64], last: NDArra
 
 @compiled
 def spreads_of_values(
-    values: NDArray[np.float64], first: NDArray[np.int64], last: NDArray[np.int64], sorted_values: bool, folded: Spreads
+    values: NDArray[np.float64], first: NDArray[np.int64], last: NDArray[np.int64], is_sorted: bool, folded: Spreads
 ) -> None:
-    """Write the spread of each range of values by Welford's algorithm.
-
-    The steps are those of Spark's CentralMomentAgg, or for `sorted_values` those of `aggregates._spread_of`.
-    """
+    """Write the spread of each range of values; if they are sorted, as `aggregates._spread_of` writes it for Spark."""
     for place in range(len(first)):
         n = mean = m2 = 0.0
         for row in range(first[place], last[place]):
-            n += 1.0
-            delta = values[row] - mean
-            step = delta / n
-            mean += step
-            m2 += delta * ((values[row] - mean) if sorted_values else (delta - step))
+            if is_sorted:
+                n += 1.0
+                delta = values[row] - mean
+                mean += delta / n
+                m2 += delta * (values[row] - mean)
+            else:
+                n, mean, m2 = with_value(n, mean, m2, values[row])
         folded.n[place], folded.mean[place], folded.m2[place] = n, mean, m2
 
 
 @compiled
 def merged_spreads(parts: Spreads, first: NDArray[np.int64], last: NDArray[np.int64], folded: Spreads) -> None:
-    """Write the spread of each range of parts by Chan's algorithm, as `aggregates._merged_spreads` writes it."""
+    """Write the spread of each range of parts."""
     for place in range(len(first)):
         n = mean = m2 = 0.0
         for part in range(first[place], last[place]):
             if parts.n[part] > 0.0:
-                total = n + parts.n[part]
-                delta = parts.mean[part] - mean
-                m2 = m2 + parts.m2[part] + delta * delta * n * parts.n[part] / total
-                mean += delta * parts.n[part] / total
-                n = total
+                n, mean, m2 = with_spread(n, mean, m2, parts.n[part], parts.mean[part], parts.m2[part])
         folded.n[place], folded.mean[place], folded.m2[place] = n, mean, m2
 
 

@@ -32,6 +32,9 @@ from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.expressions import Expr
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
+GROUPS_AT_ONCE = 1 << 18
+"""Number of groups that are computed at once, so that the memory for their computation is small."""
+
 
 def groups(
     rows: pa.Table, grouping: Grouping, bounds: SliceBounds, extra_look_back: int, source_unanchored: bool
@@ -123,11 +126,18 @@ class _Rows:
                 windows = runs(panes, panes.times).ending_in(after, until)
         is_running = all(aggregate.has_running_form for aggregate in self.grouping.aggregates)
         block = window.size if isinstance(window, SlidingWindow) and is_running else None
-        windowed = WindowedRows(self.keyed, self.arrivals, panes, windows, block)
+        parts = (
+            WindowedRows(self.keyed, self.arrivals, panes, part, block) for part in windows.divided(GROUPS_AT_ONCE)
+        )
+        return pa.concat_tables([self._groups(grouped.id, part, is_unanchored) for part in parts])
+
+    def _groups(self, id: str | None, windowed: WindowedRows, is_unanchored: NDArray[np.bool_] | None) -> pa.Table:
+        """Return a row for each window."""
+        ends = windowed.windows.ends
         return pa.table(
             {
-                WINDOW_ID: pa.repeat(pa.scalar(grouped.id, pa.string()), len(windows.ends)),
-                WINDOW_END: windows.ends,
+                WINDOW_ID: pa.repeat(pa.scalar(id, pa.string()), len(ends)),
+                WINDOW_END: ends,
                 **self._keys(windowed),
                 **self._results(windowed),
                 **self._unanchored(windowed, is_unanchored),

@@ -5,10 +5,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate import folds
-from recapture.evaluate.folds import Spreads, Sums
+from recapture.evaluate.folds import Sums
 from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.sums import as_floats, folded
 from recapture.evaluate.windowed import WindowedRows, counted, order_by_value
+from recapture.ordering.spreads import Spreads, partial_squares, variance
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 
 _OF_POPULATION = (AggregateFunction.STDEVP, AggregateFunction.VARP)
@@ -21,10 +22,7 @@ def spread(aggregate: Aggregate, column: pa.Array, windowed: WindowedRows) -> pa
     folds.merged_spreads(
         _of_panes(column, aggregate.ordered, windowed), windowed.windows.first, windowed.windows.last, spreads
     )
-    divisor = spreads.n if aggregate.function in _OF_POPULATION else spreads.n - 1.0
-    with np.errstate(all="ignore"):
-        variance = spreads.m2 / divisor
-        return pa.array(np.sqrt(variance) if aggregate.function in _ROOTS else variance, mask=divisor <= 0.0)
+    return variance(spreads, of_population=aggregate.function in _OF_POPULATION, root=aggregate.function in _ROOTS)
 
 
 def _of_panes(column: pa.Array, ordered: bool, windowed: WindowedRows) -> Spreads:
@@ -41,15 +39,11 @@ def _of_panes(column: pa.Array, ordered: bool, windowed: WindowedRows) -> Spread
 
 
 def _as_partials(spreads: Spreads, values: NDArray[np.float64], rows: RowRanges) -> Spreads:
-    """Return the spreads of panes as Spark's partial aggregates give them: by sum, count, and VAR_POP times count.
-
-    Spark merges the spread with an empty one, then divides by the number of values. The merge gives NaN if the square
-    of the mean is infinite.
-    """
+    """Return the spreads of panes as Spark's partial aggregates give them: by sum, count, and VAR_POP times count."""
     totals = folded(Sums(values, np.ones(len(values), np.int64)), *rows, from_zero=True).totals
-    n, mean, m2 = spreads
     with np.errstate(all="ignore"):
-        return Spreads(n, totals / n, (m2 + mean * (mean / n) * 0.0 * n) / n * n)
+        means = totals / spreads.n
+    return Spreads(spreads.n, means, partial_squares(spreads))
 
 
 def _empty(count: int) -> Spreads:

@@ -4,6 +4,7 @@ The panes of a key are in order of time, so a window holds panes next to each ot
 from window to window of a key, and the keys come one after another.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,11 @@ class Windows(NamedTuple):
     def ending_in(self, after: int, until: int) -> "Windows":
         """Return the windows that end in (after, until]."""
         return Windows(*(column[(self.ends > after) & (self.ends <= until)] for column in self))
+
+    def divided(self, most: int) -> "Iterator[Windows]":
+        """Yield the windows in parts of `most` at most; at least one part."""
+        for start in range(0, max(1, len(self.ends)), most):
+            yield Windows(*(column[start : start + most] for column in self))
 
 
 def hopping(panes: Panes, window: HoppingWindow, after: int, until: int) -> Windows:

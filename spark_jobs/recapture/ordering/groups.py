@@ -39,7 +39,7 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> p
         for window in select.groups.windows:
             table = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
             batches += rows_of_panes(select, window, slice_, table)
-    return _sorted(pa.Table.from_batches(batches, schema))
+    return sorted_rows(pa.Table.from_batches(batches, schema))
 
 
 def rows_of_panes(
@@ -134,7 +134,7 @@ def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Tabl
 
 def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
     if isinstance(result, SpreadResult):
-        return spreads.variance(groups[result.m2.name], result.of_population, result.root)
+        return spreads.variance(spreads.fields_of(groups[result.m2.name]), result.of_population, result.root)
     value = groups[result.partial.name]
     if result.count is None:
         return value
@@ -148,7 +148,7 @@ def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
     return value.cast(TYPES[column.type].published)
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def sorted_rows(rows: pa.Table) -> pa.Table:
     """Sort rows by all columns. As in Spark, NULL comes first, and NaN after all other floats."""
     keys: dict[str, pa.ChunkedArray] = {}
     for number, column in enumerate(rows.columns):

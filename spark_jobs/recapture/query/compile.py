@@ -194,6 +194,7 @@ class _Pass:
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,
+                    statement.tables,
                 )
                 for output, statement in zip(outputs, statements, strict=True)
             ),

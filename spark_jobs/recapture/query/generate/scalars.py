@@ -75,7 +75,7 @@ def scalar(what: str, expression: Expr, row: Row) -> Typed:
 
 
 def refuse(what: str) -> NoReturn:
-    raise NotInTasksError(f"{what} is computed in Spark")
+    raise NotInTasksError(f"{what} is not computed in tasks")
 
 
 class _UnknownError(Exception):

@@ -1,6 +1,6 @@
 """The Spark SQL statement of an output: its steps as common table expressions, each a SELECT or a UNION of several."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from recapture.model import AsaType
@@ -156,11 +156,23 @@ Table = CommonTable | JoinedTable
 
 
 @dataclass(frozen=True)
+class OutputTables:
+    """The tables from which the rows of an output are computed."""
+
+    steps: tuple[Table, ...]
+    """Steps and JOINs that it needs, in the order of WITH."""
+    output: CommonTable
+    look_backs: Mapping[str, int]
+    """How long before the slice the rows of each table must begin, by the name of the table; ticks."""
+
+
+@dataclass(frozen=True)
 class Statement:
     """The statement of an output."""
 
     sql: str
     """Spark SQL, as CompiledOutput describes it."""
+    tables: OutputTables
     reaches: dict[str, list[Reach]]
     """Reaches of the windows and of the JOINs over each view of an input: the events that each needs."""
     windows: tuple[Window | JoinedSide, ...]
@@ -192,7 +204,10 @@ def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[
         "WHERE `_system_timestamp` > `_slice_start` AND `_system_timestamp` <= `_slice_end`"
     )
     groups = (view for table in [*needed, output] for view in _groups_views(table, extra_look_backs[table.name]))
-    return Statement(sql, reaches, tuple(dict.fromkeys(windows)), tuple(groups))
+    tables = OutputTables(
+        tuple(needed), output, {table.name: extra_look_backs[table.name] for table in [*needed, output]}
+    )
+    return Statement(sql, tables, reaches, tuple(dict.fromkeys(windows)), tuple(groups))
 
 
 def _groups_views(table: Table, extra_look_back: int) -> Iterator[GroupsView]:

@@ -118,7 +118,7 @@ def _output(pipeline: Pipeline, alias: str | None) -> CompiledOutput:
 def _require_followed(pipeline: Pipeline, output: CompiledOutput, groupings: Sequence[object]) -> None:
     """Raise DefinitionError unless the events of an output's rows can be named."""
     reads = pipeline.query.inputs
-    because = output.needs_spark_because or next((r.not_aggregated_because for r in reads), None)
+    because = output.not_merged_because or next((r.not_aggregated_because for r in reads), None)
     if len(output.selects) > 1:
         because = "several SELECTs write to it"
     if because is not None or not groupings:
