@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture.evaluate import control, json_values, matching, numbers, regular, strings
+from recapture.evaluate import control, json_values, matching, numbers, powers, regular, strings
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.refusal import NotEvaluatedError
@@ -475,7 +475,7 @@ def _power(lowering: Lowering, arguments: list[Node]) -> Node:
     base, exponent = _as_doubles(lowering, arguments)
     if lowering.is_constant(exponent) and exponent.parameters[0].values == 2.0:
         return lowering.node(numbers.SQUARE, [base], DOUBLE)
-    raise NotEvaluatedError("POWER is computed in Spark")
+    return lowering.node(powers.POWER, [base, exponent], DOUBLE)
 
 
 def _rounding(lowering: Lowering, arguments: list[Node]) -> Node:
