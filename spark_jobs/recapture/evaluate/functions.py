@@ -103,8 +103,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
     "timestamp_micros": (Signature((BIGINT,), TIMESTAMP, _SAME),),
     "exp": (Signature((DOUBLE,), DOUBLE, powers.EXPONENTIAL),),
     "length": (Signature((STRING,), INT, strings.length),),
-    "upper": (Signature((STRING,), STRING, strings.changed, ("upper",)),),
-    "lower": (Signature((STRING,), STRING, strings.changed, ("lower",)),),
     "reverse": (Signature((STRING,), STRING, strings.REVERSED),),
     "rtrim": (Signature((STRING,), STRING, strings.trimmed, ("trailing", " ")),),
     "replace": (Signature((STRING, STRING, STRING), STRING, strings.replace),),

@@ -342,6 +342,12 @@ def _case(lowering: Lowering, arguments: list[Node]) -> Node:
     if conditions is None:
         raise NotEvaluatedError("a CASE whose WHEN is not a condition")
     values = lowering.unified([*arguments[1::2], arguments[-1]])
+    # Spark leaves out branches that make no difference, with the errors of their conditions.
+    while len(values) > 1 and values[-2] is values[-1]:
+        values.pop()
+        conditions.pop()
+    if not conditions:
+        return values[-1]
     parts = [part for pair in zip(conditions, values, strict=False) for part in pair]
     return lowering.node(control.case, [*parts, values[-1]], values[-1].type)
 
@@ -426,6 +432,18 @@ def _concat(lowering: Lowering, arguments: list[Node]) -> Node:
 
 def _concat_ws(lowering: Lowering, arguments: list[Node]) -> Node:
     return lowering.node(strings.concat_ws, _strings(lowering, arguments), STRING)
+
+
+def _case_of_letters(name: str) -> Callable[[Lowering, list[Node]], Node]:
+    """Return UPPER or LOWER. As in Spark, one inside counts for nothing: LOWER(UPPER(x)) => LOWER(x)"""
+
+    def lower(lowering: Lowering, arguments: list[Node]) -> Node:
+        (text,) = _strings(lowering, arguments)
+        while text.kernel is strings.changed:
+            (text,) = text.arguments
+        return lowering.node(strings.changed, [text], STRING, (name,))
+
+    return lower
 
 
 def _documents(lowering: Lowering, text: Node, leniency: Leniency, type_: pa.DataType) -> Node:
@@ -514,6 +532,8 @@ _SPECIAL: dict[str, Callable[[Lowering, list[Node]], Node]] = {
     "raise_error": _raise_error,
     "named_struct": _named_struct,
     **{f"trim {ends}": _trimming(ends) for ends in ("leading", "trailing", "both")},
+    "upper": _case_of_letters("upper"),
+    "lower": _case_of_letters("lower"),
     "like": _like,
     "rlike": _rlike,
     "regexp_extract": _regexp_extract,
