@@ -1,6 +1,6 @@
 """The groups of a GROUP BY are those of its Spark SQL, to the last bit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -20,6 +20,7 @@ from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.windows import groups as spark_sql
 from tests.evaluate.groupings import grouping_of
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
+from tests.settings import interpreting
 
 SLICES = 25
 PARTITIONS = ("0", "1", "10", "é")
@@ -95,7 +96,7 @@ class World:
                     "_unanchored": self._one((False, False, True)),
                     **{"k": self._one(("a", "a", "B", "", None)), "j": self._one((1, 2, None))},
                     **{"f": self._one((0.0, -0.0, float("nan"), 1.0, None)), "b": self._one((True, False, None))},
-                    "n": self._one((None, -2, 0, 3, 10**12)),
+                    "n": self._one((None, -2, 0, 3, 2**53 + 1)),
                     "x": self._one(SPECIAL)
                     if slice_ % 3 == 0
                     else self._one((None, -0.0, *self._random.normal(size=4))),
@@ -115,6 +116,13 @@ class World:
         parts = [self.rows.filter(pc.equal(self.rows["_partition"], partition)) for partition in PARTITIONS]
         frames = [spark.createDataFrame(part.combine_chunks()).coalesce(1) for part in parts]
         reduce(DataFrame.unionAll, frames).createOrReplaceTempView("rows")
+
+
+@pytest.fixture(scope="module")
+def spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests, which interprets the queries of these."""
+    with interpreting(spark):
+        yield spark
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.evaluate import json_parts
 from recapture.evaluate.documents import (
     INVALID,
+    Leniency,
     document,
     element_text,
     path_text,
@@ -50,7 +52,11 @@ class Documents:
 def documents(frame: Frame, node: Node) -> Documents:
     """Return strings as documents."""
     (leniency,) = node.parameters
-    encoded = frame.array(node.arguments[0]).dictionary_encode()
+    return _documents(frame.array(node.arguments[0]), leniency)
+
+
+def _documents(strings: pa.Array, leniency: Leniency) -> Documents:
+    encoded = strings.dictionary_encode()
     values = [document(text, leniency) for text in encoded.dictionary.to_pylist()]
     indexes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Documents(values, indexes)
@@ -121,9 +127,29 @@ def _properties(value: Any) -> list[dict[str, Any]] | None:
     return [{"PropertyName": _stored(key), "PropertyValue": element_text(part)} for key, part in value]
 
 
+def _parts_of_documents(opening: int, function: Callable[[Any], Any]) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of the parts of documents. Those of plain documents are read at once, others one by one."""
+
+    def kernel(frame: Frame, node: Node) -> pa.Array:
+        (parsed,) = node.arguments
+        (leniency,) = parsed.parameters
+        strings = frame.array(parsed.arguments[0])
+        found, is_plain = json_parts.parts(strings, opening, node.type)
+        others = np.flatnonzero(~is_plain)
+        if not len(others):
+            return found
+        rest = _documents(strings.take(pa.array(others)), leniency).each(function, node.type)
+        places = np.arange(len(found))
+        places[others] = np.arange(len(found), len(found) + len(others))
+        return pa.concat_arrays([found, rest]).take(pa.array(places))
+
+    return kernel
+
+
 PROPERTY, IS_OBJECT = over_documents(_property), over_documents(_is_object)
-ARRAY_LENGTH, ELEMENTS = over_documents(_array_length), over_documents(_elements)
-PROPERTIES, ELEMENT = over_documents(_properties), over_documents(_element)
+ARRAY_LENGTH, ELEMENT = over_documents(_array_length), over_documents(_element)
+ELEMENTS = _parts_of_documents(json_parts.ARRAY, _elements)
+PROPERTIES = _parts_of_documents(json_parts.OBJECT, _properties)
 HAS_NAME, NAMED, SIMILAR = over_documents(_has_name), over_documents(_named), over_documents(_similar)
 
 

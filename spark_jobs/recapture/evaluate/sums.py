@@ -74,8 +74,7 @@ def sums_of_floats(column: pa.Array, ordered: bool, windowed: WindowedRows) -> S
 
 def as_floats(column: pa.Array) -> NDArray[np.float64]:
     """Return a column of floats or bigints as floats; any for NULL."""
-    values: NDArray[np.float64] = column.fill_null(0).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return values
+    return np.array(column.fill_null(0)).astype(np.float64)
 
 
 def folded(parts: Sums, first: NDArray[np.int64], last: NDArray[np.int64], from_zero: bool) -> Sums:
