@@ -1,5 +1,6 @@
 """The groups of a GROUP BY against the oracle, for every window and aggregate."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from tests.draws import slow
 from tests.evaluate.groupings import grouping_of
 from tests.oracle_windows import Content, Event, Hopping, Members, Sliding
 from tests.query.fast_path import Slice
-from tests.query.streams import WINDOWS, Named, batches, described, hopping, seconds, single
+from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, hopping, seconds, single
 
 TYPE_OF = {"k": AsaType.STRING, "id": AsaType.BIGINT, "n": AsaType.BIGINT, "x": AsaType.FLOAT, "doc": AsaType.RECORD}
 
@@ -157,6 +158,22 @@ def test_sliding_windows_of_sums_alone_are_those_of_the_oracle(slices: list[Slic
 def test_windows_of_many_hops_are_those_of_the_oracle(slices: list[Slice]) -> None:
     for slice_ in slices:
         require_same(ALL, "HoppingWindow(second, 60, 1)", hopping(60, 1), slice_)
+
+
+@pytest.mark.parametrize("window", ["SessionWindow(second, 5, 5)", "SessionWindow(second, 4, 5) OVER (PARTITION BY k)"])
+@pytest.mark.parametrize("step", [3, 4, 5])
+def test_sessions_of_sparse_streams_are_those_of_the_oracle(window: str, step: int) -> None:
+    """Every sixteenth event has another one in its span, from which the cuts are counted."""
+    start = seconds(FIRST_WEEK * WEEK + 2)
+    steps = [step - 1 if number % 16 == 0 else step for number in range(60)]
+    times = [start + seconds(time) for time in itertools.accumulate(steps, initial=0)]
+    events = [Event(time, {"k": "ab"[number % 7 == 0], "n": number}) for number, time in enumerate(times)]
+    events += [Event(event.time + 1, {"k": event.payload["k"], "n": 0}) for event in events[::16]]
+    slice_ = Slice(start, times[-1] + seconds(20), sorted(events, key=lambda event: event.time))
+    aggregates: Aggregates = {"COUNT(*)": len, "SUM(n)": of("n", oracle.total)}
+    require_same(aggregates, window, WINDOWS[window], slice_)
+    is_unanchored = {row[3] for row in actual(aggregates, window, slice_)}
+    assert is_unanchored == ({False, True} if "(second, 5" in window and step == 5 else {False})
 
 
 @slow(4)

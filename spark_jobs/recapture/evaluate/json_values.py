@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.evaluate import json_parts
 from recapture.evaluate.documents import (
     INVALID,
+    Leniency,
     document,
     element_text,
     path_text,
@@ -50,7 +52,11 @@ class Documents:
 def documents(frame: Frame, node: Node) -> Documents:
     """Return strings as documents."""
     (leniency,) = node.parameters
-    encoded = frame.array(node.arguments[0]).dictionary_encode()
+    return _documents(frame.array(node.arguments[0]), leniency)
+
+
+def _documents(strings: pa.Array, leniency: Leniency) -> Documents:
+    encoded = strings.dictionary_encode()
     values = [document(text, leniency) for text in encoded.dictionary.to_pylist()]
     indexes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return Documents(values, indexes)
@@ -121,9 +127,36 @@ def _properties(value: Any) -> list[dict[str, Any]] | None:
     return [{"PropertyName": _stored(key), "PropertyValue": element_text(part)} for key, part in value]
 
 
-PROPERTY, IS_OBJECT = over_documents(_property), over_documents(_is_object)
-ARRAY_LENGTH, ELEMENTS = over_documents(_array_length), over_documents(_elements)
-PROPERTIES, ELEMENT = over_documents(_properties), over_documents(_element)
+def _read_at_once(
+    read: Callable[..., tuple[pa.Array, NDArray[np.bool_]]], function: Callable[..., Any]
+) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of a function of one document: plain documents are read at once, others one by one.
+
+    `read` takes strings, the parameters and the type. It returns the values of plain documents, and which are plain.
+    """
+
+    def kernel(frame: Frame, node: Node) -> pa.Array:
+        (parsed,) = node.arguments
+        (leniency,) = parsed.parameters
+        strings = frame.array(parsed.arguments[0])
+        found, is_plain = read(strings, *node.parameters, node.type)
+        others = np.flatnonzero(~is_plain)
+        if not len(others):
+            return found
+        documents = _documents(strings.take(pa.array(others)), leniency)
+        rest = documents.each(lambda value: function(value, *node.parameters), node.type)
+        places = np.arange(len(found))
+        places[others] = np.arange(len(found), len(found) + len(others))
+        return pa.concat_arrays([found, rest]).take(pa.array(places))
+
+    return kernel
+
+
+PROPERTY = _read_at_once(lambda strings, name, _: json_parts.first_property(strings, name), _property)
+IS_OBJECT, ARRAY_LENGTH = over_documents(_is_object), over_documents(_array_length)
+ELEMENTS = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.ARRAY, type_), _elements)
+PROPERTIES = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.OBJECT, type_), _properties)
+ELEMENT = over_documents(_element)
 HAS_NAME, NAMED, SIMILAR = over_documents(_has_name), over_documents(_named), over_documents(_similar)
 
 
