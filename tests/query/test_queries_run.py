@@ -23,7 +23,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.model import published_schema
 from recapture.ordering import order, panes
 from recapture.query.compile import compile_query
-from recapture.query.generate.values import quoted_name
+from recapture.query.lower.spark_text import quoted_name
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
 from recapture.run.plan import plan_run
