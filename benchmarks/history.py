@@ -53,9 +53,12 @@ class Cost:
     seconds: float
 
 
-def measure(home: Path, hours: int, azurite: Azurite, proxy: FaultProxy) -> list[Cost]:
-    """Write a history of this many hours to `home`; return the cost of each of CALLS for the hour after it."""
-    fill(Place(home.as_uri()), hours)
+def measure(home: Path, hours: int, azurite: Azurite, proxy: FaultProxy, held: int = 0) -> list[Cost]:
+    """Write a history of this many hours to `home`; return the cost of each of CALLS for the hour after it.
+
+    `held` is the number of hours whose history `home` already has.
+    """
+    fill(Place(home.as_uri()), hours, held)
     os.environ["AZURE_STORAGE_CONNECTION_STRING"] = azurite.connection_string
     place = on_azurite(azurite)
     folder, files = open_container(place.url), [path for path in home.rglob("*") if path.is_file()]
@@ -65,12 +68,12 @@ def measure(home: Path, hours: int, azurite: Azurite, proxy: FaultProxy) -> list
     return [_cost(proxy, call) for call in _calls(proxied, _start(hours))]
 
 
-def fill(place: Place, hours: int) -> None:
-    """Publish this many hours, the last of them an hour ago, and date the log's files accordingly."""
-    ages = {_start(number): (hours - number) * HOUR for number in range(hours)}
-    early, late = max(hours - LOG_HOURS, 0), min(hours, LOG_HOURS)
-    months = [range(first, min(first + MONTH, early)) for first in range(0, early, MONTH)]
-    for numbers in [*months, *(range(number, number + 1) for number in range(hours - late, hours))]:
+def fill(place: Place, hours: int, held: int = 0) -> None:
+    """Publish the hours from `held` to `hours`, the last one an hour ago, and date the log's files accordingly."""
+    ages = {_start(number): (hours - number) * HOUR for number in range(held, hours)}
+    early = max(hours - LOG_HOURS, held)
+    months = [range(first, min(first + MONTH, early)) for first in range(held, early, MONTH)]
+    for numbers in [*months, *(range(number, number + 1) for number in range(early, hours))]:
         starts = [_start(number) for number in numbers]
         staged = in_parallel(lambda start: place.publication(f"run {start}", start), starts)
         publish.publish(place.tables, dict(zip(starts, staged, strict=True)))

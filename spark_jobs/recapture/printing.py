@@ -126,7 +126,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     for partition in itertools.chain.from_iterable(progress.values()):
         out.print(_line(partition))
     for read in result["inputs"]:
-        passed_on = f"pass its events on to Spark: {read['not_aggregated_because']}"
+        passed_on = f"pass its events on: {read['not_aggregated_because']}"
         how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
         out.print(_line(f"input {read['alias']}: tasks {how}"))
     if result["engine"] == Engine.PROCESSES:
@@ -243,6 +243,12 @@ def print_report(out: Console, result: Mapping[str, Any]) -> None:
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
         out.print(_line(line))
     out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
+
+
+def print_trend(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the verdict of a trend of published slices, and where it is."""
+    out.print(_line(result["verdict"]["sentence"]))
+    out.print(f"trend: {_line(result['page'])}, its data: {_line(result['document'])}")
 
 
 def print_difference(out: Console, result: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ def test_the_hour_after_twenty_two_takes_as_many_requests_as_the_hour_after_twel
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
     with FaultProxy(azurite) as proxy:
-        measured = [measure(tmp_path / str(hours), hours, azurite, proxy) for hours in (12, 22)]
+        measured = [measure(tmp_path, hours, azurite, proxy, held) for held, hours in ((0, 12), (12, 22))]
     first, second = ([cost.requests for cost in costs] for costs in measured)
     assert first == second
     assert max(first) < 300  # of the call that writes the tables' checkpoints

@@ -22,6 +22,7 @@ from benchmarks.performance import RECAPTURE
 from benchmarks.run import pipeline_file, require_same, rows_of
 from benchmarks.usage import Usage
 from benchmarks.world import START, World
+from tests.commands import Command
 from tests.paths import ROOT
 
 SMALL = World(3001, hours=1, devices=7, codec="deflate")
@@ -31,13 +32,12 @@ PEERS = ("polars_program", "duckdb_program")
 CUT, MARKER_CHANGED = "cut off in a block", "a byte of a sync marker changed"
 
 
-def test_the_hand_written_programs_compute_the_same(tmp_path: Path) -> None:
+def test_the_hand_written_programs_compute_the_same(command: Command, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     SMALL.make(archive)
     spoil(archive)
     pipeline = pipeline_file(tmp_path, archive)
-    backfill = ["recapture.cli", "backfill", str(pipeline), "--from", RANGE[0], "--to", RANGE[1], "--json"]
-    metrics = json.loads(output_of(start(backfill)))["metrics"]
+    metrics = command.json("backfill", pipeline, "--from", RANGE[0], "--to", RANGE[1])["metrics"]
     rows = rows_of(DeltaTable(tmp_path / "table").file_uris(), START.replace(hour=2))
     expected = {
         "read": metrics["InputEvents"],

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
+from recapture.evaluate.check import not_evaluated_because
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import stage_rows
@@ -50,7 +51,8 @@ def needs_spark(case: Case) -> bool:
     """Return whether a query needs Spark; False if it has a mistake, which its own test then raises."""
     inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
     try:
-        return compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs)).needs_spark
+        query = compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs))
+        return not_evaluated_because(query) is not None
     except DefinitionError:
         return False
 

@@ -11,6 +11,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
+from recapture.execute import references
 from recapture.execute.spark.functions import register
 from recapture.execute.spark.references import create_view
 from recapture.formats.bodies import Projection
@@ -25,6 +26,7 @@ from recapture.time_model import timestamps
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime
 from tests.cases.case import PARTITION, Case, Row, arrival, body, parse
+from tests.evaluate.evaluated import require_same
 from tests.query import views
 from tests.settings import interpreting
 
@@ -54,12 +56,13 @@ def require_rows(spark: SparkSession, folder: Path, case: Case, *, in_tasks: boo
     slice_ = Slice(*map(from_datetime, case.span))
     events = {read.alias: list(view_rows(read, case.inputs[read.alias], slice_)) for read in query.inputs}
     register(spark, query)
-    for reference in query.references:
-        create_reference_view(spark, folder, reference, case.references[reference.alias])
+    rows_by_view = {
+        reference.view: create_reference_view(spark, folder, reference, case.references[reference.alias])
+        for reference in query.references
+    }
     views.create(spark, query, events)
     tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
-    if not query.needs_spark:
-        views.require_same_without_spark(query, events, tables)
+    require_same(query, events, tables, rows_by_view)
     for output, table in zip(query.outputs, tables, strict=True):
         if difference := case.difference(output.alias, output.columns, table.to_pylist()):
             pytest.fail(difference, pytrace=False)
@@ -84,9 +87,11 @@ def view_rows(read: CompiledInput, rows: Sequence[Row], slice_: Slice) -> Iterat
         }
 
 
-def create_reference_view(spark: SparkSession, folder: Path, reference: CompiledReference, rows: list[Row]) -> None:
+def create_reference_view(spark: SparkSession, folder: Path, reference: CompiledReference, rows: list[Row]) -> pa.Table:
+    """Create the view of reference data, and return its rows."""
     (folder / f"{reference.alias}.json").write_text(json.dumps(rows))
     container = open_container(folder.as_uri())
     versions = tuple(PinnedVersion(0, blob) for blob in container.list(f"{reference.alias}.json"))
     planned = PlannedReference(reference.alias, container.url, 0, versions)
     create_view(spark, planned, reference, JsonReader(), container)
+    return references.rows(planned, reference, JsonReader(), container)

@@ -351,23 +351,6 @@ def test_the_engine_changes_no_digest(file: Path, engine: str) -> None:
     assert run_definition(pipeline) == before
 
 
-@pytest.mark.parametrize(
-    ("select", "reason"),
-    [
-        ("COLLECT() AS avgTemperature", "input telemetry: COLLECT is computed in Spark"),
-        ("COUNT(*) * 2 AS avgTemperature", "output aggregates: column avgTemperature is computed in Spark"),
-    ],
-)
-def test_a_query_that_needs_spark_refuses_processes_and_names_what_needs_it(
-    file: Path, select: str, reason: str
-) -> None:
-    query = EXAMPLE.replace("AVG(temperature) AS avgTemperature", select)
-    file.write_text(f"engine: spark\n{query}")
-    assert load(file).engine == "spark"
-    file.write_text(f"engine: processes\n{query}")
-    assert complaint(file) == (1, f"engine: the query needs Spark ({reason}): remove the key, or change the query")
-
-
 @pytest.mark.parametrize("hours", ["0", "5", "48", "1.5", "day"])
 def test_a_slice_is_hours_that_divide_a_day(file: Path, hours: str) -> None:
     file.write_text(f"slice_hours: {hours}\n{EXAMPLE}")

@@ -11,27 +11,22 @@ from embedded.main import HOURS, PIPELINE, START
 from recapture.definition.pipeline import load
 from recapture.run.suites import load_suites
 from recapture.tools.sample import world, write_world
-from tests.conftest import Python
+from tests.commands import Command
 from tests.paths import ROOT
 from tests.worlds import HOUR, published
 
 
-def test_the_rows_are_those_of_the_sample(python: Python, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("great_expectations")
+def test_the_rows_are_those_of_the_sample(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "README.md").read_text("utf-8")
     count = re.search(r"^published: ([0-9,]+) rows$", page, re.MULTILINE)
     lines = re.findall(r"^│ (2026-.*)│$", page, re.MULTILINE)
     shown = [[cell.strip() for cell in line.split("│")] for line in lines]
     write_world(world(START, HOURS), tmp_path / "capture")
-    completed = python(
-        "-m",
-        "recapture.cli",
-        "backfill",
-        ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml",
-        *("--from", START.isoformat(), "--to", (START + HOURS * HOUR).isoformat()),
-        RECAPTURE_CONTAINER=(tmp_path / "capture").as_uri(),
-        RECAPTURE_TABLE=(tmp_path / "table").as_uri(),
-    )
-    assert completed.returncode == 0, completed.stderr
+    monkeypatch.setenv("RECAPTURE_CONTAINER", (tmp_path / "capture").as_uri())
+    monkeypatch.setenv("RECAPTURE_TABLE", (tmp_path / "table").as_uri())
+    hours = ("--from", START.isoformat(), "--to", (START + HOURS * HOUR).isoformat())
+    command.run("backfill", ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml", *hours)
     rows = published(tmp_path / "table", order="1, 2")
     assert count is not None
     assert int(count[1].replace(",", "")) == len(rows)

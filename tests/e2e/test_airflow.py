@@ -1,7 +1,7 @@
-"""The DAGs on a real scheduler with Azurite: Airflow's own backfill of two hours, with credentials in a connection.
+"""The DAGs on a real scheduler with Azurite: a backfill of Airflow's own, a user of the calendar, and updates.
 
-A browser leads from the calendar to the report, starts a backfill, approves the run that its audit stopped, rolls it
-back, and requests it for later.
+One Airflow serves all tests. It runs a copy of the DAGs with three pipelines: that of the sample, with credentials in a
+connection; one of CSV blobs, without Spark; and one that updates keep up to date.
 """
 
 import json
@@ -9,14 +9,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, FrameLocator, Page, expect
+from playwright.sync_api import Browser, expect
 
 from embedded.airflow import USER, Airflow
 from embedded.azurite import KEY
@@ -26,6 +26,8 @@ from recapture.run.plan import preview
 from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
+from tests.e2e.calendar_steps import approved_run, requested, rolled_back, shown_report, sign_in
+from tests.e2e.late_blob import DAILY, UPDATE, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, spellings
 from tests.paths import ROOT
@@ -36,34 +38,6 @@ TOGETHER = "together__2026-03-01T00:00:00Z__2026-03-02T00:00:00Z__1"
 READER = "reader"
 """Name of an account that may only see."""
 DEFINITION = ROOT / "dags" / "pipelines" / f"{PIPELINE}.yaml"
-
-
-@pytest.fixture
-def storage_environment() -> Iterator[dict[str, str]]:
-    """Yield the environment of a sample world in Azurite, and restore the environment afterwards."""
-    before = dict(os.environ)
-    try:
-        with sample_storage() as (_, env):
-            yield env
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-@pytest.fixture
-def databases() -> Iterator[Path]:
-    """A folder for the database that its server can enter, which does not run as root."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page of its own session. Airflow's own pages raise errors without a network, as they load scripts from it."""
-    with browser.new_context() as context:
-        yield context.new_page()
 
 
 def csv_pipeline(home: Path) -> Path:
@@ -93,115 +67,74 @@ def csv_pipeline(home: Path) -> Path:
     return path
 
 
-def sign_in(page: Page, airflow: Airflow) -> None:
-    page.goto(airflow.url)
-    page.get_by_label("Username").fill(USER)
-    page.get_by_label("Password").fill(airflow.password)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="Coverage").click()
+@dataclass(frozen=True)
+class Site:
+    """A running Airflow, and what it works with."""
+
+    airflow: Airflow
+    connection_string: str
+    """Credentials of the sample's storage. Airflow has them in a connection only."""
+    home: Path
+    """Folder of Airflow's files."""
+    databases: Path
+    """Folder of its database."""
+    csv: Path
+    """Pipeline file of the CSV blobs."""
+    notes: Path
+    """File of the notifications of their pipeline."""
+    updated: UpdatedWorld
+    watch: Watch
+
+    @property
+    def reader_password(self) -> str:
+        passwords: dict[str, str] = json.loads((self.home / "passwords.json").read_text())
+        return passwords[READER]
 
 
-def act(calendar: FrameLocator, action: str) -> str:
-    """Press a button of the calendar, confirm, and return the id of the run that Airflow started."""
-    calendar.get_by_role("button", name=f"{action}…").click()
-    calendar.get_by_role("dialog").get_by_role("button", name=action, exact=True).click()
-    run: str = calendar.get_by_role("status").get_by_role("link").inner_text()
-    return run
-
-
-def choose(calendar: FrameLocator) -> None:
-    """Choose the first hour of the CSV pipeline."""
-    expect(calendar.get_by_role("heading", name="Coverage of csv")).to_be_visible(timeout=60_000)
-    calendar.get_by_role("textbox", name="From").fill(f"{TEN:%Y-%m-%dT%H:%M:%SZ}")
-    calendar.get_by_role("textbox", name="To").fill(f"{TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}")
-    calendar.get_by_role("button", name="Choose").click()
-    expect(calendar.get_by_role("button", name="Backfill…")).to_be_visible(timeout=60_000)
-
-
-def shown_report(page: Page) -> str:
-    """Lead from the calendar to the report of the slice that Airflow's backfill published; return its text."""
-    calendar = page.frame_locator("iframe")
-    expect(calendar.get_by_role("listitem").filter(has_text=PIPELINE).first).to_contain_text(
-        "2 published", timeout=60_000
-    )
-    calendar.get_by_role("link", name="telemetry").click()
-    calendar.get_by_role("link", name="1 March, 06:00 to 07:00: published", exact=True).click()
-    calendar.get_by_role("link", name="Report of the run").click()
-    report = calendar.frame_locator("iframe")
-    expect(report.get_by_role("heading", name="Definition")).to_be_visible()
-    text: str = report.locator("body").inner_text()
-    calendar.get_by_role("link", name="These slices in the calendar").click()
-    return text
-
-
-def approved_run(page: Page, airflow: Airflow) -> str:
-    """Start a backfill in the calendar and approve its run, which the audit stops; return the id of the DAG run."""
-    calendar = page.frame_locator("iframe")
-    calendar.get_by_role("link", name="csv").click()
-    choose(calendar)
-    run = act(calendar, "Backfill")
-    airflow.wait_for_task("csv", run, "approval", "awaiting_input")
-    choose(calendar)
-    cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: awaiting a decision", exact=True)
-    expect(cell).to_be_visible(timeout=60_000)
-    expect(calendar.get_by_role("listitem").filter(has_text="no row")).to_be_visible()
-    question = calendar.get_by_role("link", name="Answer under Required Actions").get_attribute("href")
-    assert question == f"/dags/csv/runs/{quote(run, safe='')}/tasks/approval/required_actions"
-    assert calendar.get_by_role("button", name="Roll back…").is_disabled()
-    approve(page, airflow, run)
-    airflow.wait("csv", run)
-    return run
-
-
-def approve(page: Page, airflow: Airflow, run: str) -> None:
-    """Approve the run. If the scheduler has not noted yet that the task waits, Airflow retries it, so approve again."""
-    page.goto(f"{airflow.url}/dags/csv/runs/{run}/tasks/approval/required_actions")
-    page.get_by_role("textbox").last.fill("the rows are wanted")
-    page.get_by_role("button", name="Approve").click()
-    if airflow.wait_for_task("csv", run, "approval", "success", "up_for_retry") == "up_for_retry":
-        airflow.wait_for_task("csv", run, "approval", "awaiting_input")
-        approve(page, airflow, run)
-
-
-def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:
-    """Roll the approved slice back in the calendar; return what the DAG says of the slice."""
-    page.goto(f"{airflow.url}/plugin/recapture/recapture/csv/")
-    calendar = page.frame_locator("iframe")
-    choose(calendar)
-    expect(
-        calendar.get_by_role("link", name="1 March, 10:00 to 11:00: published after approval", exact=True)
-    ).to_be_visible(timeout=60_000)
-    run = act(calendar, "Roll back")
-    airflow.wait("csv.rollback", run)
-    choose(calendar)
-    cell = calendar.get_by_role("link", name="1 March, 10:00 to 11:00: missing", exact=True)
-    expect(cell).to_be_visible(timeout=60_000)
-    (slice_,) = airflow.result("csv.rollback", run, "rollback")["rolled_back"]
-    restored: dict[str, str | None] = slice_
-    return restored
-
-
-def requested(page: Page) -> str:
-    """Request the chosen hour in the calendar for later, and cancel the request; return what the list says of it."""
-    calendar = page.frame_locator("iframe")
-    calendar.get_by_role("button", name="Request…").click()
-    dialog = calendar.get_by_role("dialog")
-    dialog.get_by_label("Not before").fill("2030-01-01T06:30")
-    dialog.get_by_label("Reason").fill("new thresholds")
-    dialog.get_by_role("button", name="Request", exact=True).click()
-    requests = calendar.get_by_role("listitem").filter(has_text="made by")
-    expect(requests).to_contain_text("waiting for the first update from 2030-01-01 06:30 on", timeout=60_000)
-    expect(calendar.get_by_text("The DAG csv.update is paused: requests wait").last).to_be_visible()
-    requests.get_by_role("button", name="Cancel request").click()
-    expect(requests).to_contain_text("cancelled by", timeout=60_000)
-    text: str = requests.inner_text()
-    return text
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Start Airflow on three pipelines. Whatever it does for the tests, no secret may leak."""
+    before = dict(os.environ)
+    # The server of the database does not run as root: it has to be able to enter its folder.
+    databases = Path(tempfile.mkdtemp())
+    databases.chmod(0o711)
+    try:
+        with sample_storage() as (_, environment):
+            connection_string = environment.pop("AZURE_STORAGE_CONNECTION_STRING")
+            del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
+            checkout, homes = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("airflow")
+            for folder in ("dags", "expectations"):
+                shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            (checkout / "spark_jobs").mkdir()
+            shutil.copy(ROOT / "spark_jobs" / "backfill.py", checkout / "spark_jobs")
+            csv = csv_pipeline(checkout)
+            updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")
+            environment |= {
+                "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
+                "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
+                "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
+                "JAVA_TOOL_OPTIONS": QUICK_START,
+                "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
+            }
+            with (
+                Watch(spellings(KEY), homes, databases) as watch,
+                Airflow(environment, schedule=True, homes=homes, databases=databases) as airflow,
+            ):
+                airflow.connect(
+                    "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
+                )
+                yield Site(airflow, connection_string, homes / "1", databases, csv, checkout / "notes", updated, watch)
+            assert watch.leaks == set()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(databases)
 
 
 def require_rights(airflow: Airflow, reader_password: str) -> None:
     """Check that nobody sees a page without an account, and that a viewer cannot start anything."""
     calendar = f"/recapture/csv/?from={TEN:%Y-%m-%dT%H:%M:%SZ}&to={TEN + HOUR:%Y-%m-%dT%H:%M:%SZ}"
-    with httpx.Client(base_url=airflow.url, trust_env=False) as client:
+    with httpx.Client(base_url=airflow.url, timeout=60, trust_env=False) as client:
         assert client.get(calendar).status_code == HTTPStatus.UNAUTHORIZED
         token = client.post("/auth/token", json={"username": READER, "password": reader_password}).json()
         client.headers["Authorization"] = f"Bearer {token['access_token']}"
@@ -214,66 +147,41 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
 
 
 def test_a_native_backfill_publishes_two_slices_by_one_run(
-    storage_environment: dict[str, str],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    databases: Path,
-    browser: Browser,
+    site: Site, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection_string = storage_environment.pop("AZURE_STORAGE_CONNECTION_STRING")
-    del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
-    home = tmp_path_factory.mktemp("checkout")
-    for folder in ("dags", "expectations"):
-        shutil.copytree(ROOT / folder, home / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (home / "spark_jobs").mkdir()
-    shutil.copy(ROOT / "spark_jobs" / "backfill.py", home / "spark_jobs")
-    csv = csv_pipeline(home)
-    storage_environment |= {
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
-        "JAVA_TOOL_OPTIONS": QUICK_START,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
-    }
-    with (
-        Watch(spellings(KEY), tmp_path, databases) as watch,
-        Airflow(storage_environment, schedule=False, homes=tmp_path, databases=databases) as airflow,
-    ):
-        airflow.connect(
-            "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
-        )
-        airflow.unpause(PIPELINE)
-        slices = airflow.backfill(PIPELINE, START.isoformat(), (START + HOUR).isoformat())
-        for run in slices:
-            airflow.wait(PIPELINE, run)
-        run = TOGETHER
-        report = airflow.result(PIPELINE, run, "report")
-        airflow.unpause("csv")
-        page = browser.new_page()
-        sign_in(page, airflow)
-        text = shown_report(page)
-        csv_run = approved_run(page, airflow)
-        csv_report = airflow.result("csv", csv_run, "report")
-        restored = rolled_back(page, airflow)
-        request = requested(page)
-        require_rights(airflow, json.loads((tmp_path / "1" / "passwords.json").read_text())[READER])
-        page.goto(f"{airflow.url}/dags/{PIPELINE}")
-        page.get_by_role("button", name="Trigger").first.click()
-        expect(page.get_by_text("Start of the range, exclusive")).to_be_visible()
-        expect(page.get_by_text("Empty: the run computes the slice of its data interval").first).to_be_visible()
-        log = airflow.log(PIPELINE, run, {"task_id": "plan", "try_number": 1}, lines=1000)
+    airflow, watch = site.airflow, site.watch
+    airflow.unpause(PIPELINE)
+    slices = airflow.backfill(PIPELINE, START.isoformat(), (START + HOUR).isoformat())
+    for run in slices:
+        airflow.wait(PIPELINE, run)
+    report = airflow.result(PIPELINE, TOGETHER, "report")
+    airflow.unpause("csv")
+    page = browser.new_page()
+    sign_in(page, airflow)
+    text = shown_report(page)
+    csv_run = approved_run(page, airflow)
+    csv_report = airflow.result("csv", csv_run, "report")
+    restored = rolled_back(page, airflow)
+    request = requested(page)
+    require_rights(airflow, site.reader_password)
+    page.goto(f"{airflow.url}/dags/{PIPELINE}")
+    page.get_by_role("button", name="Trigger").first.click()
+    expect(page.get_by_text("Start of the range, exclusive")).to_be_visible()
+    expect(page.get_by_text("Empty: the run computes the slice of its data interval").first).to_be_visible()
+    page.close()
+    log = airflow.log(PIPELINE, TOGETHER, {"task_id": "plan", "try_number": 1}, lines=1000)
 
     assert report["run"] in log, "the api-server reads the logs from the disk"
     assert not any(words in log for words in ("Request URL", "Skipping registering"))
     assert watch.leaks == set()
-    assert {str(tmp_path / "1" / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
-    assert any(path.startswith(str(databases)) and "/data/pg_wal/" in path for path in watch.checked)
+    assert {str(site.home / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
+    assert any(path.startswith(str(site.databases)) and "/data/pg_wal/" in path for path in watch.checked)
     assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.checked)
     assert "127.0.0.1" in watch.listening
     assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    private = [tmp_path / "1" / name for name in ("airflow.cfg", "logs")]
+    private = [site.home / name for name in ("airflow.cfg", "logs")]
     assert [path.stat().st_mode & 0o077 for path in private] == [0, 0]
-    os.environ["AZURE_STORAGE_CONNECTION_STRING"] = connection_string
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", site.connection_string)
 
     assert len(slices) == 2, "one run computes both slices"
     assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
@@ -289,10 +197,12 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
     assert f"cancelled by {USER} at " in request
     assert "new thresholds" in request
     assert f"made by {USER} at " in request
-    blocked, approved = (home / "notes").read_text().splitlines()
+    blocked, approved = site.notes.read_text().splitlines()
     assert blocked.startswith(f"blocked: run {csv_report['run']} was stopped by its audit")
     assert approved == f"approved: {USER} approved run {csv_report['run']}: the rows are wanted"
-    assert csv_report["run"] == preview(load(csv), TEN, TEN + HOUR).run, "each of its tasks has a hash seed of its own"
+    assert csv_report["run"] == preview(load(site.csv), TEN, TEN + HOUR).run, (
+        "each of its tasks has a hash seed of its own"
+    )
 
     pipeline = load(DEFINITION)
     published = status(pipeline)["slices"]
@@ -302,3 +212,23 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
     held = OpenTable(Table(pipeline.outputs[0].publications_table, SCHEMA)).slices()
     digest = held["2026-03-01T06:00:00Z"]["digest"]
     assert planned.digest == digest, "a slice that Airflow computed with another is the slice alone"
+
+
+def test_a_late_blob_reaches_the_daily_table(site: Site) -> None:
+    """Updates find it, and a consumer of their events computes its day again."""
+    airflow, updated = site.airflow, site.updated
+    first, second = updated.slices
+    airflow.unpause(DAILY)
+    airflow.unpause(UPDATE)
+    wait_until(lambda: sum(updated.daily().values()) == 2, airflow)
+    new = dict(events(airflow))
+    assert set(new) == {first, second}
+    assert (new[first]["new"], new[first]["revised"]) == ([first, second], [])
+    assert new[first]["audit"].startswith("passed")
+
+    updated.put_late_blob()
+    airflow.trigger(UPDATE, {})
+    wait_until(lambda: updated.daily().get((first[:10], "late")) == 1, airflow)
+    partition, revised = events(airflow)[-1]
+    assert (partition, revised["new"], revised["revised"]) == (first, [], [first])
+    assert sum(updated.daily().values()) == 3

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +84,19 @@ def test_each_row_has_what_the_oracle_finds(function: str, steps: list[tuple[flo
     # Rows of one time come by arrival, then by partition.
     events.sort(key=lambda event: (event.time, event.partition))
     assert computed(function, events) == VALUES[function](events)
+
+
+def test_over_no_rows_the_results_have_their_types() -> None:
+    functions = {f"LAG(x) OVER ({LIMIT})": pa.float64(), f"LAST(k, 'x') OVER ({LIMIT})": pa.string()}
+    functions |= {"ISFIRST(second, 1)": pa.int64(), f"COUNT(x) OVER ({LIMIT})": pa.int64()}
+    functions |= {f"SUM(x) OVER ({LIMIT})": pa.float64(), f"AVG(n) OVER ({LIMIT})": pa.float64()}
+    functions |= {f"MAX(b) OVER ({LIMIT})": pa.bool_(), f"SUM(n) OVER ({LIMIT})": pa.int64()}
+    columns = ", ".join(f"{function} AS v{number}" for number, function in enumerate(functions))
+    [selection], _ = relations(f"{DECLARED}SELECT {columns} INTO out FROM telemetry TIMESTAMP BY t")
+    assert selection.analytics is not None
+    found = analysed(table([]), selection.analytics, BOUNDS, 0)
+    assert found.schema.types[-len(functions) :] == [*functions.values()]
+    assert found.schema == analysed(table([at(1)]), selection.analytics, BOUNDS, 0).schema
 
 
 def test_rows_whose_history_was_not_read_are_left_out() -> None:

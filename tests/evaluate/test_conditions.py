@@ -4,7 +4,7 @@ import pytest
 
 from recapture.evaluate.conditions import parts_of
 from recapture.query.generate.joins import Join
-from recapture.query.generate.trees import render
+from recapture.query.lower.spark import render
 from recapture.time_model.joins import TimeBound
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import DECLARED, relations
@@ -31,13 +31,13 @@ SECOND = TICKS_PER_SECOND
             "a.n + b.n = 3 AND a.x < b.x AND DATEDIFF(second, a, b) = 0 AND a.k = 'x'",
             [],
             [TimeBound(0, 0, None), TimeBound(0, None, 0)],
-            "(((`0.n` + `1.n`) = 3L AND `0.x` < `1.x`) AND `0.k` = 'x')",
+            "((((`0.n` + `1.n`) = 3L) AND (`0.x` < `1.x`)) AND (`0.k` = 'x'))",
         ),
         (
-            "(a.k = b.k OR a.n = b.n) AND DATEDIFF(second, a, b) BETWEEN 0 AND 1",
+            "b.x > 0.0 AND (a.k = b.k OR a.n = b.n) AND DATEDIFF(second, a, b) BETWEEN 0 AND 1",
             [],
             [TimeBound(0, 0, None), TimeBound(0, None, SECOND)],
-            "(`0.k` = `1.k`) OR (`0.n` = `1.n`)",
+            "((`1.x` > 0.0D) AND ((`0.k` = `1.k`) OR (`0.n` = `1.n`)))",
         ),
     ],
 )

@@ -1,12 +1,16 @@
 """Which engine computes a query, and on how many cores."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from recapture.errors import DefinitionError
+from recapture.evaluate import check
 from recapture.execute import engine
-from recapture.execute.engine import Engine, cores_of, engine_of, unattended_engine
+from recapture.execute.engine import Engine, chosen_engine, cores_of, engine_of, unattended_engine
+from tests.worlds import World
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,18 @@ def test_spark_computes_what_needs_it_and_what_has_another_master(
     named: str | None, needs_spark: bool, master: str, expected: Engine
 ) -> None:
     assert engine_of(named, needs_spark, master) is expected
+
+
+def test_a_query_that_needs_spark_refuses_processes_and_says_what_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "not_evaluated_because", lambda query: "output aggregates: JOIN")
+    pipeline = World(tmp_path).define()
+    assert chosen_engine(pipeline, "local[*]") is Engine.SPARK
+    assert chosen_engine(pipeline.model_copy(update={"engine": "spark"}), "local[*]") is Engine.SPARK
+    reason = "engine: the query needs Spark (output aggregates: JOIN): remove the key, or change the query"
+    with pytest.raises(DefinitionError, match=re.escape(reason)):
+        chosen_engine(pipeline.model_copy(update={"engine": "processes"}), "local[*]")
 
 
 @pytest.mark.parametrize(

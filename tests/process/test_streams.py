@@ -104,7 +104,7 @@ def test_a_command_works_with_closed_streams(world: World, stream: str) -> None:
     completed = run(f"status telemetry.yaml --json {stream}", world.home)
     assert (completed.returncode, completed.stderr) == (0, "")
     assert completed.stdout.startswith("{") == (">&-" not in stream.replace("2>&-", ""))
-    assert run(f"status absent.yaml {stream}", world.home).returncode == 2
+    assert run(f"absent {stream}", world.home).returncode == 2
 
 
 def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing_stays_there(world: World) -> None:

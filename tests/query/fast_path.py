@@ -15,6 +15,7 @@ from recapture.model import AsaType, InputColumn, JavaScriptFunction, OutputColu
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+from tests.evaluate.evaluated import require_same
 from tests.oracle_windows import Event
 from tests.query import views
 
@@ -56,8 +57,7 @@ def published(
     register(spark, query)
     output = query.outputs[0]
     table = spark.sql(output.sql).toArrow()
-    if not query.needs_spark:
-        views.require_same_without_spark(query, events, [table])
+    require_same(query, events, [table])
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
     if "_unanchored" in table.column_names:
         columns.append(OutputColumn("_unanchored", AsaType.BIT))

@@ -15,6 +15,7 @@ from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, Met
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
+from tests.evaluate.evaluated import require_same
 from tests.query import views
 from tests.query.fast_path import kind
 
@@ -73,8 +74,7 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
     ]
     views.create(spark, query, {query.inputs[0].alias: placed})
     tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
-    if not query.needs_spark:
-        views.require_same_without_spark(query, {query.inputs[0].alias: placed}, tables)
+    require_same(query, {query.inputs[0].alias: placed}, tables)
     results = []
     for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
+from recapture.evaluate.check import not_evaluated_because
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
 from recapture.execute.spark.functions import register
@@ -74,7 +75,7 @@ def compiled(text: str, inputs: Inputs, outputs: list[str]) -> CompiledQuery:
 
 
 def needs_spark(case: Case) -> bool:
-    return compiled(*case).needs_spark
+    return not_evaluated_because(compiled(*case)) is not None
 
 
 IN_SPARK = [case for case in ALL if needs_spark(case)]

@@ -79,7 +79,7 @@ def test_all_ways_publish_the_same_bytes(spark: SparkSession, tmp_path: Path, mo
     query = pipeline.load(world.file).query
     (read,) = query.inputs
     assert len(read.aggregations) == 5
-    assert not query.needs_spark
+    assert all(output.selects for output in query.outputs)
     assert {} not in in_tasks
     with workers(2) as processes:
         run = plan_run(define(world, "processes", QUERY, OUTPUTS), TEN, at(120))
@@ -113,23 +113,18 @@ WITHOUT_SPARK = "recapture backfill computes the rows without Spark, unless --ma
     [
         ("COUNT(*) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
         ("STDEV(temperature) AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
+        ("COUNT(*) * 2 AS n", [IN_TASKS, WITHOUT_SPARK], True, None),
         (
-            "COUNT(*) * 2 AS n",
-            [IN_TASKS, "output aggregates needs Spark: column n is computed in Spark"],
-            True,
-            "column n is computed in Spark",
-        ),
-        (
-            "COLLECT() AS n",
+            "PERCENTILE_CONT(0.5) OVER (ORDER BY temperature) AS n",
             [
-                "input telemetry: tasks pass its events on to Spark: COLLECT is computed in Spark",
-                "output aggregates needs Spark: tasks pass the events of input telemetry on",
+                "input telemetry: tasks pass its events on: PERCENTILE_CONT is not computed in tasks",
+                WITHOUT_SPARK,
             ],
             False,
-            "tasks pass the events of input telemetry on",
+            None,
         ),
     ],
-    ids=["no Spark", "no Spark for a spread", "Spark merges", "Spark aggregates"],
+    ids=["no Spark", "no Spark for a spread", "no Spark for a computed column", "no Spark for events"],
 )
 def test_the_plan_says_who_computes_the_rows(
     tmp_path: Path,
@@ -147,6 +142,6 @@ def test_the_plan_says_who_computes_the_rows(
     plan = command.json(*arguments)
     (input_,), (output,) = plan["inputs"], plan["outputs"]
     assert input_["aggregated_in_tasks"] is aggregated
-    assert input_["not_aggregated_because"] == (None if aggregated else "COLLECT is computed in Spark")
+    assert input_["not_aggregated_because"] == (None if aggregated else "PERCENTILE_CONT is not computed in tasks")
     assert output == {"alias": "aggregates", "needs_spark_because": because}
     assert plan["needs_spark"] is (because is not None)

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.definition.pipeline import load
+from recapture.execute.processes.workers import Workers
 from recapture.run.plan import preview
 from tests.commands import FIRST_HOUR
 from tests.formats.samples import SAMPLES
 from tests.formats.test_published import archive, defined
 from tests.paths import ROOT
-from tests.worlds import QUICK_START, TEN, at, backfill, version
+from tests.worlds import TEN, at, backfill, version
 
 KINDS = [kind for kind in SAMPLES if kind != "IoT Hub, JSON"]
 """The tested formats. IoT Hub's two kinds of blobs have the same input section."""
@@ -35,7 +35,7 @@ def commands(seed: int, *arguments: list[str]) -> list[dict[str, Any]]:
     """Run commands one after the other in a process of their own; return what they print."""
     completed = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps(arguments)],
-        env=os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT), "JAVA_TOOL_OPTIONS": QUICK_START},
+        env=os.environ | {"PYTHONHASHSEED": str(seed), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -57,14 +57,14 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_run_has_one_name_whatever_the_hash_seed_and_its_rerun_publishes_nothing_new(
-    spark: SparkSession, homes: dict[str, Path]
+    processes: Workers, homes: dict[str, Path]
 ) -> None:
     """The rerun is one of this process, which has a hash seed of its own."""
     plans = [["plan", str(home / "telemetry.yaml"), *FIRST_HOUR] for home in homes.values()]
     csv = homes["CSV"] / "telemetry.yaml"
     planned = commands(1, *plans)
     *planned_again, first = commands(2, *plans, ["backfill", str(csv), *FIRST_HOUR])
-    again = backfill(spark, load(csv), TEN, at(60))
+    again = backfill(processes, load(csv), TEN, at(60))
     assert [printed["run"] for printed in planned_again] == [printed["run"] for printed in planned]
     run = planned[KINDS.index("CSV")]["run"]
     assert (first["run"], first["changed"]) == (run, True)

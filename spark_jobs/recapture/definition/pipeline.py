@@ -214,7 +214,6 @@ def load(path: Path) -> Pipeline:
     """Read and validate a pipeline file and its query. Raise DefinitionError with the file, the line and what to do."""
     pipeline, document = _load(path)
     require_compiling_query(pipeline, document)
-    require_engine_of_query(pipeline, document)
     return pipeline
 
 
@@ -378,13 +377,6 @@ def require_compiling_query(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError, with line and column of the query, if it does not compile."""
     with document.at(("job", "query")):
         _ = pipeline.query
-
-
-def require_engine_of_query(pipeline: Pipeline, document: Document) -> None:
-    """Raise DefinitionError if the pipeline asks for processes and its query needs Spark."""
-    reason = pipeline.query.needs_spark_because
-    if pipeline.engine == "processes" and reason is not None:
-        raise document.error(("engine",), f"the query needs Spark ({reason}): remove the key, or change the query")
 
 
 def _javascript(folder: Path, name: str, function: Function) -> JavaScriptFunction:

@@ -1,13 +1,12 @@
 """Analytic functions: what a row takes from the rows before it (docs/time-model.md, section 4.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.errors import RunError
 from recapture.evaluate import history_loops
@@ -25,7 +24,7 @@ from recapture.query.generate.analytics import (
     result_name,
 )
 from recapture.query.generate.histories import History
-from recapture.query.generate.trees import bigint
+from recapture.query.plan.expressions import NULL, Expr, bigint
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -63,31 +62,31 @@ def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_lo
     return rows
 
 
-def _inputs(analytics: Analytics) -> list[exp.Expr]:
+def _inputs(analytics: Analytics) -> list[Expr]:
     """Return the different expressions that analytic functions need of each row."""
-    trees: dict[exp.Expr, None] = {}
+    inputs: dict[Expr, None] = {}
     for function in analytics.functions:
         values = [] if isinstance(function, IsFirst) else [_value(function)]
-        trees |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
-    return list(trees)
+        inputs |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
+    return list(inputs)
 
 
-def _met(history: History) -> exp.Expr:
+def _met(history: History) -> Expr:
     """Return 1 for a row that meets the condition of a history, otherwise NULL."""
     return history.met(bigint(1))
 
 
-def _value(function: EarlierValue | HistoryAggregate) -> exp.Expr:
+def _value(function: EarlierValue | HistoryAggregate) -> Expr:
     """Return what a function finds in a row, or aggregates; NULL unless the row meets the condition."""
     value = function.value if isinstance(function, EarlierValue) else function.aggregate.prepared()
     return function.history.met(value)
 
 
 def _with_default(
-    rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: exp.Expr, bounds: SliceBounds
+    rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: Expr, bounds: SliceBounds
 ) -> pa.ChunkedArray:
     """Return the values, and the default of the rows in whose places they are missing."""
-    if isinstance(default, exp.Null):
+    if default == NULL:
         return values
     mask = pa.array(missing)
     [defaults] = evaluated(rows.filter(mask), [default], bounds)
@@ -111,9 +110,9 @@ class _Histories:
     rows: pa.Table
     ties: Sequence[str]
     """Columns that order rows of one partition that arrived at the same time, after the column `_row`."""
-    values: Mapping[exp.Expr, pa.ChunkedArray]
+    values: Mapping[Expr, pa.ChunkedArray]
     """Values of the expressions of `_inputs`."""
-    orders: dict[tuple[exp.Expr, ...], _Order] = field(default_factory=dict)
+    orders: dict[tuple[Expr, ...], _Order] = field(default_factory=dict)
     """Orders of the rows by the keys of their histories, as far as they are known."""
 
     @property
@@ -138,43 +137,43 @@ class _Histories:
 
     def earlier_rows(self, function: EarlierValue) -> Int64s:
         """Return the row that LAG or LAST finds for each row; -1 for none."""
-        history, order = function.history, self.order(function.history)
-        timeline = order.places, order.codes, self.times, self.met(history)
-        found: Int64s = history_loops.nth_earlier(*timeline, function.steps, history.length)
-        return found
+        history = function.history
+        return self._of_loop(history_loops.nth_earlier, history, self.met(history), function.steps)
 
     def first_flags(self, function: IsFirst) -> Int64s:
         """Return 1 for the rows that ISFIRST finds, otherwise 0."""
-        history, order = function.history, self.order(function.history)
-        timeline = order.places, order.codes, self.times, self.met(history)
-        flags: Int64s = history_loops.is_first(*timeline, history.length)
-        return flags
+        return self._of_loop(history_loops.is_first, function.history, self.met(function.history))
 
     def aggregate(self, function: HistoryAggregate) -> pa.Array:
         """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
-        history, order = function.history, self.order(function.history)
+        history = function.history
         column = self.values[_value(function)].combine_chunks()
         counted = column.is_valid().to_numpy(zero_copy_only=False)
-        timeline = order.places, order.codes, self.times
-        counts: Int64s = history_loops.counts(*timeline, counted, history.length)
+        counts = self._of_loop(history_loops.counts, history, counted)
         match function.aggregate.function:
             case AggregateFunction.COUNT:
                 return pa.array(counts)
             case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
                 numbers, values_of = ranks(column)
                 numbers = numbers if extreme is AggregateFunction.MIN else ~numbers
-                numbers = np.where(counted, numbers, _LARGEST)
-                extremes: Int64s = history_loops.least(*timeline, numbers, history.length)
-                is_some = counts > 0
-                chosen = extremes if extreme is AggregateFunction.MIN else ~extremes
-                return values_of(np.where(is_some, chosen, 0), ~is_some)
+                least = self._of_loop(history_loops.least, history, np.where(counted, numbers, _LARGEST))
+                chosen = least if extreme is AggregateFunction.MIN else ~least
+                return values_of(np.where(counts > 0, chosen, 0), counts == 0)
         values = column.fill_null(pa.scalar(0, column.type)).to_numpy(zero_copy_only=False)
-        totals, overflowed = history_loops.sums(*timeline, counted, values, history.length)
-        if overflowed:
-            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
+        try:
+            totals = self._of_loop(history_loops.sums, history, counted, values).view(values.dtype)
+        except OverflowError as error:
+            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float") from error
         if function.aggregate.function is AggregateFunction.AVG:
             totals = totals / np.maximum(counts, 1)
         return pa.array(totals, mask=counts == 0)
+
+    def _of_loop(self, loop: Callable[..., Int64s], history: History, *arguments: object) -> Int64s:
+        """Return the result of a loop over the rows of a history; nothing is compiled if there are none."""
+        if not len(self.rows):
+            return np.empty(0, np.int64)
+        order = self.order(history)
+        return loop(order.places, order.codes, self.times, *arguments, history.length)
 
     def _places(self, codes: Int64s) -> Int64s:
         """Return the rows in order; `codes` are the numbers of their keys."""

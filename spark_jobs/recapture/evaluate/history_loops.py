@@ -78,8 +78,8 @@ def counts(order: Int64s, codes: Int64s, times: Int64s, counted: Bools, length: 
 @compiled
 def sums(
     order: Int64s, codes: Int64s, times: Int64s, counted: Bools, values: NDArray[Any], length: int
-) -> tuple[NDArray[Any], bool]:
-    """Return the sum of the values in the history of each row, and whether a sum of integers overflowed.
+) -> NDArray[Any]:
+    """Return the sum of the values in the history of each row. Raise OverflowError if a sum of integers overflows.
 
     The sum of a history without rows is 0. Time is divided into blocks of `length`. Values are added up from the start
     of the row's block to the row, and down from the end of the block before to the earliest row of the history. The
@@ -123,7 +123,9 @@ def sums(
             if has_up:
                 totals[row] = part + up[0]
                 overflowed |= (part > 0 and totals[row] < up[0]) or (part < 0 and totals[row] > up[0])
-    return totals, overflowed
+    if overflowed:
+        raise OverflowError
+    return totals
 
 
 @compiled

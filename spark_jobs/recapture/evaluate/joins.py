@@ -4,13 +4,12 @@ A joined row is the number of a row of each side until its columns are taken, at
 paired by key and by range of time. What else ON demands is computed for the pairs, a bounded number at a time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate import join_loops
 from recapture.evaluate.analytics import analysed
@@ -18,11 +17,11 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
 from recapture.evaluate.keys import key_codes, sorted_order
-from recapture.evaluate.values import column_names, evaluated, flags, taken, valid
-from recapture.query.generate import trees
+from recapture.evaluate.values import evaluated, flags, taken, valid
 from recapture.query.generate.analytics import ROW
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.joins import VALIDITY, Join, JoinedTable, Lookup, side_column
+from recapture.query.plan.expressions import Expr, column, columns_of
 from recapture.time_model.joins import TimeBound
 
 Int64s = NDArray[np.int64]
@@ -184,43 +183,52 @@ def _matches(
     They come by joined row, then by the number of the span, then by `tie`.
     """
     new = new.rename_columns([side_column(len(rows.sides), name) for name in new.column_names])
-    codes, new_codes = _codes(rows, new, on.keys, bounds)
-    order = sorted_order([tie, span.numbers, new_codes])
-    # The rows of key c begin after those of smaller keys, and after those of none.
-    starts = np.cumsum(np.bincount(new_codes + 1, minlength=max(codes.max(initial=0), new_codes.max(initial=0)) + 2))
-    firsts, ends = join_loops.ranges(codes, span.lows, span.highs, starts, order, span.numbers)
-    candidates = order, firsts, ends
+    candidates = _candidates(*_codes(rows, new, on.keys, bounds), span, tie, None if on.rest is None else MOST_PAIRS)
     if on.rest is not None:
-        return _fulfilling(on.rest, rows, new, candidates, bounds)
-    left, right, *_ = join_loops.pairs(*candidates, 0, 0, int((ends - firsts).sum()))
-    return left, right
-
-
-def _fulfilling(
-    condition: exp.Expr, rows: _Rows, new: pa.Table, candidates: tuple[Int64s, Int64s, Int64s], bounds: SliceBounds
-) -> tuple[Int64s, Int64s]:
-    """Return the candidates for which a condition is true, in order; `candidates` are what `pairs` takes."""
-    names = column_names(condition)
-    earlier = {name: rows.column(name) for name in names if name not in new.column_names}
-    _, firsts, ends = candidates
-    remaining = int((ends - firsts).sum())
-    lefts: list[Int64s] = []
-    rights: list[Int64s] = []
-    row = skipped = 0
-    while not lefts or remaining > 0:
-        left, right, row, skipped = join_loops.pairs(*candidates, row, skipped, min(remaining, MOST_PAIRS))
-        remaining -= len(left)
-        pairs = {name: taken(earlier[name], left) if name in earlier else taken(new[name], right) for name in names}
-        table = pa.table({_PAIR: np.arange(len(left)), **pairs})
-        chosen = project(table, [(_PAIR, trees.column(_PAIR))], condition, bounds)[_PAIR].to_numpy()
-        lefts.append(left[chosen])
-        rights.append(right[chosen])
+        candidates = _fulfilling(on.rest, rows, new, candidates, bounds)
+    lefts, rights = zip(*candidates, strict=True)
     return np.concatenate(lefts), np.concatenate(rights)
 
 
-def _codes(
-    rows: _Rows, new: pa.Table, keys: Sequence[tuple[exp.Expr, exp.Expr]], bounds: SliceBounds
-) -> tuple[Int64s, Int64s]:
+def _candidates(
+    codes: Int64s, new_codes: Int64s, span: _Span, tie: Int64s, most: int | None
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield the pairs with equal keys and a number in the range, up to `most` at a time; maybe none, but once.
+
+    Nothing is compiled if one side has no rows.
+    """
+    if not len(codes) or not len(new_codes):
+        yield np.empty(0, np.int64), np.empty(0, np.int64)
+        return
+    order = sorted_order([tie, span.numbers, new_codes])
+    # The rows of key c begin after those of smaller keys, and after those without a key.
+    starts = np.cumsum(np.bincount(new_codes + 1, minlength=int(codes.max()) + 2))
+    firsts, ends = join_loops.ranges(codes, span.lows, span.highs, starts, order, span.numbers)
+    remaining = int((ends - firsts).sum())
+    row = skipped = 0
+    is_first = True
+    while is_first or remaining > 0:
+        size = remaining if most is None else min(remaining, most)
+        left, right, row, skipped = join_loops.pairs(order, firsts, ends, row, skipped, size)
+        yield left, right
+        remaining -= len(left)
+        is_first = False
+
+
+def _fulfilling(
+    condition: Expr, rows: _Rows, new: pa.Table, pairs: Iterable[tuple[Int64s, Int64s]], bounds: SliceBounds
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield those of the pairs for which a condition is true."""
+    names = columns_of(condition)
+    earlier = {name: rows.column(name) for name in names if name not in new.column_names}
+    for left, right in pairs:
+        columns = {name: taken(earlier[name], left) if name in earlier else taken(new[name], right) for name in names}
+        table = pa.table({_PAIR: np.arange(len(left)), **columns})
+        chosen = project(table, [(_PAIR, column(_PAIR))], condition, bounds)[_PAIR].to_numpy()
+        yield left[chosen], right[chosen]
+
+
+def _codes(rows: _Rows, new: pa.Table, keys: Sequence[tuple[Expr, Expr]], bounds: SliceBounds) -> tuple[Int64s, Int64s]:
     """Return numbers for the keys of joined rows and of new rows: equal for equal keys, -1 if a part is NULL."""
     count, new_count = len(rows.times), len(new)
     if not keys:
@@ -238,10 +246,10 @@ def _chained(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([*one.chunks, *other.chunks], one.type)
 
 
-def _values(rows: _Rows, expressions: Sequence[exp.Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
+def _values(rows: _Rows, expressions: Sequence[Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
     """Return the values of expressions over joined rows, each of which reads a column."""
     return evaluated(
-        rows.columns({name: None for tree in expressions for name in column_names(tree)}), expressions, bounds
+        rows.columns({name: None for expression in expressions for name in columns_of(expression)}), expressions, bounds
     )
 
 

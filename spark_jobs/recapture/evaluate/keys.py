@@ -56,7 +56,8 @@ def sorted_order(sort_keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the places of rows in the order of several keys, as np.lexsort does: the last key comes first."""
     order = np.arange(len(sort_keys[0]))
     for values in sort_keys:
-        order = sorted_stably(np.ascontiguousarray(values), order)
+        # Numba compiles the loop once more for an array that is read-only, as Arrow's are.
+        order = sorted_stably(values.copy(), order)
     return order
 
 

@@ -1,6 +1,5 @@
 """Arithmetic, comparisons and mathematical functions, as Spark computes them in ANSI mode."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.evaluate.faults import overflow, stop_where
+from recapture.evaluate.float_text import digits_of
 from recapture.evaluate.frames import Frame, Node
 from recapture.evaluate.vectors import Numbers, Vector, either, null_of
 
@@ -286,16 +286,56 @@ def same(values: Values) -> Values:
     return values
 
 
-def power(base: Values, exponent: Values) -> Values:
-    """Return Math.pow: unlike in C, 1 and -1 to the power of NaN or infinity are NaN."""
-    result = np.power(base, exponent)
-    odd = np.isnan(exponent) | (np.isinf(exponent) & (np.abs(base) == 1))
-    return np.where(odd, math.nan, result)
+def square(values: Values) -> Values:
+    """Return POWER(x, 2): Java's StrictMath.pow multiplies."""
+    return np.asarray(values * values)
+
+
+def rounded_double(frame: Frame, node: Node) -> Vector:
+    """Round halves of the digits that Java writes away from zero, as BigDecimal does."""
+    (vector,), null = frame.strict(node.arguments)
+    (places,) = node.parameters
+    values = np.asarray(vector.values)
+    with np.errstate(all="ignore"):
+        return Numbers(_half_up(values.reshape(-1), places).reshape(values.shape), null)
+
+
+def _half_up(values: Values, places: int) -> Values:
+    result = values.copy()
+    finite = np.isfinite(values)
+    slow = finite
+    if 0 <= places <= 15:
+        scaled = np.abs(np.where(finite, values, 0.0)) * 10.0**places
+        down = np.floor(scaled)
+        distance = np.abs(scaled - down - 0.5)
+        # Far from a half, and with fewer digits than a float has, no digit that Java writes matters.
+        quick = finite & (scaled < 2.0**50) & (distance > 1e-3)
+        rounded = (down + (scaled - down > 0.5)) / 10.0**places
+        result[quick] = np.where((values < 0) & (rounded != 0), -rounded, rounded)[quick]
+        slow = finite & ~quick
+    for row in np.flatnonzero(slow):
+        result[row] = _rounded_digits(float(values[row]), places)
+    return result
+
+
+def _rounded_digits(number: float, places: int) -> float:
+    digits, points = digits_of(np.array([abs(number)]))
+    if not digits[0]:
+        return 0.0
+    digit, point = int(digits[0]), int(points[0])
+    last = point - len(str(digit))  # the decimal is digit * 10^last
+    if -places <= last:
+        return number + 0.0
+    unit = 10 ** (-places - last)
+    whole = (2 * digit + unit) // (2 * unit)
+    magnitude = float(f"{whole}e{-places}")
+    return -magnitude if number < 0 and magnitude else magnitude
 
 
 ADD, SUBTRACT, MULTIPLY = checked(add), checked(subtract), checked(multiply)
 ADD_FLOATS, SUBTRACT_FLOATS, MULTIPLY_FLOATS = computed(np.add), computed(np.subtract), computed(np.multiply)
 NOT = computed(np.logical_not)
+SQUARE = computed(square)
 computed_float, computed_same = computed(to_float), computed(same)
 computed_bigint, computed_bit = computed(to_bigint), computed(to_bit)
 NEGATIVE, ABSOLUTE = checked(negative), checked(absolute)

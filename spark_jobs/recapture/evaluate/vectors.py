@@ -19,7 +19,7 @@ DTYPES: dict[pa.DataType, Any] = {
     pa.float64(): np.float64,
     pa.bool_(): np.bool_,
     pa.date32(): np.int64,
-    pa.timestamp("us"): np.int64,
+    pa.timestamp("us", tz="UTC"): np.int64,
 }
 """Types whose values are in NumPy. An INT and a DATE are computed in 64 bits."""
 
@@ -82,7 +82,10 @@ def null_of(vector: Vector) -> NDArray[np.bool_] | None:
         return vector.null
     if isinstance(vector, pa.Scalar):
         return None if vector.is_valid else np.ones((), np.bool_)
-    return vector.is_null().to_numpy(zero_copy_only=False) if vector.null_count else None
+    if isinstance(vector, pa.Array):
+        return vector.is_null().to_numpy(zero_copy_only=False) if vector.null_count else None
+    null: NDArray[np.bool_] = vector.indexes < 0
+    return null if null.any() else None
 
 
 def either(*masks: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
@@ -103,4 +106,6 @@ def taken(vector: Vector, rows: NDArray[np.int64]) -> Vector:
         if null is not None and null.shape and not null.any():
             null = None
         return Numbers(values, null)
-    return vector.take(pa.array(rows))
+    if isinstance(vector, pa.Array):
+        return vector.take(pa.array(rows))
+    return vector.taken(rows)

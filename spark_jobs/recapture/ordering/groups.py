@@ -13,7 +13,8 @@ from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, ScalarFunction
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -38,7 +39,7 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> p
         for window in select.groups.windows:
             table = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
             batches += rows_of_panes(select, window, slice_, table)
-    return _sorted(pa.Table.from_batches(batches, schema))
+    return sorted_rows(pa.Table.from_batches(batches, schema))
 
 
 def rows_of_panes(
@@ -50,7 +51,7 @@ def rows_of_panes(
     """
     for groups in groups_of_panes(select.groups, window, slice_, panes):
         if select.conditions:
-            groups = groups.filter(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
+            groups = groups.filter(evaluate(Expr(Op.AND, select.conditions), groups))
         yield rows_of_groups(select, groups)
 
 
@@ -133,7 +134,7 @@ def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Tabl
 
 def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
     if isinstance(result, SpreadResult):
-        return spreads.variance(groups[result.m2.name], result.of_population, result.root)
+        return spreads.variance(spreads.fields_of(groups[result.m2.name]), result.of_population, result.root)
     value = groups[result.partial.name]
     if result.count is None:
         return value
@@ -147,7 +148,7 @@ def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
     return value.cast(TYPES[column.type].published)
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def sorted_rows(rows: pa.Table) -> pa.Table:
     """Sort rows by all columns. As in Spark, NULL comes first, and NaN after all other floats."""
     keys: dict[str, pa.ChunkedArray] = {}
     for number, column in enumerate(rows.columns):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled
+from recapture.process.compilation import compiled, inlined
 
 SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float64())])
 """Type of a spread; n is an integer, 0 if there are no values."""
@@ -53,35 +53,43 @@ def of_panes(n: pa.Array, total: pa.Array, m2: pa.Array) -> pa.StructArray:
 
 
 def squares(spreads: pa.ChunkedArray) -> pa.Array:
-    """Return the squared differences of the spreads of values, as VAR_POP(x) * COUNT(x) in Spark; NULL without values.
+    """Return the squared differences of the spreads of values as `partial_squares` does; NULL without values."""
+    parts = fields_of(spreads)
+    return pa.array(partial_squares(parts), mask=parts.n == 0)
+
+
+def partial_squares(spreads: Spreads) -> NDArray[np.float64]:
+    """Return the squared differences of the spreads of values, as VAR_POP(x) * COUNT(x) in Spark.
 
     Spark merges the spread with an empty one, then divides by the number of values. The merge gives NaN if the square
     of the mean is infinite.
     """
-    n, mean, m2 = (part.to_numpy() for part in spreads.combine_chunks().flatten())
+    n, mean, m2 = spreads
     with np.errstate(all="ignore"):
-        variance = (m2 + mean * (mean / n) * 0.0 * n) / n
-        return pa.array(variance * n, mask=n == 0)
+        return (m2 + mean * (mean / n) * 0.0 * n) / n * n
 
 
-def variance(spreads: pa.ChunkedArray, of_population: bool, root: bool) -> pa.Array:
+def variance(spreads: Spreads, of_population: bool, root: bool) -> pa.Array:
     """Return the variance of each spread, or its square root; NULL for too few values.
 
     Without `of_population`, the values are a sample, and the divisor is one less than their number.
     """
-    n, _, m2 = (part.to_numpy() for part in spreads.combine_chunks().flatten())
-    divisor = n if of_population else n - 1.0
+    divisor = spreads.n if of_population else spreads.n - 1.0
     with np.errstate(all="ignore"):
-        result = m2 / divisor
+        result = spreads.m2 / divisor
         return pa.array(np.sqrt(result) if root else result, mask=divisor <= 0)
+
+
+def fields_of(spreads: pa.ChunkedArray) -> Spreads:
+    """Return the fields of spreads without NULL."""
+    return Spreads(*(part.to_numpy() for part in spreads.combine_chunks().flatten()))
 
 
 def merged(loop: Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
     """Return the merged spread of each group; `groups` has the list of the rows of each, in order."""
     rows = groups.combine_chunks()
     result = np.empty((len(SPREAD), len(rows)))
-    fields = Spreads(*(part.to_numpy() for part in spreads.combine_chunks().flatten()))
-    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields, result)
+    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields_of(spreads), result)
     return _spreads(*map(pa.array, result))
 
 
@@ -91,7 +99,7 @@ def _spreads(n: pa.Array, mean: pa.Array, m2: pa.Array) -> pa.StructArray:
 
 @compiled
 def continue_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.float64]) -> None:
-    """Add single values to spreads by Welford's algorithm, as Spark's CentralMomentAgg does.
+    """Add single values to spreads.
 
     A spread of more than one value must be the first of its group.
     """
@@ -101,11 +109,7 @@ def continue_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.f
         for place in range(starts[group], starts[group + 1]):
             row = groups.rows[place]
             if n[row] == 1.0:
-                count += 1.0
-                delta = mean[row] - average
-                step = delta / count
-                average += step
-                squares += delta * (delta - step)
+                count, average, squares = with_value(count, average, squares, mean[row])
             elif n[row] > 1.0:
                 count, average, squares = n[row], mean[row], m2[row]
         merged[0, group], merged[1, group], merged[2, group] = count, average, squares
@@ -113,16 +117,31 @@ def continue_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.f
 
 @compiled
 def add_spreads(groups: GroupedRows, spreads: Spreads, merged: NDArray[np.float64]) -> None:
-    """Add spreads by Chan's algorithm, as `aggregates._merged_spreads` writes it for Spark."""
+    """Add spreads."""
     starts, n, mean, m2 = groups.starts, spreads.n, spreads.mean, spreads.m2
     for group in range(len(starts) - 1):
         count = average = squares = 0.0
         for place in range(starts[group], starts[group + 1]):
             row = groups.rows[place]
             if n[row] > 0.0:
-                total = count + n[row]
-                delta = mean[row] - average
-                squares = squares + m2[row] + delta * delta * count * n[row] / total
-                average += delta * n[row] / total
-                count = total
+                count, average, squares = with_spread(count, average, squares, n[row], mean[row], m2[row])
         merged[0, group], merged[1, group], merged[2, group] = count, average, squares
+
+
+@inlined
+def with_value(n: float, mean: float, m2: float, value: float) -> tuple[float, float, float]:
+    """Return a spread with one more value, by Welford's algorithm, as Spark's CentralMomentAgg computes it."""
+    n += 1.0
+    delta = value - mean
+    step = delta / n
+    return n, mean + step, m2 + delta * (delta - step)
+
+
+@inlined
+def with_spread(
+    n: float, mean: float, m2: float, other_n: float, other_mean: float, other_m2: float
+) -> tuple[float, float, float]:
+    """Return two spreads as one, by Chan's algorithm, as `aggregates._merged_spreads` writes it for Spark."""
+    total = n + other_n
+    delta = other_mean - mean
+    return total, mean + delta * other_n / total, m2 + other_m2 + delta * delta * n * other_n / total

@@ -1,6 +1,7 @@
 """A compiled query: the columns and times that it reads of an event, and the Spark SQL that computes its rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from recapture.model import (
 from recapture.query.merges import GroupsView, MergedSelect
 from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
+
+if TYPE_CHECKING:
+    from recapture.query.generate.statements import OutputTables  # the workers load no trees of SQL without need
 
 UNANCHORED_COLUMN = "_unanchored"
 """Column of an output's query that marks the rows of sessions cut by the rule for sparse streams."""
@@ -55,13 +59,15 @@ class CompiledOutput:
     (docs/time-model.md, section 4.2).
     """
     selects: tuple[MergedSelect, ...] = ()
-    """SELECTs that give the same rows from panes, without Spark SQL; none if they need it."""
-    needs_spark_because: str | None = None
-    """Why they need Spark; None if they do not, or if tasks were not asked to aggregate."""
+    """SELECTs that give the same rows from panes alone; none if that is not possible."""
+    not_merged_because: str | None = None
+    """Why there are no `selects`; None if there are, or if tasks were not asked to aggregate."""
     keys: tuple[str, ...] = ()
     """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
     group_columns: tuple[str, ...] = ()
     """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
+    tables: "OutputTables | None" = field(default=None, compare=False, repr=False)
+    """Tables from which the rows are computed without Spark SQL; `sql` is the same in one string."""
 
 
 @dataclass(frozen=True)
@@ -153,20 +159,9 @@ class CompiledQuery:
     """Geospatial functions that compare shapes and that it calls. The session has them, too."""
 
     @property
-    def needs_spark(self) -> bool:
-        """Whether the rows of an output need Spark, or reference data does."""
-        return bool(self.references) or not all(output.selects for output in self.outputs)
-
-    @property
-    def needs_spark_because(self) -> str | None:
-        """What needs Spark, the first construct if there are several; None if nothing does."""
-        if self.references:
-            return f"reference data {self.references[0].alias} is joined in Spark"
-        reasons = (
-            *((f"input {read.alias}", read.not_aggregated_because) for read in self.inputs),
-            *((f"output {output.alias}", output.needs_spark_because) for output in self.outputs),
-        )
-        return next((f"{named}: {because}" for named, because in reasons if because is not None), None)
+    def python_functions(self) -> tuple[JavaScriptFunction | ShapeComparison, ...]:
+        """Functions in Python that it calls."""
+        return (*self.functions, *self.geography)
 
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.

@@ -7,12 +7,16 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.expressions import project
 from recapture.model import TYPES, AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.trees import bigint, column, render, spark_call, string
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import render
 from recapture.query.parse.asaql import parse
+from recapture.query.plan.expressions import FALSE, TRUE, Expr, bigint, column, string
+from recapture.query.plan.operations import Op
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING, AsaType.DATETIME, AsaType.BIT
@@ -62,7 +66,7 @@ class _GivenScope:
     def metadata(self, node: exp.Anonymous) -> Value:
         raise NotImplementedError
 
-    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+    def whole_row(self, node: exp.Expr) -> Expr | None:
         raise NotImplementedError
 
 
@@ -80,7 +84,7 @@ def literal(given: Given) -> Value:
         case Value():
             return given
         case bool():
-            return Value(exp.Boolean(this=given), BIT)
+            return Value(TRUE if given else FALSE, BIT)
     return compiled(_written(given))
 
 
@@ -117,10 +121,39 @@ _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
 """Indexes of the arguments that must be literals."""
 
 
-def computed(spark: SparkSession, trees: Sequence[exp.Expr], over: str = "") -> Row:
-    """Return one row of Spark SQL expressions, over no table or FROM a view."""
-    items = ", ".join(f"{render(tree)} AS c{index}" for index, tree in enumerate(trees))
+def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -> Row:
+    """Return one row of expressions that Spark computes, over no table or FROM a view."""
+    items = ", ".join(f"{render(expression)} AS c{index}" for index, expression in enumerate(expressions))
     return spark.sql(f"SELECT {items}{over}").first() or Row()
+
+
+def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
+    """Return what `computed_over_columns` does, evaluated without Spark."""
+    columns: dict[str, pa.Array] = {}
+    results = []
+    for number, (name, given, _) in enumerate(cases):
+        arguments: list[Given] = []
+        for index, argument in enumerate(given):
+            verbatim = _is_verbatim(name, index) and isinstance(argument, str)
+            if verbatim or argument is None or index in _LITERAL_ONLY.get(name, ()):
+                arguments.append(argument)
+                continue
+            value = literal(argument)
+            assert value.type is not None
+            named = column(f"c{number}_{index}")
+            (columns[named.name],) = _row([value.node])
+            columns[named.name] = columns[named.name].cast(TYPES[value.type].view)
+            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
+        results.append(call(name, *arguments).node)
+    return [values[0].as_py() for values in _row(results, pa.table(columns) if columns else _NO_COLUMNS)]
+
+
+_NO_COLUMNS = pa.table({"nothing": [0]})
+
+
+def _row(expressions: Sequence[Expr], table: pa.Table = _NO_COLUMNS) -> list[pa.ChunkedArray]:
+    items = [(f"c{index}", expression) for index, expression in enumerate(expressions)]
+    return list(project(table, items, None, SliceBounds(0, 0)).columns)
 
 
 def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
@@ -141,7 +174,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
             assert value.type is not None
             named = column(f"c{number}_{index}")
             columns.append(f"CAST({render(value.node)} AS {TYPES[value.type].spark}) AS {render(named)}")
-            arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
+            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
         results.append(call(name, *arguments).node)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
     row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")
@@ -154,6 +187,8 @@ def check(spark: SparkSession, *cases: Case) -> None:
     assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
     assert _by_call(cases, computed_over_columns(spark, cases)) == expected
     assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
+    assert _by_call(cases, evaluated(cases)) == expected
+    assert _by_call(cases, evaluated(cases, times=25)) == expected
 
 
 def _by_call(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:

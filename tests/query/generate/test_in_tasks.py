@@ -63,18 +63,18 @@ AGGREGATED = {
 }
 NOT_AGGREGATED = {
     "SELECT k INTO out FROM telemetry": "a SELECT without GROUP BY needs events",
-    "SELECT COLLECT(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COLLECT is computed in Spark",
-    "SELECT COUNT(DISTINCT k) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COUNT DISTINCT is computed",
+    "SELECT COLLECT(x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COLLECT is not computed in tasks",
+    "SELECT COUNT(DISTINCT k) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "COUNT DISTINCT is not",
     "SELECT PERCENTILE_CONT(0.5) OVER (ORDER BY x) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": (
-        "PERCENTILE_CONT is computed in Spark"
+        "PERCENTILE_CONT is not computed in tasks"
     ),
     "SELECT STDEV(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of STDEV",
     "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Sliding(minute, 1)": "a sliding window needs events",
     "SELECT COUNT(*) AS c INTO out FROM telemetry GROUP BY Session(minute, 1, 5)": "a session window needs events",
-    "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is computed",
+    "SELECT x, COUNT(*) AS c INTO out FROM telemetry GROUP BY x, Tumbling(minute, 1)": "a float key is not computed",
     "SELECT SUM(n + 1) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "the argument of SUM",
     "SELECT MAX(x * y) AS c INTO out FROM telemetry GROUP BY Tumbling(minute, 1)": "MAX of a computed float",
-    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x / y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is computed in",
+    "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE x / y > 1 GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE k LIKE 'a%' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE UPPER(k) = 'A' GROUP BY Tumbling(minute, 1)": "WHERE is",
     "SELECT COUNT(*) AS c INTO out FROM telemetry WHERE LAG(x) OVER (LIMIT DURATION(minute, 1)) > 1 "
@@ -121,26 +121,26 @@ def test_steps_that_multiply_an_expression_compile_at_once_and_go_to_spark() -> 
     assert "is too long for tasks" in str(read.not_aggregated_because)
 
 
-def test_steps_that_are_nested_too_deeply_for_tasks_compile_and_go_to_spark() -> None:
+def test_steps_that_are_nested_too_deeply_for_panes_compile() -> None:
     filters = ", ".join(f"s{n} AS (SELECT c FROM s{n - 1} WHERE c > {n})" for n in range(1, 400))
     grouped = "s0 AS (SELECT COUNT(*) AS c FROM telemetry GROUP BY Tumbling(s, 1))"
     compiled_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")
-    assert compiled_query.needs_spark
-    assert compiled_query.outputs[0].needs_spark_because == "the steps are nested too deeply"
+    assert compiled_query.outputs[0].selects == ()
+    assert compiled_query.outputs[0].not_merged_because == "the steps are nested too deeply"
 
 
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
-        ("DATEADD(day, 9223372036854775807, System.Timestamp()) AS d", "column d is computed in Spark"),
-        ("DATEADD(month, 1, System.Timestamp()) AS d", "column d is computed in Spark"),
-        ("COUNT(*) + 1 AS c", "column c is computed in Spark"),
+        ("DATEADD(day, 9223372036854775807, System.Timestamp()) AS d", "column d is not computed in tasks"),
+        ("DATEADD(month, 1, System.Timestamp()) AS d", "column d is not computed in tasks"),
+        ("COUNT(*) + 1 AS c", "column c is not computed in tasks"),
         ("COUNT(DISTINCT k) AS c", "tasks pass the events of input telemetry on"),
     ],
 )
-def test_an_output_that_needs_spark_says_why(column: str, reason: str) -> None:
+def test_an_output_that_is_not_merged_from_panes_says_why(column: str, reason: str) -> None:
     (output,) = compiled(f"SELECT {column} INTO out FROM telemetry GROUP BY Tumbling(s, 1)").outputs
-    assert (output.selects, output.needs_spark_because) == ((), reason)
+    assert (output.selects, output.not_merged_because) == ((), reason)
 
 
 def test_an_aggregation_that_two_outputs_need_is_computed_once() -> None:

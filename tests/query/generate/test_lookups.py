@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import RunError
+from recapture.execute.references import rows as reference_rows
 from recapture.execute.spark.references import create_view
-from recapture.execute.spark.references import rows as reference_rows
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
 from recapture.query.compile import compile_query

@@ -1,4 +1,7 @@
-"""Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none."""
+"""Order and aggregate a planned run in processes of this machine, without Spark, if its query needs none.
+
+Tasks write their panes or their events, and reference data is read once. Then each slice is evaluated in one process.
+"""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -8,10 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from recapture.archive.references import PlannedReference
 from recapture.execute.engine import Engine
-from recapture.execute.processes.panes_files import PanesBatch, write_panes, write_rows
+from recapture.execute.processes.slice_rows import slice_query, write_rows
+from recapture.execute.processes.task_files import WrittenBatch, write_reference, write_task
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import STAGE, InputTasks, stage_rows
+from recapture.formats.events import Reader
+from recapture.query.model import CompiledReference
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun
@@ -33,29 +40,39 @@ def compute(
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
         tasks = [(input_tasks.context, task) for input_tasks in inputs for task in input_tasks.tasks]
+        query, slices = run.pipeline.query, run.manifest.slices
         outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
-        slices = run.manifest.slices
+        references = {
+            compiled.view: scratch / f"reference-{number}.arrow" for number, compiled in enumerate(query.references)
+        }
         finished = itertools.count(1)
+        all_work = len(tasks) + len(references) + len(slices)
 
         def results(futures: Iterable[Future[tuple[T, Took]]]) -> list[T]:
             waiting = list(futures)
             for future in as_completed(waiting):
                 parts.append(future.result()[1])
-                watch(next(finished), len(tasks) + len(slices))
+                watch(next(finished), all_work)
             return [future.result()[0] for future in waiting]
 
         submit = workers.pool.submit
-        panes = results(
-            submit(measured, partial(write_panes, *task, scratch / f"{number}.arrow"))
+        written_references = [
+            submit(measured, partial(write_reference, *_reference(run, compiled), references[compiled.view]))
+            for compiled in query.references
+        ]
+        written = results(
+            submit(measured, partial(write_task, *task, scratch / f"{number}.arrow"))
             for number, task in enumerate(tasks)
         )
-        batches_by_slice: dict[int, list[PanesBatch]] = {planned.slice.start: [] for planned in slices}
-        for batch in itertools.chain.from_iterable(panes):
+        results(written_references)
+        batches_by_slice: dict[int, list[WrittenBatch]] = {planned.slice.start: [] for planned in slices}
+        for batch in itertools.chain.from_iterable(written):
             batches_by_slice[batch.slice_start].append(batch)
+        work = slice_query(query, outputs, references)
         rows = results(
             submit(
                 measured,
-                partial(write_rows, outputs, planned.slice, planned.digest, batches_by_slice[planned.slice.start]),
+                partial(write_rows, work, planned.slice, planned.digest, batches_by_slice[planned.slice.start]),
             )
             for planned in slices
         )
@@ -69,3 +86,10 @@ def compute(
     except BaseException:
         workers.kill()  # before its temporary files are removed
         raise
+
+
+def _reference(run: PlannedRun, compiled: CompiledReference) -> tuple[PlannedReference, CompiledReference, Reader, str]:
+    """Return the arguments of `write_reference` without the path."""
+    section = run.pipeline.reference(compiled.alias)
+    reader = section.reader(compiled.body_columns)
+    return run.manifest.reference(compiled.alias), compiled, reader, section.container

@@ -3,27 +3,18 @@
 import logging
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from recapture.archive.pinning import PinnedBlob
-from recapture.archive.references import PinnedVersion, PlannedReference
-from recapture.errors import DamagedBlobError, RunError
-from recapture.formats.bodies import Projection
-from recapture.formats.duckdb_sql import one_array
+from recapture.archive.references import PlannedReference
+from recapture.execute.references import rows
 from recapture.formats.events import Reader
-from recapture.model import TYPES
-from recapture.ordering.decoding import blaming
 from recapture.process.wording import counted
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledReference
 from recapture.storage import Container
 
 _LOG = logging.getLogger(__name__)
 _ZEROS = {pa.int64(): 0, pa.float64(): 0.0, pa.bool_(): False, pa.string(): ""}
 """A value for each type. It is not NULL, because Spark drops NULL keys before it joins."""
-_FOREVER = 2**63 - 1
-"""End of the last version, in ticks."""
 
 
 def create_view(
@@ -40,48 +31,6 @@ def create_view(
     spark.createDataFrame(view).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
 
 
-def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
-    """Return the rows of all versions, each with the times between which it is in force.
-
-    Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
-    malformed: without it, events would silently find no match.
-    """
-    ends = [version.valid_from for version in reference.versions[1:]] + [_FOREVER]
-    return pa.concat_tables(
-        _version(reference.alias, version, end, compiled, reader, container)
-        for version, end in zip(reference.versions, ends, strict=True)
-    )
-
-
 def _never_in_force(schema: pa.Schema) -> pa.Table:
     """Return one row that is never in force: if there were no row to join, Spark would not count the events."""
     return pa.table([pa.array([_ZEROS[field.type]], field.type) for field in schema], schema=schema)
-
-
-def _version(
-    alias: str, version: PinnedVersion, end: int, compiled: CompiledReference, reader: Reader, container: Container
-) -> pa.Table:
-    name = version.blob.name
-    try:
-        content = container.read(version.blob)
-        with blaming(name):
-            events = reader.read(PinnedBlob(alias, "", version.blob), content, ())
-    except DamagedBlobError as error:
-        raise RunError(
-            f"reference data {alias}: {name} cannot be read: {error.reason}; restore it from a backup"
-        ) from error
-    projection = Projection(compiled.columns, declared=compiled.columns_to_check)
-    parsed = reader.decoder.decode(one_array(events.body), projection, events.unreadable)
-    malformed = parsed.malformed
-    bad = pc.indices_nonzero(pc.is_valid(malformed))
-    if len(bad):
-        index = bad[0].as_py()
-        raise RunError(
-            f"reference data {alias}: {counted(len(bad), 'row')} of {name} cannot be used; the first is "
-            f"row {index + 1:,}: {malformed[index].as_py()}; correct the blob, or CREATE TABLE {alias}"
-        )
-    count = len(malformed)
-    validity = [pa.repeat(pa.scalar(time, pa.int64()), count) for time in (version.valid_from, end)]
-    fields = [(column.name, TYPES[column.type].view) for column in compiled.columns]
-    schema = pa.schema([*((name, pa.int64()) for name in VALIDITY), *fields])
-    return pa.table([*validity, *(parsed.columns[column] for column in compiled.columns)], schema=schema)

@@ -1,0 +1,127 @@
+"""TopOne, CollectTop, Collect, and the events of JavaScript aggregates, in the windows of a GROUP BY."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.evaluate.keys import comparable
+from recapture.evaluate.ranking import Picks, Ranking, RowRanges
+from recapture.evaluate.ranks import ranks
+from recapture.evaluate.windowed import Columns, WindowedRows
+from recapture.javascript.columns import DATE
+from recapture.query.generate.aggregates import Aggregate, AggregateFunction
+from recapture.query.generate.json_text import json_of
+from recapture.query.plan.expressions import Expr
+from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
+
+_NAN = comparable(np.array([np.nan]))[0]
+_TIMESTAMP = pa.struct([(DATE, pa.int64())])
+BATCH_EVENTS = 1 << 20
+"""Number of events that are collected at once, in all windows; one window may have more."""
+BATCH_BYTES = 1 << 30
+"""Number of bytes that the texts collected at once have at most."""
+
+
+def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) -> pa.ChunkedArray:
+    """Return what an aggregate collects in each window: the value of one event, JSON, or a list of events.
+
+    An event that a JavaScript aggregate takes is a struct of `value` and `timestamp`; see `javascript.columns`.
+    """
+    values = columns(collected_value(aggregate)).take(pa.array(windowed.panes.rows))
+    sort_keys = _sort_keys(aggregate, values, columns, windowed)
+    ranking = Ranking(sort_keys, windowed.codes, windowed.ranges, by_time=not aggregate.orderings)
+    if aggregate.function is AggregateFunction.TOPONE:
+        count = len(windowed.windows.ends)
+        first = ranking.picked(windowed.ranges, Picks(np.arange(count + 1), np.zeros(count, np.int64)))
+        return pa.chunked_array([values.take(pa.array(first))])
+    times = windowed.rows.times[windowed.panes.rows]
+    chunks = (
+        _lists(aggregate.function, values.take(pa.array(rows)), times[rows], picks)
+        for rows, picks in _batches(aggregate.limit, values, ranking, windowed.ranges)
+    )
+    none = _lists(aggregate.function, values[:0], times[:0], Picks(np.zeros(1, np.int64), np.zeros(0, np.int64)))
+    return pa.chunked_array([none, *chunks])
+
+
+def collected_value(aggregate: Aggregate) -> Expr:
+    """Return what an aggregate collects of a row: its argument, or the argument as JSON."""
+    assert aggregate.argument is not None
+    if aggregate.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP):
+        return json_of(aggregate.argument)
+    return aggregate.argument.node
+
+
+def event_type(value: pa.DataType) -> pa.DataType:
+    """Return the type of an event that a JavaScript aggregate takes."""
+    return pa.struct([("value", value), ("timestamp", _TIMESTAMP)])
+
+
+def _sort_keys(
+    aggregate: Aggregate, values: pa.Array, columns: Columns, windowed: WindowedRows
+) -> list[NDArray[np.int64]]:
+    """Return what orders the rows of a window; the last comes first.
+
+    It is what ORDER BY says, then time, arrival and partition, then the order in which the rows came. If they came in
+    no order, it is the value.
+    """
+    rows = windowed.panes.rows
+    keys = [] if aggregate.ordered else [*_compared(values)]
+    keys += [column[rows] for column in (windowed.rows.partitions, windowed.arrivals, windowed.rows.times)]
+    for ordering in reversed(aggregate.orderings):
+        keys += _ordered(columns(ordering.value.node).take(pa.array(rows)), ordering.descending)
+    return keys
+
+
+def _compared(values: pa.Array) -> Iterator[NDArray[np.int64]]:
+    """Yield what orders values, NULL first, and structs by their fields; the last comes first."""
+    if pa.types.is_struct(values.type):
+        for field in reversed(values.flatten()):
+            yield from _compared(field)
+    else:
+        yield from _ordered(values, descending=False)
+
+
+def _ordered(column: pa.Array, descending: bool) -> list[NDArray[np.int64]]:
+    """Return what orders the values of ORDER BY: NULL is the smallest, NaN comes last in both directions."""
+    numbers, _ = ranks(column)
+    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if descending:
+        is_nan = (numbers == _NAN) & pa.types.is_floating(column.type)
+        return [np.where(is_nan, numbers, ~numbers), (~is_valid).astype(np.int64)]
+    return [numbers, is_valid.astype(np.int64)]
+
+
+def _batches(
+    limit: int, values: pa.Array, ranking: Ranking, windows: RowRanges
+) -> Iterator[tuple[NDArray[np.int64], Picks]]:
+    """Yield the rows that windows collect, in order, and their places in each window. Each batch has some windows."""
+    counts = windows.last - windows.first
+    counts = np.minimum(counts, limit) if limit else counts
+    longest = (
+        pc.max(pc.binary_length(values)).as_py() if isinstance(values, pa.StringArray | pa.LargeStringArray) else None
+    )
+    most = max(1, min(BATCH_EVENTS, BATCH_BYTES // (longest or 1)))
+    batch = np.cumsum(counts) // most
+    for windows_of_batch in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(batch)) + 1):
+        first, last = windows.first[windows_of_batch], windows.last[windows_of_batch]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts[windows_of_batch])])
+        picks = Picks(starts, np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts)))
+        yield ranking.picked(RowRanges(first, last), picks), picks
+
+
+def _lists(function: AggregateFunction, values: pa.Array, times: NDArray[np.int64], picks: Picks) -> pa.Array:
+    """Return the list of the values of each window, as JSON unless the function is defined by the user."""
+    offsets = pa.array(picks.starts.astype(np.int32))
+    if function is AggregateFunction.USER_DEFINED:
+        milliseconds = pa.array(times // TICKS_PER_MILLISECOND - UNIX_EPOCH // TICKS_PER_MILLISECOND)
+        timestamps = pa.StructArray.from_arrays([milliseconds], fields=list(_TIMESTAMP))
+        events = pa.StructArray.from_arrays([values, timestamps], fields=list(event_type(values.type)))
+        return pa.ListArray.from_arrays(offsets, events)
+    if function is AggregateFunction.COLLECTTOP:
+        ranks = pa.array(picks.places + 1).cast(pa.string())
+        values = pc.binary_join_element_wise('{"rank":', ranks, ',"value":', values, "}", "")
+    listed = pc.binary_join(pa.ListArray.from_arrays(offsets, values), ",")
+    return pc.binary_join_element_wise("[", listed, "]", "")

@@ -1,0 +1,203 @@
+"""Functions of JSON text. Each distinct document is read once per projection."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.evaluate import json_parts
+from recapture.evaluate.documents import (
+    INVALID,
+    Leniency,
+    document,
+    element_text,
+    path_text,
+    quoted,
+)
+from recapture.evaluate.float_text import texts
+from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.strings import lower
+from recapture.evaluate.vectors import Numbers, from_arrow
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The documents of some rows."""
+
+    values: list[Any]
+    """Distinct documents; INVALID for a string that is none."""
+    indexes: NDArray[np.int64]
+    """Index of each row's document; -1 for NULL."""
+
+    def taken(self, rows: NDArray[np.int64]) -> "Documents":
+        """Return the documents of some rows."""
+        return Documents(self.values, self.indexes[rows])
+
+    def each(self, function: Callable[[Any], Any], type_: pa.DataType) -> Any:
+        """Return a function of the documents; NULL for NULL and for what is no document."""
+        used = np.zeros(len(self.values) + 1, np.bool_)
+        used[self.indexes] = True
+        results = [
+            function(value) if is_used and value is not INVALID else None
+            for value, is_used in zip(self.values, used[:-1], strict=True)
+        ]
+        rows = pa.array(self.indexes, mask=self.indexes < 0)
+        return from_arrow(pa.array(results, type_).take(rows))
+
+
+def documents(frame: Frame, node: Node) -> Documents:
+    """Return strings as documents."""
+    (leniency,) = node.parameters
+    return _documents(frame.array(node.arguments[0]), leniency)
+
+
+def _documents(strings: pa.Array, leniency: Leniency) -> Documents:
+    encoded = strings.dictionary_encode()
+    values = [document(text, leniency) for text in encoded.dictionary.to_pylist()]
+    indexes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Documents(values, indexes)
+
+
+def over_documents(function: Callable[..., Any]) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of a function of one document; its parameters follow the document."""
+
+    def kernel(frame: Frame, node: Node) -> Any:
+        parsed = frame.vector(node.arguments[0])
+        assert isinstance(parsed, Documents)
+        return parsed.each(lambda value: function(value, *node.parameters), node.type)
+
+    return kernel
+
+
+def _property(value: Any, name: str) -> str | None:
+    """Return the first property of an object that has a name and is not null."""
+    if not isinstance(value, tuple):
+        return None
+    return next((path_text(part) for key, part in value if key == name and part is not None), None)
+
+
+def _is_object(value: Any) -> bool | None:
+    return True if isinstance(value, tuple) else None
+
+
+def _array_length(value: Any) -> int | None:
+    return len(value) if isinstance(value, list) else None
+
+
+def _element(value: Any, index: int) -> str | None:
+    if not isinstance(value, list) or not 0 <= index < len(value):
+        return None
+    return element_text(value[index])
+
+
+def _has_name(value: Any, name: str) -> bool | None:
+    return any(key == name for key, _ in value) if isinstance(value, tuple) else None
+
+
+def _named(value: Any, name: str) -> str | None:
+    if not isinstance(value, tuple):
+        return None
+    return next((element_text(part) for key, part in value if _stored(key) == name), None)
+
+
+def _similar(value: Any, small: str) -> str | None:
+    """Return the first property whose name is equal to another in small letters."""
+    if not isinstance(value, tuple):
+        return None
+    return next((element_text(part) for key, part in value if lower(key) == small), None)
+
+
+def _stored(key: str) -> str:
+    return key if key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
+
+
+def _elements(value: Any) -> list[dict[str, Any]] | None:
+    if not isinstance(value, list):
+        return None
+    return [{"ArrayIndex": index, "ArrayValue": element_text(part)} for index, part in enumerate(value)]
+
+
+def _properties(value: Any) -> list[dict[str, Any]] | None:
+    if not isinstance(value, tuple):
+        return None
+    return [{"PropertyName": _stored(key), "PropertyValue": element_text(part)} for key, part in value]
+
+
+def _parts_of_documents(opening: int, function: Callable[[Any], Any]) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of the parts of documents. Those of plain documents are read at once, others one by one."""
+
+    def kernel(frame: Frame, node: Node) -> pa.Array:
+        (parsed,) = node.arguments
+        (leniency,) = parsed.parameters
+        strings = frame.array(parsed.arguments[0])
+        found, is_plain = json_parts.parts(strings, opening, node.type)
+        others = np.flatnonzero(~is_plain)
+        if not len(others):
+            return found
+        rest = _documents(strings.take(pa.array(others)), leniency).each(function, node.type)
+        places = np.arange(len(found))
+        places[others] = np.arange(len(found), len(found) + len(others))
+        return pa.concat_arrays([found, rest]).take(pa.array(places))
+
+    return kernel
+
+
+PROPERTY, IS_OBJECT = over_documents(_property), over_documents(_is_object)
+ARRAY_LENGTH, ELEMENT = over_documents(_array_length), over_documents(_element)
+ELEMENTS = _parts_of_documents(json_parts.ARRAY, _elements)
+PROPERTIES = _parts_of_documents(json_parts.OBJECT, _properties)
+HAS_NAME, NAMED, SIMILAR = over_documents(_has_name), over_documents(_named), over_documents(_similar)
+
+
+def _by_row(function: Callable[[Any, Any], Any]) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of a function of a document and another value of the row."""
+
+    def kernel(frame: Frame, node: Node) -> Any:
+        parsed = frame.vector(node.arguments[0])
+        assert isinstance(parsed, Documents)
+        others = frame.array(node.arguments[1]).to_pylist()
+        known: dict[tuple[int, Any], Any] = {}
+        results = []
+        for key in zip(parsed.indexes.tolist(), others, strict=True):
+            if key not in known:
+                index, other = key
+                value = INVALID if index < 0 else parsed.values[index]
+                known[key] = None if value is INVALID or other is None else function(value, other)
+            results.append(known[key])
+        return from_arrow(pa.array(results, node.type))
+
+    return kernel
+
+
+ELEMENT_OF_ROW, HAS_NAME_OF_ROW, NAMED_OF_ROW = _by_row(_element), _by_row(_has_name), _by_row(_named)
+SIMILAR_OF_ROW = _by_row(_similar)
+BY_ROW = {ELEMENT: ELEMENT_OF_ROW, HAS_NAME: HAS_NAME_OF_ROW, NAMED: NAMED_OF_ROW, SIMILAR: SIMILAR_OF_ROW}
+"""Kernels for a name or an index that each row computes, by those for literals."""
+
+
+def listed(frame: Frame, node: Node) -> Any:
+    """Return to_json(array(x)): the JSON of a string or a float in brackets; that of NULL is [null]."""
+    (argument,) = node.arguments
+    if pa.types.is_floating(argument.type):
+        numbers = frame.vector(argument)
+        assert isinstance(numbers, Numbers)
+        values = np.ascontiguousarray(np.broadcast_to(numbers.values, (frame.size,)))
+        strings = texts(values, net=False)
+        finite = np.isfinite(values)
+        if not finite.all():
+            strings = pc.if_else(pa.array(finite), strings, pc.binary_join_element_wise('"', strings, '"', ""))
+        return _in_brackets(strings, numbers.null, frame.size)
+    column = frame.array(argument)
+    encoded = column.dictionary_encode()
+    strings = pa.array([quoted(text) for text in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
+    return _in_brackets(strings, None, frame.size)
+
+
+def _in_brackets(strings: pa.Array, null: Any, size: int) -> pa.Array:
+    if null is not None:
+        strings = pc.if_else(pa.array(np.broadcast_to(null, (size,))), pa.scalar(None, pa.string()), strings)
+    return pc.binary_join_element_wise("[", pc.fill_null(strings, "null"), "]", "")

@@ -1,0 +1,100 @@
+"""LIKE and regular expressions."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.evaluate.distinct import each, of_many
+from recapture.evaluate.faults import stop
+from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.regular import Pattern
+from recapture.evaluate.vectors import from_arrow
+
+
+@lru_cache(maxsize=1024)
+def like_pattern(pattern: str) -> str:
+    r"""Return a pattern of LIKE as a regular expression of RE2 and Python; `\` escapes."""
+    written: list[str] = []
+    index = 0
+    while index < len(pattern):
+        sign = pattern[index]
+        if sign == "\\":
+            index += 1
+            if pattern[index : index + 1] not in ("\\", "%", "_"):
+                stop("INVALID_FORMAT", f"LIKE: {pattern!r} has an unknown escape")
+            written.append(re.escape(pattern[index]))
+        else:
+            written.append({"%": ".*", "_": "."}.get(sign) or _escaped(sign))
+        index += 1
+    return f"(?s)\\A{''.join(written)}\\z"
+
+
+def _escaped(character: str) -> str:
+    return re.escape(character) if character.isascii() else character
+
+
+def like(frame: Frame, node: Node) -> Any:
+    column = frame.array(node.arguments[0])
+    (pattern,) = node.parameters
+    plain = _plain(pattern)
+    if plain is None:
+        return from_arrow(pc.match_substring_regex(column, pattern=pattern))
+    function, text = plain
+    return from_arrow(function(column, text))
+
+
+@lru_cache(maxsize=1024)
+def _plain(pattern: str) -> Any:
+    """Return a function of Arrow and its string, where they do the same as a pattern of LIKE; None for none."""
+    inner = pattern.removeprefix("(?s)\\A").removesuffix("\\z")
+    starts, ends = inner.startswith(".*"), inner.endswith(".*") and len(inner) > 2 and not inner.endswith("\\.*")
+    core = inner[2 * starts : len(inner) - 2 * ends]
+    text = re.sub(r"\\(.)", r"\1", core, flags=re.DOTALL)
+    if re.sub(r"\\.", "", core, flags=re.DOTALL).replace(".", "") != re.sub(r"\\.", "", core, flags=re.DOTALL):
+        return None
+    if not text:
+        return None
+    if starts and ends:
+        return (lambda column, sought: pc.match_substring(column, pattern=sought)), text
+    if starts:
+        return (lambda column, sought: pc.ends_with(column, pattern=sought)), text
+    if ends:
+        return (lambda column, sought: pc.starts_with(column, pattern=sought)), text
+    return pc.equal, text
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(like_pattern(pattern).replace("\\z", "\\Z"))
+
+
+like_computed = of_many(lambda text, pattern: _compiled(pattern).match(text) is not None)
+
+
+def rlike(frame: Frame, node: Node) -> Any:
+    """Return RLIKE: whether a pattern matches somewhere."""
+    column = frame.array(node.arguments[0])
+    pattern: Pattern = node.parameters[0]
+    if pattern.re2 is not None:
+        return from_arrow(pc.match_substring_regex(column, pattern=pattern.re2))
+    return from_arrow(each(lambda text: pattern.python.search(text) is not None, column, pa.bool_()))
+
+
+def extracted(frame: Frame, node: Node) -> Any:
+    """Return REGEXP_EXTRACT of the first group: an empty string where nothing matches."""
+    pattern: Pattern = node.parameters[0]
+
+    def first_group(text: str) -> str:
+        match = pattern.python.search(text)
+        return "" if match is None else match[1] or ""
+
+    return each(first_group, frame.array(node.arguments[0]), pa.string())
+
+
+def replaced(frame: Frame, node: Node) -> Any:
+    """Return REGEXP_REPLACE of every match."""
+    pattern, replacement = node.parameters
+    return each(lambda text: pattern.python.sub(replacement, text), frame.array(node.arguments[0]), pa.string())

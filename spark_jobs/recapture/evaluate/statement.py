@@ -1,0 +1,151 @@
+"""The rows of the outputs of a compiled query in one slice, from the rows of its inputs.
+
+A step is evaluated once, although several outputs may read it: each table is kept under its name and what it and the
+tables that it reads must look back.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recapture.evaluate.analytics import analysed
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.expressions import project
+from recapture.evaluate.groups import groups, inputs
+from recapture.evaluate.joins import joined
+from recapture.evaluate.laterals import applied
+from recapture.model import TYPES, AsaType, OutputColumn, published_schema
+from recapture.query.generate.analytics import ROW
+from recapture.query.generate.grouping import Grouping, unanchored_items
+from recapture.query.generate.joins import JoinedTable
+from recapture.query.generate.select_items import SelectItem, column
+from recapture.query.generate.statements import CommonTable, OutputTables, Selection, Table
+from recapture.query.lower.spark_text import unquoted_name
+from recapture.query.merges import WINDOW_END, GroupsView
+from recapture.query.model import UNANCHORED_COLUMN, CompiledOutput
+from recapture.query.plan import expressions
+from recapture.query.plan.expressions import Expr, columns_of
+from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
+
+ReadRows = Callable[[str], pa.Table]
+"""Returns the rows of an input's view or of reference data, by the name of the view."""
+ReadGroups = Callable[[GroupsView], pa.Table]
+"""Returns the groups that are merged from panes."""
+
+_TIMES = ("_system_timestamp", "_arrival")
+
+
+@dataclass
+class SliceEvaluation:
+    """The rows of one slice, as far as they have been computed."""
+
+    bounds: SliceBounds
+    read_rows: ReadRows
+    read_groups: ReadGroups
+    _tables: dict[object, pa.Table] = field(default_factory=dict)
+    """Rows of steps and JOINs."""
+
+    def rows(self, output: CompiledOutput) -> pa.Table:
+        """Return the published columns of an output's rows, and `_unanchored` if its query has sessions.
+
+        Raise RunError if the query fails for a value.
+        """
+        assert output.tables is not None
+        rows = _OutputEvaluation(self, output.tables).output()
+        times = rows["_system_timestamp"]
+        rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))
+        published = pa.table(
+            [_published(column, rows[column.name]) for column in output.columns],
+            schema=published_schema(output.columns),
+        )
+        if output.tables.output.unanchored:
+            published = published.append_column(UNANCHORED_COLUMN, rows[UNANCHORED_COLUMN])
+        return published
+
+
+@dataclass(frozen=True)
+class _OutputEvaluation:
+    """The tables of one output in a slice."""
+
+    slice: SliceEvaluation
+    tables: OutputTables
+
+    def output(self) -> pa.Table:
+        """Return the rows of the output, and maybe some from before the slice."""
+        return self._united(self.tables.output)
+
+    def _table(self, name: str) -> pa.Table:
+        """Return the rows of a view, a step or a JOIN, by its name in Spark SQL."""
+        table = next((table for table in self.tables.steps if table.name == name), None)
+        if table is None:
+            return self.slice.read_rows(unquoted_name(name))
+        kept, key = self.slice._tables, self._key(table)
+        if key not in kept:
+            kept[key] = self._united(table) if isinstance(table, CommonTable) else self._joined(table)
+        return kept[key]
+
+    def _key(self, table: Table) -> object:
+        """Return what the rows of a table depend on: its name, and the look-backs of what it reads and its own."""
+        read, todo = {table.name}, [table]
+        while todo:
+            sources = set(todo.pop().sources)
+            todo += [step for step in self.tables.steps if step.name in sources - read]
+            read |= sources
+        return table.name, frozenset((name, self.tables.look_backs.get(name)) for name in read)
+
+    def _joined(self, table: JoinedTable) -> pa.Table:
+        return joined(table, self._table, self.slice.bounds, self.tables.look_backs[table.name])
+
+    def _united(self, table: CommonTable) -> pa.Table:
+        """Return the rows of the SELECTs of a table, one after another."""
+        parts = [self._selected(selection, table) for selection in table.selections]
+        return pa.concat_tables(parts, promote_options="default")
+
+    def _selected(self, selection: Selection, table: CommonTable) -> pa.Table:
+        look_back = self.tables.look_backs[table.name]
+        items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
+        if selection.grouping is not None:
+            return self._of_groups(selection, selection.grouping, items, look_back)
+        numbers = [ROW] if table.has_row_column else []
+        system = [column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
+        return self._project(self._source(selection, look_back), [*system, *items], selection.where)
+
+    def _of_groups(self, selection: Selection, grouping: Grouping, items: list[SelectItem], look_back: int) -> pa.Table:
+        if selection.groups_view is not None:
+            rows = self.slice.read_groups(selection.groups_view)
+        else:
+            rows = self._source(selection, look_back)
+            if selection.where is not None:
+                rows = self._project(rows, _read_of(rows, grouping), selection.where)
+            rows = groups(rows, grouping, self.slice.bounds, look_back, selection.source_unanchored)
+        system = [
+            SelectItem("_partition", expressions.string("")),
+            *(SelectItem(name, expressions.column(WINDOW_END)) for name in _TIMES),
+        ]
+        return self._project(rows, [*system, *items], grouping.having)
+
+    def _source(self, selection: Selection, look_back: int) -> pa.Table:
+        """Return the rows that a SELECT reads, with the results of its analytic functions and its APPLYs."""
+        rows = self._table(selection.table)
+        if selection.analytics:
+            window_look_back = max(window.look_back for window in selection.windows)
+            rows = analysed(rows, selection.analytics, self.slice.bounds, look_back + window_look_back)
+        return applied(rows, selection.laterals, self.slice.bounds) if selection.laterals else rows
+
+    def _project(self, rows: pa.Table, items: Sequence[SelectItem], where: Expr | None) -> pa.Table:
+        return project(rows, [(item.name, item.expression) for item in items], where, self.slice.bounds)
+
+
+def _read_of(rows: pa.Table, grouping: Grouping) -> list[SelectItem]:
+    """Return the columns of rows that a GROUP BY reads."""
+    read = {name for expression in inputs(grouping) for name in columns_of(expression)}
+    return [column(name) for name in rows.column_names if name.startswith("_") or name in read]
+
+
+def _published(column: OutputColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as it is published: ticks become a timestamp, truncated to microseconds."""
+    if column.type is AsaType.DATETIME:
+        values = pc.subtract(pc.divide(values, TICKS_PER_MICROSECOND), UNIX_EPOCH // TICKS_PER_MICROSECOND)
+    return values.cast(TYPES[column.type].published)
