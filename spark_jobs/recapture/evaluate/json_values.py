@@ -16,7 +16,7 @@ from recapture.evaluate.documents import (
     document,
     element_text,
     path_text,
-    quoted,
+    quoted_text,
 )
 from recapture.evaluate.float_text import texts
 from recapture.evaluate.frames import Frame, Node
@@ -193,7 +193,7 @@ def listed(frame: Frame, node: Node) -> Any:
         return _in_brackets(strings, numbers.null, frame.size)
     column = frame.array(argument)
     encoded = column.dictionary_encode()
-    strings = pa.array([quoted(text) for text in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
+    strings = pa.array([quoted_text(text) for text in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
     return _in_brackets(strings, None, frame.size)
 
 
