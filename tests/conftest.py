@@ -34,6 +34,8 @@ collect_garbage_rarely()  # otherwise it takes a fifth of the time in which pyte
 
 LONG = (
     "e2e/test_airflow.py",
+    "table/test_publish.py",
+    "process/test_streams.py",
     "test_command_runs.py",
     "benchmarks/",
     "run/test_spark.py",
@@ -41,13 +43,11 @@ LONG = (
     "run/test_breakages.py",
     "e2e/",
     "tools/advise/test_counts.py",
-    "table/test_publish.py",
     "execute/test_spark_settings.py",
     "tools/reports/test_run_report.py",
     "ordering/test_profile.py",
     "ordering/test_slices_alone.py",
     "tools/reports/test_size.py",
-    "run/test_same_run.py",
     "archive/test_holes_against_oracle.py",
     "table/test_publish_interleavings.py",
 )

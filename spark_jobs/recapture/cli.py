@@ -167,6 +167,11 @@ def _parser() -> _Parser:
         decided.add_argument("run", metavar="RUN", help="the name of the run, as recapture staged shows it")
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", text, required=False)
+    text = (
+        "write the trend instead: metrics by day and by hour of the day, and what each check said over time; "
+        "of the newest 92 days by default"
+    )
+    reported.add_argument("--trend", action="store_true", help=text)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = (

@@ -245,6 +245,12 @@ def print_report(out: Console, result: Mapping[str, Any]) -> None:
     out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
 
 
+def print_trend(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the verdict of a trend of published slices, and where it is."""
+    out.print(_line(result["verdict"]["sentence"]))
+    out.print(f"trend: {_line(result['page'])}, its data: {_line(result['document'])}")
+
+
 def print_difference(out: Console, result: Mapping[str, Any]) -> None:
     """Print what differs between what is published and other rows: counts, columns, and the first rows."""
     out.print(f"{_line(result['pipeline'])}, {result['from']} to {result['to']}: {_line(verdict(result))}")

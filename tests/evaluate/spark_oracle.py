@@ -9,8 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.errors import RecaptureError
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.expressions import project
-from recapture.query.generate.trees import template
+from recapture.evaluate.expressions import project_sql
 
 BOUNDS = SliceBounds(1_000, 2_000)
 
@@ -24,13 +23,8 @@ def in_spark(spark: SparkSession, rows: pa.Table, texts: Sequence[str], where: s
 
 
 def here(rows: pa.Table, texts: Sequence[str], where: str | None = None) -> pa.Table:
-    """Return the columns that `project` gives."""
-    items = [(f"c{index}", template(_as_template(text))) for index, text in enumerate(texts)]
-    return project(rows, items, None if where is None else template(_as_template(where)), BOUNDS)
-
-
-def _as_template(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+    """Return the columns that `project_sql` gives."""
+    return project_sql(rows, tuple((f"c{index}", text) for index, text in enumerate(texts)), where, BOUNDS)
 
 
 def exact(column: Sequence[object]) -> list[object]:

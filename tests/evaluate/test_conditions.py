@@ -4,7 +4,7 @@ import pytest
 
 from recapture.evaluate.conditions import parts_of
 from recapture.query.generate.joins import Join
-from recapture.query.generate.trees import render
+from recapture.query.lower.spark import render
 from recapture.time_model.joins import TimeBound
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import DECLARED, relations

@@ -7,7 +7,7 @@ import pytest
 
 from recapture.evaluate.laterals import applied
 from recapture.query.generate.statements import Lateral
-from recapture.query.generate.trees import column
+from recapture.query.plan.expressions import column
 from tests.evaluate.relations import BOUNDS
 
 ELEMENT = pa.struct([("ArrayIndex", pa.int64()), ("ArrayValue", pa.string())])

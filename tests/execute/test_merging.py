@@ -11,7 +11,9 @@ from recapture.execute import merging
 from recapture.execute.merging import GROUP_HASH, merge_to_groups, merge_to_rows
 from recapture.model import AsaType, OutputColumn
 from recapture.query.merges import WINDOW_END, MergedGroups, MergedSelect, MergedWindow, Result
-from recapture.query.partials import Call, Column, Fold, Key, PaneAggregation, Partial, ScalarFunction
+from recapture.query.partials import Fold, Key, PaneAggregation, Partial
+from recapture.query.plan.expressions import call, column
+from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
 
@@ -19,16 +21,16 @@ Row = dict[str, Any]
 
 LENGTH = TICKS_PER_MICROSECOND * 100
 STARTS = [UNIX_EPOCH + number * LENGTH for number in range(3)]
-TOTAL = Partial("_p0", Fold.SUM, Column("x"), pa.float64())
-AGGREGATION = PaneAggregation(LENGTH // 10, 0, (), (Key("_k0", Column("k"), pa.string()),), (TOTAL,))
+TOTAL = Partial("_p0", Fold.SUM, column("x"), pa.float64())
+AGGREGATION = PaneAggregation(LENGTH // 10, 0, (), (Key("_k0", column("k"), pa.string()),), (TOTAL,))
 WINDOW = MergedWindow(HoppingWindow(LENGTH // 5, LENGTH // 10), None, "input a", 0, AGGREGATION)
 GROUPS = MergedGroups((WINDOW,), (Result("_r0", TOTAL),))
 SELECT = MergedSelect(
     GROUPS,
-    (Call(ScalarFunction.NOT, (Call(ScalarFunction.IS_NULL, (Column("_k0"),)),)),),
+    (call(Op.NOT, call(Op.IS_NULL, column("_k0"))),),
     tuple(
-        (OutputColumn(name, type_), Column(column))
-        for name, type_, column in [
+        (OutputColumn(name, type_), column(read))
+        for name, type_, read in [
             ("w", AsaType.DATETIME, WINDOW_END),
             ("k", AsaType.STRING, "_k0"),
             ("total", AsaType.FLOAT, "_r0"),

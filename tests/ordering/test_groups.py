@@ -16,7 +16,9 @@ from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Column, Constant, Fold, Key, PaneAggregation, Partial, ScalarFunction
+from recapture.query.partials import Fold, Key, PaneAggregation, Partial
+from recapture.query.plan.expressions import Expr, bigint, call, column, failure
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -24,12 +26,12 @@ from recapture.time_model.windows import HoppingWindow
 Row = dict[str, Any]
 
 SLICE = Slice(1000, 1100)
-COUNT = Partial("count", Fold.COUNT, Constant(1, pa.int64()), pa.int64())
-TOTAL = Partial("sum_x", Fold.SUM, Column("x"), pa.float64())
-VALUES = Partial("count_x", Fold.COUNT, Column("x"), pa.int64())
-SQUARES = Partial("squares_x", Fold.SPREAD, Column("x"), pa.float64())
-WHOLE = Partial("sum_n", Fold.SUM, Column("n"), pa.int64())
-LEAST = Partial("least_k", Fold.MIN, Column("k"), pa.string())
+COUNT = Partial("count", Fold.COUNT, bigint(1), pa.int64())
+TOTAL = Partial("sum_x", Fold.SUM, column("x"), pa.float64())
+VALUES = Partial("count_x", Fold.COUNT, column("x"), pa.int64())
+SQUARES = Partial("squares_x", Fold.SPREAD, column("x"), pa.float64())
+WHOLE = Partial("sum_n", Fold.SUM, column("n"), pa.int64())
+LEAST = Partial("least_k", Fold.MIN, column("k"), pa.string())
 RESULTS = (
     Result("events", COUNT),
     Result("total", TOTAL),
@@ -57,7 +59,7 @@ FEWEST = 2
 
 
 def aggregation(length: int, offset: int) -> PaneAggregation:
-    key = Key("key", Column("k"), pa.string())
+    key = Key("key", column("k"), pa.string())
     return PaneAggregation(length, offset % length, (), (key,), (COUNT, TOTAL, VALUES, SQUARES, WHOLE, LEAST))
 
 
@@ -69,8 +71,8 @@ def select(*windows: HoppingWindow, columns: dict[str, AsaType] = COLUMNS) -> Me
     )
     return MergedSelect(
         MergedGroups(merged, RESULTS),
-        (Call(ScalarFunction.GREATER_OR_EQUAL, (Column("events"), Constant(FEWEST, pa.int64()))),),
-        tuple((OutputColumn(name, type_), Column(name)) for name, type_ in columns.items()),
+        (call(Op.GREATER_OR_EQUAL, column("events"), bigint(FEWEST)),),
+        tuple((OutputColumn(name, type_), column(name)) for name, type_ in columns.items()),
     )
 
 
@@ -246,13 +248,17 @@ def test_null_comes_before_all_other_values_and_nan_after_them() -> None:
 
 def test_the_end_of_a_window_is_published_to_the_microsecond_and_may_be_moved() -> None:
     of = select(HoppingWindow(7, 7))
-    moved = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH, pa.int64())))
-    of = replace(of, columns=((OutputColumn("w", AsaType.DATETIME), moved),))
+
+    def moved(ticks: int) -> Expr:
+        refused = failure("outside the years 1 to 9999")
+        return call(Op.WITHIN_CALENDAR, Expr(Op.MOVED, [column(WINDOW_END), bigint(ticks)], [1]), refused)
+
+    of = replace(of, columns=((OutputColumn("w", AsaType.DATETIME), moved(UNIX_EPOCH)),))
     (row,) = computed(of, [pane(1008)])
     assert (row["w"].microsecond, row["w"].year) == (100, 1970)
-    before = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(UNIX_EPOCH - 1009, pa.int64())))
+    before = moved(UNIX_EPOCH - 1009)
     (row,) = computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), before),)), [pane(1008)])
     assert (row["w"].microsecond, row["w"].year) == (999_999, 1969)
-    beyond = Call(ScalarFunction.MOVE, (Column(WINDOW_END), Constant(LARGEST, pa.int64())))
+    beyond = moved(LARGEST)
     with pytest.raises(RunError, match="outside the years 1 to 9999"):
         computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), beyond),)), [pane(1008)])

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.ordering import panes
 from recapture.ordering.panes import SlicePanes
-from recapture.query.partials import Call, Column, Constant, Fold, Key, PaneAggregation, Partial, ScalarFunction
+from recapture.query.partials import Fold, Key, PaneAggregation, Partial
+from recapture.query.plan.expressions import bigint, call, column, string
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 
 Event = dict[str, Any]
@@ -26,16 +28,16 @@ COLUMNS = pa.schema(
 AGGREGATION = PaneAggregation(
     length=10,
     offset=3,
-    conditions=(Call(ScalarFunction.NOT, (Call(ScalarFunction.EQUAL, (Column("k"), Constant("not", pa.string()))),)),),
-    keys=(Key("_k0", Column("k"), pa.string()), Key("_k1", Column("b"), pa.bool_())),
+    conditions=(call(Op.NOT, call(Op.EQUAL, column("k"), string("not"))),),
+    keys=(Key("_k0", column("k"), pa.string()), Key("_k1", column("b"), pa.bool_())),
     partials=(
-        Partial("events", Fold.COUNT, Constant(1, pa.int64()), pa.int64()),
-        Partial("values", Fold.COUNT, Column("x"), pa.int64()),
-        Partial("total", Fold.SUM, Column("x"), pa.float64()),
-        Partial("whole", Fold.SUM, Column("n"), pa.int64()),
-        Partial("least", Fold.MIN, Column("x"), pa.float64()),
-        Partial("greatest", Fold.MAX, Column("k"), pa.string()),
-        Partial("spread", Fold.SPREAD, Column("x"), pa.float64()),
+        Partial("events", Fold.COUNT, bigint(1), pa.int64()),
+        Partial("values", Fold.COUNT, column("x"), pa.int64()),
+        Partial("total", Fold.SUM, column("x"), pa.float64()),
+        Partial("whole", Fold.SUM, column("n"), pa.int64()),
+        Partial("least", Fold.MIN, column("x"), pa.float64()),
+        Partial("greatest", Fold.MAX, column("k"), pa.string()),
+        Partial("spread", Fold.SPREAD, column("x"), pa.float64()),
     ),
 )
 
@@ -131,7 +133,7 @@ def test_floats_are_added_in_the_order_of_the_events(monkeypatch: pytest.MonkeyP
     assert row["total"] != math.fsum(values)
 
 
-SPREAD = replace(AGGREGATION, partials=(Partial("spread", Fold.SPREAD, Column("x"), pa.float64()),))
+SPREAD = replace(AGGREGATION, partials=(Partial("spread", Fold.SPREAD, column("x"), pa.float64()),))
 VALUES = (
     st.none()
     | st.floats(-100, 100)
@@ -163,7 +165,7 @@ def test_a_spread_depends_on_the_order_of_the_events_alone() -> None:
 
 
 def test_each_aggregation_has_a_column_of_its_own_and_no_events_have_no_rows() -> None:
-    other = PaneAggregation(100, 0, (), (), (Partial("n", Fold.COUNT, Column("n"), pa.int64()),))
+    other = PaneAggregation(100, 0, (), (), (Partial("n", Fold.COUNT, column("n"), pa.int64()),))
     slice_panes = SlicePanes(SLICE, "7", [AGGREGATION, other])
     assert list(slice_panes.batches()) == []
     event = {"_system_timestamp": 1001, "k": "a", "n": None, "x": None, "b": True}

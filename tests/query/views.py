@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from recapture.execute.merging import GROUP_HASH, merge_to_groups
 from recapture.ordering import order, panes
 from recapture.ordering.panes import SlicePanes
-from recapture.query.generate.values import quoted_name
+from recapture.query.lower.spark_text import quoted_name
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.slices import Slice
 

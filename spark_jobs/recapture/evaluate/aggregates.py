@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.evaluate import folds
 from recapture.evaluate.collected import collected, event_type
@@ -20,6 +19,7 @@ from recapture.evaluate.spreads import spread
 from recapture.evaluate.sums import sum_of_bigints, sums_of_floats
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, AggregateFunction
+from recapture.query.plan.expressions import Expr
 
 
 def result_type(aggregate: Aggregate, argument: pa.DataType) -> pa.DataType:
@@ -54,7 +54,7 @@ class Results:
             return pa.chunked_array([pa.array(rows.last - rows.first)])
         return pa.chunked_array([self._of_values(aggregate, aggregate.argument.node)])
 
-    def _of_values(self, aggregate: Aggregate, argument: exp.Expr) -> pa.Array:
+    def _of_values(self, aggregate: Aggregate, argument: Expr) -> pa.Array:
         column, windowed = self._column(argument), self._windowed
         match aggregate.function:
             case AggregateFunction.SUM if not pa.types.is_floating(column.type):

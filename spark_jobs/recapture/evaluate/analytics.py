@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.errors import RunError
 from recapture.evaluate import history_loops
@@ -25,7 +24,7 @@ from recapture.query.generate.analytics import (
     result_name,
 )
 from recapture.query.generate.histories import History
-from recapture.query.generate.trees import bigint
+from recapture.query.plan.expressions import NULL, Expr, bigint
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -63,31 +62,31 @@ def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_lo
     return rows
 
 
-def _inputs(analytics: Analytics) -> list[exp.Expr]:
+def _inputs(analytics: Analytics) -> list[Expr]:
     """Return the different expressions that analytic functions need of each row."""
-    trees: dict[exp.Expr, None] = {}
+    inputs: dict[Expr, None] = {}
     for function in analytics.functions:
         values = [] if isinstance(function, IsFirst) else [_value(function)]
-        trees |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
-    return list(trees)
+        inputs |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
+    return list(inputs)
 
 
-def _met(history: History) -> exp.Expr:
+def _met(history: History) -> Expr:
     """Return 1 for a row that meets the condition of a history, otherwise NULL."""
     return history.met(bigint(1))
 
 
-def _value(function: EarlierValue | HistoryAggregate) -> exp.Expr:
+def _value(function: EarlierValue | HistoryAggregate) -> Expr:
     """Return what a function finds in a row, or aggregates; NULL unless the row meets the condition."""
     value = function.value if isinstance(function, EarlierValue) else function.aggregate.prepared()
     return function.history.met(value)
 
 
 def _with_default(
-    rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: exp.Expr, bounds: SliceBounds
+    rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: Expr, bounds: SliceBounds
 ) -> pa.ChunkedArray:
     """Return the values, and the default of the rows in whose places they are missing."""
-    if isinstance(default, exp.Null):
+    if default == NULL:
         return values
     mask = pa.array(missing)
     [defaults] = evaluated(rows.filter(mask), [default], bounds)
@@ -111,9 +110,9 @@ class _Histories:
     rows: pa.Table
     ties: Sequence[str]
     """Columns that order rows of one partition that arrived at the same time, after the column `_row`."""
-    values: Mapping[exp.Expr, pa.ChunkedArray]
+    values: Mapping[Expr, pa.ChunkedArray]
     """Values of the expressions of `_inputs`."""
-    orders: dict[tuple[exp.Expr, ...], _Order] = field(default_factory=dict)
+    orders: dict[tuple[Expr, ...], _Order] = field(default_factory=dict)
     """Orders of the rows by the keys of their histories, as far as they are known."""
 
     @property

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate.keys import comparable
 from recapture.evaluate.ranking import Picks, Ranking, RowRanges
@@ -15,6 +14,7 @@ from recapture.evaluate.windowed import Columns, WindowedRows
 from recapture.javascript.columns import DATE
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
 from recapture.query.generate.json_text import json_of
+from recapture.query.plan.expressions import Expr
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
 _NAN = comparable(np.array([np.nan]))[0]
@@ -46,7 +46,7 @@ def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) ->
     return pa.chunked_array([none, *chunks])
 
 
-def collected_value(aggregate: Aggregate) -> exp.Expr:
+def collected_value(aggregate: Aggregate) -> Expr:
     """Return what an aggregate collects of a row: its argument, or the argument as JSON."""
     assert aggregate.argument is not None
     if aggregate.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP):

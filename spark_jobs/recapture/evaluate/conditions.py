@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 
-from sqlglot import exp
-
-from recapture.evaluate.values import column_names
 from recapture.query.generate.joins import side_time
-from recapture.query.generate.trees import operation
+from recapture.query.plan.expressions import Expr, call, columns_of
+from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
 
 
@@ -16,73 +14,74 @@ from recapture.time_model.joins import TimeBound
 class On:
     """The conditions that ON connects by AND, for a JOIN of a new side with the sides before it."""
 
-    keys: tuple[tuple[exp.Expr, exp.Expr], ...]
+    keys: tuple[tuple[Expr, Expr], ...]
     """Equalities: a value of the sides before, and a value of the new side."""
     bounds: tuple[TimeBound, ...]
     """Limits of the time of the new side's row."""
-    rest: exp.Expr | None
+    rest: Expr | None
     """The other conditions, over the columns of both."""
 
 
-def parts_of(condition: exp.Expr, new: int) -> On:
+def parts_of(condition: Expr, new: int) -> On:
     """Return the parts of ON; `new` is the number of the new side.
 
     `0.k` = `1.k` AND `1._system_timestamp` <= (`0._system_timestamp` + 5L) AND `0.x` < `1.x`
     => keys [(`0.k`, `1.k`)], bounds [TimeBound(0, high=5)], rest `0.x` < `1.x`
     """
-    keys: list[tuple[exp.Expr, exp.Expr]] = []
+    keys: list[tuple[Expr, Expr]] = []
     bounds: list[TimeBound] = []
-    rest: list[exp.Expr] = []
+    rest: list[Expr] = []
     for part in _conjuncts(condition):
-        bound, key = _bound(part.unnest(), new), _key(part.unnest(), new)
+        bound, key = _bound(part, new), _key(part, new)
         if bound is not None:
             bounds.append(bound)
         elif key is not None:
             keys.append(key)
         else:
             rest.append(part)
-    return On(tuple(keys), tuple(bounds), reduce(partial(operation, exp.And), rest) if rest else None)
+    return On(tuple(keys), tuple(bounds), reduce(partial(call, Op.AND), rest) if rest else None)
 
 
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
     """Yield the conditions that AND connects, in order."""
     remaining = [condition]
     while remaining:
         part = remaining.pop()
-        inner = part.unnest()
-        if isinstance(inner, exp.And):
-            remaining += [inner.expression, inner.this]
+        if part.op is Op.AND:
+            remaining += reversed(part.arguments)
         else:
-            yield part  # with its parentheses: an OR next to other conditions needs them
+            yield part
 
 
-def _key(part: exp.Expr, new: int) -> tuple[exp.Expr, exp.Expr] | None:
+def _key(part: Expr, new: int) -> tuple[Expr, Expr] | None:
     """Return the two values of an equality, that of the new side last; None for any other condition."""
-    if not isinstance(part, exp.EQ):
+    if part.op is not Op.EQUAL:
         return None
-    one, other = part.this, part.expression
-    is_new = [{side_of(name) == new for name in column_names(value)} for value in (one, other)]
+    one, other = part.arguments
+    is_new = [{side_of(name) == new for name in columns_of(value)} for value in (one, other)]
     if is_new == [{False}, {True}]:
         return one, other
     return (other, one) if is_new == [{True}, {False}] else None
 
 
-def _bound(part: exp.Expr, new: int) -> TimeBound | None:
+def _bound(part: Expr, new: int) -> TimeBound | None:
     """Return the limit that a condition sets to the time of the new side; None for any other condition.
 
     `0._system_timestamp` >= (`1._system_timestamp` - 5L), 1 => TimeBound(0, high=5)
     """
-    if not isinstance(part, exp.GTE | exp.LTE) or not isinstance(part.expression, exp.Paren):
+    is_low = part.op is Op.GREATER_OR_EQUAL
+    if not (is_low or part.op is Op.LESS_OR_EQUAL) or part.arguments[1].op not in (Op.ADD, Op.SUBTRACT):
         return None
-    shifted = part.expression.this
-    if not isinstance(shifted, exp.Add | exp.Sub) or not isinstance(shifted.expression, exp.Literal):
+    late, shifted = part.arguments
+    early, distance = shifted.arguments
+    if distance.op is not Op.BIGINT or not all(
+        time.is_column and time == side_time(side_of(time.name)) for time in (late, early)
+    ):
         return None
-    times = part.this, shifted.this
-    if not all(isinstance(time, exp.Column) and time == side_time(side_of(time.name)) for time in times):
-        return None
-    end, start = (side_of(time.name) for time in times)
-    limit = int(shifted.expression.name.removesuffix("L")) * (1 if isinstance(shifted, exp.Add) else -1)
-    is_low = isinstance(part, exp.GTE)
+    end, start = side_of(late.name), side_of(early.name)
+    [ticks] = distance.constants
+    assert isinstance(ticks, int)
+    limit = ticks if shifted.op is Op.ADD else -ticks
     if end == new:
         return TimeBound(start, limit, None) if is_low else TimeBound(start, None, limit)
     if start == new:

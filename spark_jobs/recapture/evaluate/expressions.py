@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.evaluate import control
 from recapture.evaluate.bounds import SliceBounds
@@ -18,31 +17,37 @@ from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.syntax import Call, Syntax, parsed
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
-from recapture.query.generate.trees import render
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import Expr
 
 __all__ = ["NotEvaluatedError", "project", "require"]
 
-Items = Sequence[tuple[str, exp.Expr]]
+Items = Sequence[tuple[str, Expr]]
 """Names and expressions of columns."""
 
 
-def require(items: Items, where: exp.Expr | None, schema: pa.Schema) -> pa.Schema:
+def require(items: Items, where: Expr | None, schema: pa.Schema) -> pa.Schema:
     """Return the schema that `project` gives. Raise NotEvaluatedError if it cannot evaluate an expression."""
     program = _program(*_texts(items, where), _columns(schema))
     return pa.schema([(name, node.type) for name, node in program.items])
 
 
-def project(rows: pa.Table, items: Items, where: exp.Expr | None, bounds: SliceBounds) -> pa.Table:
+def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBounds) -> pa.Table:
     """Return the columns `items` of the rows that meet `where`, in order.
 
     Raise NotEvaluatedError before anything is evaluated if an expression is unknown, and RowError for a row's error.
     """
     if bounds.functions:
-        trees = [tree for _, tree in items] if where is None else [*(tree for _, tree in items), where]
-        rows, trees = with_calls(rows, trees, bounds, lambda given, named: project(given, named, None, bounds))
-        items = [(name, tree) for (name, _), tree in zip(items, trees, strict=False)]
-        where = where and trees[-1]
-    program = _program(*_texts(items, where), _columns(rows.schema))
+        expressions = [*(expression for _, expression in items), *([] if where is None else [where])]
+        rows, values = with_calls(rows, expressions, bounds, lambda given, named: project(given, named, None, bounds))
+        items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
+        where = where and values[-1]
+    return project_sql(rows, *_texts(items, where), bounds)
+
+
+def project_sql(rows: pa.Table, items: tuple[tuple[str, str], ...], where: str | None, bounds: SliceBounds) -> pa.Table:
+    """Do what `project` does for expressions in Spark SQL."""
+    program = _program(items, where, _columns(rows.schema))
     frame = whole(rows, bounds)
     for condition in program.where:
         frame = frame.where(control.holds(frame, condition))
@@ -74,8 +79,8 @@ class _Program:
         """Conditions that a row has to meet, one after the other."""
 
 
-def _texts(items: Items, where: exp.Expr | None) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    return tuple((name, render(tree)) for name, tree in items), None if where is None else render(where)
+def _texts(items: Items, where: Expr | None) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    return tuple((name, render(expression)) for name, expression in items), None if where is None else render(where)
 
 
 def _columns(schema: pa.Schema) -> tuple[tuple[str, pa.DataType], ...]:

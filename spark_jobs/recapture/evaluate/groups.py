@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate.aggregates import Results, result_type
 from recapture.evaluate.bounds import SliceBounds
@@ -30,6 +29,7 @@ from recapture.query.generate.aggregates import COLLECTIONS, Aggregate
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
+from recapture.query.plan.expressions import Expr
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 GROUPS_AT_ONCE = 1 << 18
@@ -62,14 +62,14 @@ def groups(
     return pa.concat_tables([grouped_rows.groups(grouped, after, bounds.end) for grouped in grouping.windows])
 
 
-def inputs(grouping: Grouping) -> Iterator[exp.Expr]:
+def inputs(grouping: Grouping) -> Iterator[Expr]:
     """Yield the expressions over a row that a GROUP BY needs."""
     yield from grouping.keys
     for aggregate in grouping.aggregates:
         yield from _arguments(aggregate)
 
 
-def _arguments(aggregate: Aggregate) -> Iterator[exp.Expr]:
+def _arguments(aggregate: Aggregate) -> Iterator[Expr]:
     """Yield the argument of an aggregate, if it has one, and what orders the rows."""
     if aggregate.argument is not None:
         yield collected_value(aggregate) if aggregate.function in COLLECTIONS else aggregate.argument.node
@@ -86,7 +86,7 @@ def _schema(grouping: Grouping, columns: Columns, source_unanchored: bool) -> pa
     return pa.schema(fields + ([(UNANCHORED_COLUMN, pa.bool_())] if source_unanchored or grouping.unanchored else []))
 
 
-def _projected(rows: pa.Table, nodes: Sequence[exp.Expr], bounds: SliceBounds) -> Columns:
+def _projected(rows: pa.Table, nodes: Sequence[Expr], bounds: SliceBounds) -> Columns:
     """Return a function that gives the values of these expressions over the rows."""
     names = {node: f"{number}" for number, node in enumerate(nodes)}
     projected = project(rows, [(name, node) for node, name in names.items()], None, bounds).combine_chunks()

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.evaluate import casts, float_text
 from recapture.evaluate.frames import Kernel
 from recapture.evaluate.syntax import Call, Lambda, Name, Syntax, parsed
 from recapture.model import AsaType
 from recapture.query.generate.casts import cast
-from recapture.query.generate.trees import column, render
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import Expr, column
 
 _HOLE = "@@hole"
 _LONG_HOLE = _HOLE * 30
@@ -43,7 +43,7 @@ def idioms() -> Mapping[str, tuple[Idiom, ...]]:
     found: dict[str, tuple[Idiom, ...]] = {}
 
     def add(
-        write: Callable[[exp.Expr], exp.Expr], argument: pa.DataType, type_: pa.DataType, kernel: Kernel, *more: bool
+        write: Callable[[Expr], Expr], argument: pa.DataType, type_: pa.DataType, kernel: Kernel, *more: bool
     ) -> None:
         for hole in (_HOLE, _LONG_HOLE):
             form = parsed(render(write(column(hole))))
@@ -52,7 +52,7 @@ def idioms() -> Mapping[str, tuple[Idiom, ...]]:
             known = found.get(form.function, ())
             found[form.function] = (*known, Idiom(form, argument, type_, kernel, more, raises))
 
-    def casting(source: AsaType, to: AsaType, lenient: bool = False) -> Callable[[exp.Expr], exp.Expr]:
+    def casting(source: AsaType, to: AsaType, lenient: bool = False) -> Callable[[Expr], Expr]:
         return lambda node: cast(Value(node, source), to, lenient)
 
     add(casting(AsaType.FLOAT, AsaType.STRING), pa.float64(), text, float_text.NET)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate import join_loops
 from recapture.evaluate.analytics import analysed
@@ -18,11 +17,11 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
 from recapture.evaluate.keys import key_codes, sorted_order
-from recapture.evaluate.values import column_names, evaluated, flags, taken, valid
-from recapture.query.generate import trees
+from recapture.evaluate.values import evaluated, flags, taken, valid
 from recapture.query.generate.analytics import ROW
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.joins import VALIDITY, Join, JoinedTable, Lookup, side_column
+from recapture.query.plan.expressions import Expr, column, columns_of
 from recapture.time_model.joins import TimeBound
 
 Int64s = NDArray[np.int64]
@@ -217,21 +216,19 @@ def _candidates(
 
 
 def _fulfilling(
-    condition: exp.Expr, rows: _Rows, new: pa.Table, pairs: Iterable[tuple[Int64s, Int64s]], bounds: SliceBounds
+    condition: Expr, rows: _Rows, new: pa.Table, pairs: Iterable[tuple[Int64s, Int64s]], bounds: SliceBounds
 ) -> Iterator[tuple[Int64s, Int64s]]:
     """Yield those of the pairs for which a condition is true."""
-    names = column_names(condition)
+    names = columns_of(condition)
     earlier = {name: rows.column(name) for name in names if name not in new.column_names}
     for left, right in pairs:
         columns = {name: taken(earlier[name], left) if name in earlier else taken(new[name], right) for name in names}
         table = pa.table({_PAIR: np.arange(len(left)), **columns})
-        chosen = project(table, [(_PAIR, trees.column(_PAIR))], condition, bounds)[_PAIR].to_numpy()
+        chosen = project(table, [(_PAIR, column(_PAIR))], condition, bounds)[_PAIR].to_numpy()
         yield left[chosen], right[chosen]
 
 
-def _codes(
-    rows: _Rows, new: pa.Table, keys: Sequence[tuple[exp.Expr, exp.Expr]], bounds: SliceBounds
-) -> tuple[Int64s, Int64s]:
+def _codes(rows: _Rows, new: pa.Table, keys: Sequence[tuple[Expr, Expr]], bounds: SliceBounds) -> tuple[Int64s, Int64s]:
     """Return numbers for the keys of joined rows and of new rows: equal for equal keys, -1 if a part is NULL."""
     count, new_count = len(rows.times), len(new)
     if not keys:
@@ -249,10 +246,10 @@ def _chained(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([*one.chunks, *other.chunks], one.type)
 
 
-def _values(rows: _Rows, expressions: Sequence[exp.Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
+def _values(rows: _Rows, expressions: Sequence[Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
     """Return the values of expressions over joined rows, each of which reads a column."""
     return evaluated(
-        rows.columns({name: None for tree in expressions for name in column_names(tree)}), expressions, bounds
+        rows.columns({name: None for expression in expressions for name in columns_of(expression)}), expressions, bounds
     )
 
 

@@ -9,25 +9,24 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from recapture.evaluate.analytics import analysed
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.expressions import project
-from recapture.evaluate.groups import groups
+from recapture.evaluate.groups import groups, inputs
 from recapture.evaluate.joins import joined
 from recapture.evaluate.laterals import applied
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
-from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW
 from recapture.query.generate.grouping import Grouping, unanchored_items
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.select_items import SelectItem, column
 from recapture.query.generate.statements import CommonTable, OutputTables, Selection, Table
-from recapture.query.generate.trees import string
-from recapture.query.generate.values import unquoted_name
+from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledOutput
+from recapture.query.plan import expressions
+from recapture.query.plan.expressions import Expr, columns_of
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 
 ReadRows = Callable[[str], pa.Table]
@@ -122,8 +121,8 @@ class _OutputEvaluation:
                 rows = self._project(rows, _read_of(rows, grouping), selection.where)
             rows = groups(rows, grouping, self.slice.bounds, look_back, selection.source_unanchored)
         system = [
-            SelectItem("_partition", string("")),
-            *(SelectItem(name, trees.column(WINDOW_END)) for name in _TIMES),
+            SelectItem("_partition", expressions.string("")),
+            *(SelectItem(name, expressions.column(WINDOW_END)) for name in _TIMES),
         ]
         return self._project(rows, [*system, *items], grouping.having)
 
@@ -135,13 +134,13 @@ class _OutputEvaluation:
             rows = analysed(rows, selection.analytics, self.slice.bounds, look_back + window_look_back)
         return applied(rows, selection.laterals, self.slice.bounds) if selection.laterals else rows
 
-    def _project(self, rows: pa.Table, items: Sequence[SelectItem], where: exp.Expr | None) -> pa.Table:
+    def _project(self, rows: pa.Table, items: Sequence[SelectItem], where: Expr | None) -> pa.Table:
         return project(rows, [(item.name, item.expression) for item in items], where, self.slice.bounds)
 
 
 def _read_of(rows: pa.Table, grouping: Grouping) -> list[SelectItem]:
     """Return the columns of rows that a GROUP BY reads."""
-    read = {node.name for item in grouping.inputs for node in item.expression.find_all(exp.Column)}
+    read = {name for expression in inputs(grouping) for name in columns_of(expression)}
     return [column(name) for name in rows.column_names if name.startswith("_") or name in read]
 
 

@@ -1,23 +1,21 @@
 """Calls of functions in Python, JavaScript and the comparison of shapes, computed for all rows before a projection.
 
 A call gives a struct of a value and an error. The expression raises the error where it uses the value (see
-`query.generate.user_functions`).
+`Op.RESULT`).
 """
 
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.errors import DefinitionError, RunError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.model import TYPES, JavaScriptFunction, ShapeComparison
-from recapture.query.generate import trees
-from recapture.query.generate.trees import replaced, user_calls
+from recapture.query.plan.expressions import Expr, column, replaced, user_calls
 
 Function = Callable[..., pa.Array]
 """Returns a struct of a value and an error for each row, given the columns of the arguments."""
-Arguments = Callable[[pa.Table, Sequence[tuple[str, exp.Expr]]], pa.Table]
+Arguments = Callable[[pa.Table, Sequence[tuple[str, Expr]]], pa.Table]
 """Returns the values of named expressions for each row."""
 
 
@@ -52,11 +50,11 @@ def geography(function: ShapeComparison) -> Function:
 
 
 def with_calls(
-    rows: pa.Table, expressions: Sequence[exp.Expr], bounds: SliceBounds, arguments: Arguments
-) -> tuple[pa.Table, list[exp.Expr]]:
+    rows: pa.Table, expressions: Sequence[Expr], bounds: SliceBounds, arguments: Arguments
+) -> tuple[pa.Table, list[Expr]]:
     """Return the rows with a column for each call, and the expressions, which read these columns instead.
 
-    [`udf_f`(`x`).value] => rows with the column `@call0`, [`@call0`.value]
+    [result(user_call[udf_f](x))] => rows with the column `@call0`, [result(@call0)]
 
     The arguments of a call may have calls of their own. Raise RunError if a function exceeds its limits.
     """
@@ -64,15 +62,15 @@ def with_calls(
     remaining = list(expressions)
     number = 0
     while calls := _innermost(remaining):
-        results: list[exp.Expr] = []
+        results: dict[Expr, Expr] = {}
         for call in calls:
-            function = functions[str(call.this)[1:-1]]
+            function = functions[str(call.constants[0])]
             name = f"@call{number}"
             number += 1
-            columns = arguments(rows, [(f"a{place}", argument) for place, argument in enumerate(call.expressions)])
+            columns = arguments(rows, [(f"a{place}", argument) for place, argument in enumerate(call.arguments)])
             rows = rows.append_column(name, _results(function, columns))
-            results.append(trees.column(name))
-        remaining = [replaced(expression, calls, results) for expression in remaining]
+            results[call] = column(name)
+        remaining = [replaced(expression, results) for expression in remaining]
     return rows, remaining
 
 
@@ -84,18 +82,10 @@ def _results(function: JavaScriptFunction | ShapeComparison, arguments: pa.Table
     return call(*(_one_array(column) for column in arguments.columns))
 
 
-def _innermost(expressions: Sequence[exp.Expr]) -> list[exp.Expr]:
+def _innermost(expressions: Sequence[Expr]) -> list[Expr]:
     """Return the different calls whose arguments have no calls."""
-    calls: dict[exp.Expr, None] = {}
-    todo = [call for expression in expressions for call in user_calls(expression)]
-    while todo:
-        call = todo.pop(0)
-        inner = [inner for argument in call.expressions for inner in user_calls(argument)]
-        if inner:
-            todo += inner
-        else:
-            calls[call] = None
-    return list(calls)
+    calls = dict.fromkeys(call for expression in expressions for call in user_calls(expression))
+    return [call for call in calls if not any(map(user_calls, call.arguments))]
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -5,23 +5,17 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.expressions import project
-from recapture.query.generate.trees import is_of_row
+from recapture.query.plan.expressions import Expr
 
 
-def evaluated(rows: pa.Table, expressions: Iterable[exp.Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
+def evaluated(rows: pa.Table, expressions: Iterable[Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:
     """Return the value of each expression for each row. Errors are those of `project`."""
-    items = [(str(number), tree) for number, tree in enumerate(expressions)]
+    items = [(str(number), expression) for number, expression in enumerate(expressions)]
     columns: list[pa.ChunkedArray] = project(rows, items, None, bounds).columns
     return columns
-
-
-def column_names(tree: exp.Expr) -> list[str]:
-    """Return the different columns of the row that an expression reads."""
-    return list(dict.fromkeys(node.name for node in tree.find_all(exp.Column) if is_of_row(node)))
 
 
 def taken(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:

@@ -8,15 +8,15 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from recapture.evaluate.keys import sorted_order
 from recapture.evaluate.panes import KeyedRows, Panes, starts_of
 from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windows import Windows
+from recapture.query.plan.expressions import Expr
 
-Columns: TypeAlias = Callable[[exp.Expr], pa.Array]
+Columns: TypeAlias = Callable[[Expr], pa.Array]
 """Returns the value of an expression for each row."""
 
 

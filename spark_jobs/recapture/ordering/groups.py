@@ -13,7 +13,8 @@ from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, ScalarFunction
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -50,7 +51,7 @@ def rows_of_panes(
     """
     for groups in groups_of_panes(select.groups, window, slice_, panes):
         if select.conditions:
-            groups = groups.filter(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
+            groups = groups.filter(evaluate(Expr(Op.AND, select.conditions), groups))
         yield rows_of_groups(select, groups)
 
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
-from recapture.query.partials import Call, Fold, PaneAggregation, Partial, Scalar, ScalarFunction
+from recapture.query.partials import Fold, PaneAggregation, Partial
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18
@@ -99,8 +101,8 @@ class _FoldedPanes:
     def _spreads(self) -> list[Partial]:
         return [partial for partial in self.aggregation.partials if partial.fold is Fold.SPREAD]
 
-    def add(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> None:
-        """Add events, given their System.Timestamps in ticks and a function that evaluates a scalar for them."""
+    def add(self, times: NDArray[np.int64], value: Callable[[Expr], pa.Array]) -> None:
+        """Add events, given their System.Timestamps in ticks and a function that evaluates an expression for them."""
         values = self._values(times, value)
         if not values.num_rows:
             return
@@ -117,7 +119,7 @@ class _FoldedPanes:
             panes = panes.set_column(place, partial.name, spreads.squares(panes[partial.name]))
         return panes
 
-    def _values(self, times: NDArray[np.int64], value: Callable[[Scalar], pa.Array]) -> pa.RecordBatch:
+    def _values(self, times: NDArray[np.int64], value: Callable[[Expr], pa.Array]) -> pa.RecordBatch:
         """Return the pane, the keys and what is folded of the events that meet the conditions."""
         panes = times + (self.aggregation.offset - times) % self.aggregation.length
         columns = [pa.array(panes), *(value(key.value) for key in self.aggregation.keys)]
@@ -125,7 +127,7 @@ class _FoldedPanes:
         values = pa.RecordBatch.from_arrays(columns, schema=self._columns)
         if not self.aggregation.conditions:
             return values
-        return values.filter(value(Call(ScalarFunction.AND, self.aggregation.conditions)))
+        return values.filter(value(Expr(Op.AND, self.aggregation.conditions)))
 
     def _fold(self) -> None:
         if not self._events:

@@ -1,4 +1,4 @@
-"""Scalars of rows, computed on Arrow. Each function gives what Spark SQL gives in ANSI mode."""
+"""Expressions over rows on Arrow: the operations that tasks compute, each as Spark SQL gives it in ANSI mode."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -8,26 +8,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.errors import RunError
-from recapture.query.partials import Call, Column, Constant, Scalar, ScalarFunction
+from recapture.model import TYPES, AsaType
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 
 
-def evaluate(scalar: Scalar, rows: pa.RecordBatch) -> pa.Array:
-    """Return the value of a scalar for each row."""
-    value = _value(scalar, rows)
+def evaluate(expression: Expr, rows: pa.RecordBatch) -> pa.Array:
+    """Return the value of an expression for each row."""
+    value = _value(expression, rows)
     return pa.repeat(value, rows.num_rows) if isinstance(value, pa.Scalar) else value
 
 
-def _value(scalar: Scalar, rows: pa.RecordBatch) -> Datum:
-    match scalar:
-        case Column(name):
-            return rows[name]
-        case Constant(value, type_):
-            return pa.scalar(value, type_)
-        case Call(function, arguments):
-            return _FUNCTIONS[function](*(_value(argument, rows) for argument in arguments))
+def _value(expression: Expr, rows: pa.RecordBatch) -> Datum:
+    match expression.op:
+        case Op.COLUMN:
+            return rows[expression.name]
+        case Op.STRING | Op.BIGINT | Op.DOUBLE | Op.BIT:
+            return pa.scalar(expression.constants[0])
+        case Op.ROW:
+            return pa.scalar(1)
+        case Op.NULL:
+            return pa.scalar(None, pa.null())
+        case Op.CAST:
+            to = TYPES[AsaType(str(expression.constants[0]))].view
+            return pc.cast(_value(expression.arguments[0], rows), to, safe=False)
+        case Op.MOVED:
+            ticks, amount = (_value(argument, rows) for argument in expression.arguments)
+            return pc.add(ticks, pc.multiply(amount, expression.constants[0]))
+        case Op.WITHIN_CALENDAR:
+            time, refused = expression.arguments
+            return _within_calendar(_value(time, rows), str(refused.constants[0]))
+    return _ARROW[expression.op](*(_value(argument, rows) for argument in expression.arguments))
 
 
 def _case(*arguments: Datum) -> Datum:
@@ -57,29 +71,26 @@ def _may_be_nan(left: Datum, right: Datum) -> bool:
     return bool(pa.types.is_floating(left.type)) and any(pc.any(pc.is_nan(side)).as_py() for side in (left, right))
 
 
-def _moved(ticks: Datum, by: Datum) -> Datum:
-    moved = pc.add(ticks, by)
-    if pc.any(pc.or_(pc.less(moved, 0), pc.greater(moved, LARGEST))).as_py():
-        raise RunError("DATEADD: the result lies outside the years 1 to 9999")
-    return moved
+def _within_calendar(ticks: Datum, message: str) -> Datum:
+    if pc.any(pc.or_(pc.less(ticks, 0), pc.greater(ticks, LARGEST))).as_py():
+        raise RunError(message)
+    return ticks
 
 
-_FUNCTIONS: Mapping[ScalarFunction, Callable[..., Datum]] = {
-    ScalarFunction.EQUAL: _equal,
-    ScalarFunction.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
-    ScalarFunction.LESS: _less,
-    ScalarFunction.LESS_OR_EQUAL: lambda left, right: pc.invert(_less(right, left)),
-    ScalarFunction.GREATER: lambda left, right: _less(right, left),
-    ScalarFunction.GREATER_OR_EQUAL: lambda left, right: pc.invert(_less(left, right)),
-    ScalarFunction.AND: _all(pc.and_kleene),
-    ScalarFunction.OR: _all(pc.or_kleene),
-    ScalarFunction.NOT: pc.invert,
-    ScalarFunction.IS_NULL: pc.is_null,
-    ScalarFunction.COALESCE: pc.coalesce,
-    ScalarFunction.CASE: _case,
-    ScalarFunction.TO_FLOAT: lambda value: pc.cast(value, pa.float64(), safe=False),
-    ScalarFunction.ADD: pc.add,
-    ScalarFunction.SUBTRACT: pc.subtract,
-    ScalarFunction.MULTIPLY: pc.multiply,
-    ScalarFunction.MOVE: _moved,
+_ARROW: Mapping[Op, Callable[..., Datum]] = {
+    Op.EQUAL: _equal,
+    Op.NOT_EQUAL: lambda left, right: pc.invert(_equal(left, right)),
+    Op.LESS: _less,
+    Op.LESS_OR_EQUAL: lambda left, right: pc.invert(_less(right, left)),
+    Op.GREATER: lambda left, right: _less(right, left),
+    Op.GREATER_OR_EQUAL: lambda left, right: pc.invert(_less(left, right)),
+    Op.AND: _all(pc.and_kleene),
+    Op.OR: _all(pc.or_kleene),
+    Op.NOT: pc.invert,
+    Op.IS_NULL: pc.is_null,
+    Op.COALESCE: pc.coalesce,
+    Op.CASE: _case,
+    Op.ADD: pc.add,
+    Op.SUBTRACT: pc.subtract,
+    Op.MULTIPLY: pc.multiply,
 }

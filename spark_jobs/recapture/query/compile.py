@@ -18,7 +18,8 @@ from recapture.query.generate.in_tasks import Assignment, InTasks
 from recapture.query.generate.merged import Merger
 from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
-from recapture.query.generate.values import Value, unquoted_name
+from recapture.query.generate.values import Value
+from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
@@ -26,6 +27,7 @@ from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import bind_functions, geography_functions
+from recapture.query.plan.expressions import NULL
 
 _DEFAULT_OUTPUT = "output"
 
@@ -107,7 +109,7 @@ def _compiled(
 
 @dataclass
 class _Output:
-    """All that is written to an output, as trees."""
+    """All that is written to an output."""
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
@@ -148,7 +150,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> "_Pass":
-        """Compile the steps and the outputs to trees, as far as the types are known. Return the pass."""
+        """Compile the steps and the outputs, as far as the types are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -159,7 +161,7 @@ class _Pass:
         return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
-        """Return the compiled query, its trees written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
+        """Return the compiled query, written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
@@ -349,7 +351,7 @@ def _united(
     columns: list[tuple[str, Value]] = []
     items: list[list[SelectItem]] = [[] for _ in parts]
     for key, name in names.items():
-        values = [types.refreshed(part_columns.get(key, Value(exp.Null(), None))) for part_columns in columns_by_part]
+        values = [types.refreshed(part_columns.get(key, Value(NULL, None))) for part_columns in columns_by_part]
         unified, kind = coercion.unify(values, parts[-1].node)
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from recapture.model import OutputColumn
-from recapture.query.partials import PaneAggregation, Partial, Scalar
+from recapture.query.partials import PaneAggregation, Partial
+from recapture.query.plan.expressions import Expr
 from recapture.time_model.windows import HoppingWindow
 
 WINDOW_END, WINDOW_ID = "_window_end", "_window_id"
@@ -116,7 +117,7 @@ class MergedSelect:
     """A SELECT whose rows are groups of panes."""
 
     groups: MergedGroups
-    conditions: tuple[Scalar, ...]
+    conditions: tuple[Expr, ...]
     """Conditions that a group has to meet: HAVING, and WHERE of what reads the GROUP BY."""
-    columns: tuple[tuple[OutputColumn, Scalar], ...]
+    columns: tuple[tuple[OutputColumn, Expr], ...]
     """Published columns, with their values over a group. A datetime is in ticks."""

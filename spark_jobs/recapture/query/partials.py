@@ -1,74 +1,17 @@
 """Partial aggregates that the tasks of an input compute, as values: the first step of a GROUP BY, on Arrow.
 
 A task has all events of a partition that a slice needs, in arrival order. So it can aggregate them itself, and far
-fewer rows leave it. It computes only what means the same on Arrow as in Spark SQL: the functions of `ScalarFunction`
-and `Fold` (docs/time-model.md, section 6).
+fewer rows leave it. It computes only what means the same on Arrow as in Spark SQL: the operations of
+`ordering.scalars` and the folds of `Fold` (docs/time-model.md, section 6).
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
 
 import pyarrow as pa
 
-
-class ScalarFunction(StrEnum):
-    """The functions of a scalar. Without a text of its own, a function of NULL is NULL."""
-
-    EQUAL = "="
-    NOT_EQUAL = "<>"
-    LESS = "<"
-    LESS_OR_EQUAL = "<="
-    GREATER = ">"
-    GREATER_OR_EQUAL = ">="
-    AND = "AND"
-    """Logic with three values: FALSE AND NULL is FALSE."""
-    OR = "OR"
-    """Logic with three values: TRUE OR NULL is TRUE."""
-    NOT = "NOT"
-    IS_NULL = "IS NULL"
-    """Whether the argument is NULL; never NULL itself."""
-    COALESCE = "COALESCE"
-    """The first argument that is not NULL."""
-    CASE = "CASE"
-    """Conditions and values by turns, then the default: the value after the first condition that is true.
-
-    A condition that is NULL is not true.
-    """
-    TO_FLOAT = "CAST AS FLOAT"
-    ADD = "+"
-    SUBTRACT = "-"
-    MULTIPLY = "*"
-    MOVE = "DATEADD"
-    """A time and a number of ticks: the time so much later. Outside the years 1 to 9999 it stops the run."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a row: an ordered event, or a group of events."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A constant."""
-
-    value: bool | int | float | str | None
-    type: pa.DataType
-
-
-@dataclass(frozen=True)
-class Call:
-    """A function of scalars."""
-
-    function: ScalarFunction
-    arguments: tuple["Scalar", ...]
-
-
-Scalar: TypeAlias = Column | Constant | Call
-"""An expression over one row."""
+from recapture.query.plan.expressions import Expr
 
 
 class Fold(StrEnum):
@@ -88,7 +31,7 @@ class Key:
 
     name: str
     """Name of its column."""
-    value: Scalar
+    value: Expr
     type: pa.DataType
 
 
@@ -99,7 +42,7 @@ class Partial:
     name: str
     """Name of its column."""
     fold: Fold
-    argument: Scalar
+    argument: Expr
     type: pa.DataType
     """Type of the result."""
 
@@ -112,7 +55,7 @@ class PaneAggregation:
     """Length of a pane in ticks."""
     offset: int
     """Shift of the ends of the panes from the multiples of their length; ticks."""
-    conditions: tuple[Scalar, ...]
+    conditions: tuple[Expr, ...]
     """Conditions that an event has to meet."""
     keys: tuple[Key, ...]
     partials: tuple[Partial, ...]

@@ -12,9 +12,11 @@ from recapture.evaluate.expressions import project
 from recapture.model import TYPES, AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.trees import bigint, column, render, spark_call, string
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import render
 from recapture.query.parse.asaql import parse
+from recapture.query.plan.expressions import FALSE, TRUE, Expr, bigint, column, string
+from recapture.query.plan.operations import Op
 from recapture.time_model import timestamps
 
 BIGINT, FLOAT, TEXT, DATETIME, BIT = AsaType.BIGINT, AsaType.FLOAT, AsaType.STRING, AsaType.DATETIME, AsaType.BIT
@@ -64,7 +66,7 @@ class _GivenScope:
     def metadata(self, node: exp.Anonymous) -> Value:
         raise NotImplementedError
 
-    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+    def whole_row(self, node: exp.Expr) -> Expr | None:
         raise NotImplementedError
 
 
@@ -82,7 +84,7 @@ def literal(given: Given) -> Value:
         case Value():
             return given
         case bool():
-            return Value(exp.Boolean(this=given), BIT)
+            return Value(TRUE if given else FALSE, BIT)
     return compiled(_written(given))
 
 
@@ -119,9 +121,9 @@ _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
 """Indexes of the arguments that must be literals."""
 
 
-def computed(spark: SparkSession, trees: Sequence[exp.Expr], over: str = "") -> Row:
-    """Return one row of Spark SQL expressions, over no table or FROM a view."""
-    items = ", ".join(f"{render(tree)} AS c{index}" for index, tree in enumerate(trees))
+def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -> Row:
+    """Return one row of expressions that Spark computes, over no table or FROM a view."""
+    items = ", ".join(f"{render(expression)} AS c{index}" for index, expression in enumerate(expressions))
     return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
@@ -141,7 +143,7 @@ def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
             named = column(f"c{number}_{index}")
             (columns[named.name],) = _row([value.node])
             columns[named.name] = columns[named.name].cast(TYPES[value.type].view)
-            arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
+            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
         results.append(call(name, *arguments).node)
     return [values[0].as_py() for values in _row(results, pa.table(columns) if columns else _NO_COLUMNS)]
 
@@ -149,8 +151,8 @@ def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
 _NO_COLUMNS = pa.table({"nothing": [0]})
 
 
-def _row(trees: Sequence[exp.Expr], table: pa.Table = _NO_COLUMNS) -> list[pa.ChunkedArray]:
-    items = [(f"c{index}", tree) for index, tree in enumerate(trees)]
+def _row(expressions: Sequence[Expr], table: pa.Table = _NO_COLUMNS) -> list[pa.ChunkedArray]:
+    items = [(f"c{index}", expression) for index, expression in enumerate(expressions)]
     return list(project(table, items, None, SliceBounds(0, 0)).columns)
 
 
@@ -172,7 +174,7 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
             assert value.type is not None
             named = column(f"c{number}_{index}")
             columns.append(f"CAST({render(value.node)} AS {TYPES[value.type].spark}) AS {render(named)}")
-            arguments.append(Value(named if times == 1 else spark_call("coalesce", *[named] * times), value.type))
+            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
         results.append(call(name, *arguments).node)
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
     row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")

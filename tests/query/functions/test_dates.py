@@ -11,9 +11,10 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.query.generate.trees import column, render
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import render
 from recapture.query.parse.date_parts import PARTS
+from recapture.query.plan.expressions import column
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, DATETIME, TEXT, Case, Given, call, check, computed, ticks, time
@@ -269,14 +270,13 @@ def test_dates_agree_with_a_naive_calendar(spark: SparkSession, rows: list[tuple
     ).createOrReplaceTempView("dates")
     one, other = Value(column("one"), DATETIME), Value(column("other"), DATETIME)
     number = Value(column("number"), BIGINT)
-    trees = [
+    expressions = [
         *(call("DATEADD", part, number, one).node for part in SPELLINGS),
         *(call("DATEDIFF", part, one, other).node for part in SPELLINGS),
         *(call("DATEPART", part, one).node for part in SPELLINGS),
     ]
-    actual = spark.sql(
-        f"SELECT place, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM dates"
-    ).collect()
+    items = ", ".join(f"{render(expression)} AS c{at}" for at, expression in enumerate(expressions))
+    actual = spark.sql(f"SELECT place, {items} FROM dates").collect()
     for row in actual:
         (first, second), amount = rows[row.place]
         expected = [

@@ -1,17 +1,17 @@
 """Records and arrays, and the values that are extracted from them as text."""
 
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.functions import records
-from recapture.query.generate.trees import cast_as, string
 from recapture.query.generate.values import Value
+from recapture.query.plan.expressions import NULL, cast_as, string
+from recapture.query.plan.expressions import call as operation
+from recapture.query.plan.operations import Op
 from tests.query.functions.calls import call, check, computed, json
 
 MIXED = json('[1.50, "a\\"b", null, {"x": [1, 2]}, 12345678901234567890123, true, "", "7"]', AsaType.ARRAY)
 RECORD = json('{"a": {"b": 1}, "the [key]\'?*": "odd", "n": null, "A": 2, "sensor.id": "dotted"}', AsaType.RECORD)
-NO_RECORD = Value(cast_as(exp.Null(), "STRING"), AsaType.RECORD)
+NO_RECORD = Value(cast_as(NULL, AsaType.STRING), AsaType.RECORD)
 
 
 def test_elements_count_from_0_and_keep_their_values(spark: SparkSession) -> None:
@@ -65,7 +65,14 @@ def test_a_text_is_parsed_into_a_record_or_null(spark: SparkSession) -> None:
 
 def test_elements_and_properties_become_rows(spark: SparkSession) -> None:
     array, record = string('["x", null, {"a": 1}]'), string('{"b": 1, "a": "x", "n": null}')
-    rows = computed(spark, [records.elements(array), records.properties(record), records.elements(string("{}"))])
+    rows = computed(
+        spark,
+        [
+            operation(Op.ARRAY_ELEMENTS, array),
+            operation(Op.RECORD_PROPERTIES, record),
+            operation(Op.ARRAY_ELEMENTS, string("{}")),
+        ],
+    )
     assert [tuple(row) for row in rows[0]] == [(0, "x"), (1, None), (2, '{"a":1}')]
     assert [tuple(row) for row in rows[1]] == [("b", "1"), ("a", "x"), ("n", None)]
     assert rows[2] is None

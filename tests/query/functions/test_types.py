@@ -1,23 +1,22 @@
 """GetType of values whose types are known."""
 
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from recapture.model import AsaType
-from recapture.query.generate.trees import cast_as
 from recapture.query.generate.values import Value
+from recapture.query.plan.expressions import NULL, TRUE, cast_as
 from tests.query.functions.calls import check, json, time
 
 
 def test_the_type_of_a_value_is_its_name_in_asa(spark: SparkSession) -> None:
-    nothing = Value(cast_as(exp.Null(), "BIGINT"), AsaType.BIGINT)
+    nothing = Value(cast_as(NULL, AsaType.BIGINT), AsaType.BIGINT)
     check(
         spark,
         ("GETTYPE", (5,), "bigint"),
         ("GETTYPE", (5.0,), "float"),
         ("GETTYPE", ("5",), "nvarchar(max)"),
         ("GETTYPE", (time("2026-03-01T10:00:00Z"),), "datetime"),
-        ("GETTYPE", (Value(exp.true(), AsaType.BIT),), "bit"),
+        ("GETTYPE", (Value(TRUE, AsaType.BIT),), "bit"),
         ("GETTYPE", (json('{"a": 1}', AsaType.RECORD),), "record"),
         ("GETTYPE", (json("[1]", AsaType.ARRAY),), "array"),
         ("GETTYPE", (nothing,), None),

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
-from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import TYPES, AsaType
 from recapture.query.generate.casts import cast
-from recapture.query.generate.trees import cast_as, column, render, string
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import NULL, cast_as, column, string
 from recapture.time_model.ticks import LARGEST
 from tests.draws import examples
 from tests.query.functions.calls import BIGINT, BIT, DATETIME, FLOAT, TEXT, Given, computed, literal, ticks, time
@@ -80,11 +80,11 @@ POSSIBLE: list[tuple[Given, AsaType, object]] = [
     ],
     *[(None, kind, None) for kind in AsaType],
     *[
-        (Value(cast_as(exp.Null(), spark), kind), to, None)
+        (Value(cast_as(NULL, kind), kind), to, None)
         for kind, spark in ((TEXT, "STRING"), (FLOAT, "DOUBLE"), (DATETIME, "BIGINT"))
         for to in (TEXT, DATETIME if kind is not FLOAT else BIGINT)
     ],
-    *[(Value(cast_as(exp.Null(), "STRING"), TEXT), to, None) for to in AsaType],
+    *[(Value(cast_as(NULL, TEXT), TEXT), to, None) for to in AsaType],
 ]
 FAILING: list[tuple[Given, AsaType]] = [
     ("", BIGINT),

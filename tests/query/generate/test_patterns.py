@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from sqlglot import exp
 
 from recapture.errors import DefinitionError
+from recapture.model import AsaType
 from recapture.query.generate.patterns import like, like_computed, position
-from recapture.query.generate.trees import cast_as, column, render, string
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import NULL, call, cast_as, column, string
+from recapture.query.plan.operations import Op
 from tests.draws import examples
 from tests.query.functions.calls import computed
 
@@ -63,8 +65,8 @@ def test_wildcards_match_as_in_t_sql(spark: SparkSession) -> None:
 
 
 def test_null_is_neither_like_nor_unlike(spark: SparkSession) -> None:
-    nothing = cast_as(exp.Null(), "STRING")
-    row = computed(spark, [like(nothing, "a%"), like(nothing, "[a]%"), exp.Not(this=like(nothing, "a"))])
+    nothing = cast_as(NULL, AsaType.STRING)
+    row = computed(spark, [like(nothing, "a%"), like(nothing, "[a]%"), call(Op.NOT, like(nothing, "a"))])
     assert list(row) == [None, None, None]
 
 
@@ -150,14 +152,13 @@ def test_patterns_agree_with_a_naive_matcher(
     written = ["".join(piece.written for piece in pieces) for pieces in patterns]
     text = column("text")
     without_sets = [(pieces, pattern) for pieces, pattern in zip(patterns, written, strict=True) if "[" not in pattern]
-    trees = [
+    expressions = [
         *(like(text, pattern) for pattern in written),
         *(position(text, pattern) for pattern in written),
         *(like_computed(text, string(pattern)) for _, pattern in without_sets),
     ]
-    actual = spark.sql(
-        f"SELECT text, {', '.join(f'{render(tree)} AS c{at}' for at, tree in enumerate(trees))} FROM texts"
-    ).collect()
+    items = ", ".join(f"{render(expression)} AS c{at}" for at, expression in enumerate(expressions))
+    actual = spark.sql(f"SELECT text, {items} FROM texts").collect()
     for row in actual:
         expected = [
             *(fits(pieces, row.text) for pieces in patterns),

@@ -32,7 +32,7 @@ from recapture.ordering import panes
 from recapture.ordering.order import schema
 from recapture.printable import message
 from recapture.process import log
-from recapture.query.generate.values import quoted_name
+from recapture.query.lower.spark_text import quoted_name
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run

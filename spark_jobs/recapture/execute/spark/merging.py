@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.execute.merging import GROUP_HASH, merge_to_groups, merge_to_rows, rows_schema
 from recapture.ordering import panes
-from recapture.query.generate.values import quoted_name
+from recapture.query.lower.spark_text import quoted_name
 from recapture.query.merges import GroupsView, MergedGroups, MergedWindow
 from recapture.query.model import CompiledOutput
 

@@ -18,6 +18,7 @@ from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
 from recapture.query.parse.window_calls import UNITS
+from recapture.query.plan.expressions import NULL, Expr
 from recapture.time_model.windows import LARGEST_SIZE
 
 _LARGEST_NUMBER = 2**31 - 1
@@ -75,7 +76,7 @@ class AnalyticCall:
             value = self.inside.value(arguments[0])
         if value.type is None:
             raise source.error(arguments[0], "NULL alone has no type here")
-        default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(exp.Null(), None)
+        default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(NULL, None)
         value_and_default = [value, default]
         (value, default), type_ = self.inside.unify(value_and_default, self.node)
         found = EarlierValue(self._history(), value.node, steps, default.node)
@@ -125,7 +126,7 @@ class AnalyticCall:
         keys = tuple(self._key(key) for key in self.node.args.get("partition_by") or [])
         return History(keys, length, condition)
 
-    def _key(self, node: exp.Expr) -> exp.Expr:
+    def _key(self, node: exp.Expr) -> Expr:
         value = self.inside.value(node)
         if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
             raise self.inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")

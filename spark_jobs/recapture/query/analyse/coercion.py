@@ -11,9 +11,10 @@ from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.generate.casts import cast
 from recapture.query.generate.kinds import kind_of_json
-from recapture.query.generate.trees import bigint, cast_as, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
+from recapture.query.plan.expressions import FALSE, NULL, TRUE, bigint, call, cast_as
+from recapture.query.plan.operations import Op
 from recapture.time_model import timestamps
 
 INCOMPARABLE = (AsaType.RECORD, AsaType.ARRAY)
@@ -115,7 +116,7 @@ class Coercion:
                 self.types.note_text(value.fields)
             return value
         if value.type is None:
-            return Value(exp.Null(), kind)
+            return Value(NULL, kind)
         if is_open:
             self.types.decide(value.fields, kind, where)
             return replace(value, type=kind)
@@ -126,9 +127,9 @@ class Coercion:
             return replace(converted, kind=kind_of_json(value.node)) if kind is AsaType.FLOAT else converted
         match kind:
             case AsaType.FLOAT:
-                return Value(cast_as(value.node, "DOUBLE"), kind)
+                return Value(cast_as(value.node, kind), kind)
             case AsaType.BIT:
-                return Value(exp.Boolean(this=value.text == "1"), kind)
+                return Value(TRUE if value.text == "1" else FALSE, kind)
         ticks = ticks_of(value.text or "")
         if ticks is None:
             raise self.source.error(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
@@ -137,21 +138,11 @@ class Coercion:
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
         if kind is AsaType.BIGINT and self.types.untyped(value):
-            value = Value(_bigint_text(value.node), AsaType.STRING)
+            value = Value(call(Op.BIGINT_TEXT, value.node), AsaType.STRING)
         try:
             return Value(cast(value, kind, lenient), kind)
         except DefinitionError as error:
             raise self.source.error(where, str(error)) from None
-
-
-def _bigint_text(json: exp.Expr) -> exp.Expr:
-    """Return a JSON value as the text of a bigint: a float is truncated, a bit is 1 or 0, the rest is unchanged."""
-    return template(
-        "CASE WHEN {json} RLIKE '^-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?$' AND NOT {json} RLIKE '^-?[0-9]+$'"
-        " THEN CAST(try_cast(try_cast({json} AS DOUBLE) AS BIGINT) AS STRING)"
-        " WHEN {json} = 'true' THEN '1' WHEN {json} = 'false' THEN '0' ELSE {json} END",
-        json=json,
-    )
 
 
 def ticks_of(text: str) -> int | None:

@@ -1,8 +1,7 @@
-"""Scalar expressions and conditions of ASAQL as typed Spark SQL, exact or refused.
+"""Scalar expressions and conditions of ASAQL as typed expressions, exact or refused.
 
-Spark must run in ANSI mode, which the session of a run sets. As in T-SQL, an overflow of bigint arithmetic, a division
-by zero or an impossible CAST then stops the run instead of giving NULL silently. A query guards itself with NULLIF,
-CASE or TRY_CAST.
+As in T-SQL, an overflow of bigint arithmetic, a division by zero or an impossible CAST stops the run instead of giving
+NULL silently. A query guards itself with NULLIF, CASE or TRY_CAST.
 """
 
 import math
@@ -32,19 +31,40 @@ from recapture.query.generate.kinds import (
     with_kind_of_choice,
 )
 from recapture.query.generate.patterns import like, like_computed
-from recapture.query.generate.trees import bigint, case_when, double, operation, spark_call, string, template
 from recapture.query.generate.user_functions import javascript_call
 from recapture.query.generate.values import Value
 from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
+from recapture.query.plan.expressions import FALSE, NULL, Expr, bigint, call, case_when, double, string
+from recapture.query.plan.operations import Op
 
 METADATA_CALL = "GETMETADATAPROPERTYVALUE"
 _LARGEST_BIGINT = 2**63 - 1
-_COMPARISONS = exp.EQ | exp.NEQ | exp.GT | exp.GTE | exp.LT | exp.LTE
-_BITWISE = exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor | exp.BitwiseNot
-_ORDERED: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
+_COMPARISONS: dict[type[exp.Expr], Op] = {
+    exp.EQ: Op.EQUAL,
+    exp.NEQ: Op.NOT_EQUAL,
+    exp.GT: Op.GREATER,
+    exp.GTE: Op.GREATER_OR_EQUAL,
+    exp.LT: Op.LESS,
+    exp.LTE: Op.LESS_OR_EQUAL,
+}
+_LOGIC: dict[type[exp.Expr], Op] = {exp.And: Op.AND, exp.Or: Op.OR}
+_ARITHMETIC: dict[type[exp.Expr], Op] = {
+    exp.Add: Op.ADD,
+    exp.Sub: Op.SUBTRACT,
+    exp.Mul: Op.MULTIPLY,
+    exp.Div: Op.DIVIDE,
+    exp.Mod: Op.MODULO,
+}
+_BITWISE: dict[type[exp.Expr], Op] = {
+    exp.BitwiseAnd: Op.BIT_AND,
+    exp.BitwiseOr: Op.BIT_OR,
+    exp.BitwiseXor: Op.BIT_XOR,
+    exp.BitwiseNot: Op.BIT_NOT,
+}
+_ORDERED = {Op.GREATER: ">", Op.GREATER_OR_EQUAL: ">=", Op.LESS: "<", Op.LESS_OR_EQUAL: "<="}
 """Comparisons that need an order, with their signs."""
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
@@ -80,7 +100,7 @@ class NameScope(Protocol):
     def metadata(self, node: exp.Anonymous) -> Value:
         """Return the value of GetMetadataPropertyValue(…)."""
 
-    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+    def whole_row(self, node: exp.Expr) -> Expr | None:
         """Return the record of a whole row, if a node is its name; None for any other node."""
 
 
@@ -91,9 +111,9 @@ class Expressions(Coercion):
     scope: NameScope
 
     def value(self, node: exp.Expr) -> Value:
-        """Return a scalar's Spark SQL and type. Raise DefinitionError for whatever is not supported.
+        """Return a scalar with its type. Raise DefinitionError for whatever is not supported.
 
-        x / 2.0 => Value((`x` / 2.0D), FLOAT)
+        x / 2.0 => Value(divide(x, 2.0), FLOAT)
         """
         if is_system_timestamp(node):
             return self.scope.system_timestamp(node)
@@ -108,12 +128,12 @@ class Expressions(Coercion):
         if isinstance(node, exp.Literal):
             return self._literal(node)
         if isinstance(node, exp.Null):
-            return Value(exp.Null(), None)
+            return Value(NULL, None)
         if isinstance(node, exp.Neg):
             return self._negation(node)
         if isinstance(node, ARITHMETIC):
             return self._arithmetic(node)
-        if isinstance(node, _BITWISE):
+        if type(node) in _BITWISE:
             return self._bitwise(node)
         if isinstance(node, exp.Case):
             return self._case(node)
@@ -133,34 +153,34 @@ class Expressions(Coercion):
             return property_of(self.source, self.types, self.value(node.this), [node.expression])
         raise unsupported(self.source, node)
 
-    def user_arguments(self, node: exp.Expr) -> list[exp.Expr]:
+    def user_arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a call of a user-defined function as JavaScript takes them."""
         function, arguments = node.meta[USER_FUNCTION], node.expression.expressions
         call = _Call(self, node.expression, function.called_as, len(arguments))
         return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in arguments])
 
-    def condition(self, node: exp.Expr) -> exp.Expr:
+    def condition(self, node: exp.Expr) -> Expr:
         """Return a condition, in which NULL stands for false. Raise DefinitionError for anything else.
 
-        x BETWEEN 1 AND y => ((`x` >= CAST(1L AS DOUBLE)) AND (`x` <= `y`))
+        x BETWEEN 1 AND y => and(greater_or_equal(x, 1), less_or_equal(x, y))
         """
         if isinstance(node, exp.Paren):
             require_only(self.source, node, "this")
             return self.condition(node.this)
-        if isinstance(node, exp.And | exp.Or):
+        if type(node) in _LOGIC:
             require_only(self.source, node, "this", "expression")
-            return operation(type(node), self.condition(node.this), self.condition(node.expression))
+            return call(_LOGIC[type(node)], self.condition(node.this), self.condition(node.expression))
         if isinstance(node, exp.Not):
             require_only(self.source, node, "this")
             return self._not(node)
-        if isinstance(node, _COMPARISONS):
+        if type(node) in _COMPARISONS:
             require_only(self.source, node, "this", "expression")
-            return self.comparison(type(node), self.value(node.this), self.value(node.expression), node)
+            return self.comparison(_COMPARISONS[type(node)], self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
             require_only(self.source, node, "this", "low", "high")
-            above = self.comparison(exp.GTE, self.value(node.this), self.value(node.args["low"]), node)
-            below = self.comparison(exp.LTE, self.value(node.this), self.value(node.args["high"]), node)
-            return operation(exp.And, above, below)
+            above = self.comparison(Op.GREATER_OR_EQUAL, self.value(node.this), self.value(node.args["low"]), node)
+            below = self.comparison(Op.LESS_OR_EQUAL, self.value(node.this), self.value(node.args["high"]), node)
+            return call(Op.AND, above, below)
         if isinstance(node, exp.In):
             require_only(self.source, node, "this", "expressions")
             return self._membership(node)
@@ -197,9 +217,9 @@ class Expressions(Coercion):
     def _negation(self, node: exp.Neg) -> Value:
         require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
-            return Value(template("(-{largest} - 1L)", largest=bigint(_LARGEST_BIGINT)), AsaType.BIGINT)
+            return Value(bigint(-_LARGEST_BIGINT - 1), AsaType.BIGINT)
         value = self.number(node.this)
-        return with_kind_of(Value(exp.Paren(this=exp.Neg(this=value.node)), value.type), [value])
+        return with_kind_of(Value(call(Op.NEGATE, value.node), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:
         # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
@@ -210,8 +230,9 @@ class Expressions(Coercion):
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
         if isinstance(node, exp.Div) and kind is AsaType.FLOAT and is_open_number(sides):
             return with_kind_of(self._quotient(sides, left, right, node), sides)
-        operator = exp.IntDiv if isinstance(node, exp.Div) and kind is AsaType.BIGINT else type(node)
-        return with_kind_of(Value(operation(operator, left.node, right.node), kind), sides)
+        truncates = isinstance(node, exp.Div) and kind is AsaType.BIGINT
+        op = Op.INTEGER_DIVIDE if truncates else _ARITHMETIC[type(node)]
+        return with_kind_of(Value(call(op, left.node, right.node), kind), sides)
 
     def _quotient(self, sides: list[Value], left: Value, right: Value, where: exp.Expr) -> Value:
         """Compile a / b where the events decide whether both are bigints, for which ASA gives an integer."""
@@ -223,21 +244,21 @@ class Expressions(Coercion):
             reason = "if both values are bigints, ASA truncates this quotient to an integer"
             advice = f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}"
             raise self.source.error(where, f"{reason}, but their types are not known here: {advice}")
-        return Value(operation(exp.Div, left.node, right.node), AsaType.FLOAT)
+        return Value(call(Op.DIVIDE, left.node, right.node), AsaType.FLOAT)
 
     def _bitwise(self, node: exp.Expr) -> Value:
         """Compile ~ & | ^. If all operands are bits, the result is a bit, otherwise a bigint; NULL if one is NULL.
 
-        up & down => CAST((CAST(`up` AS BIGINT) & CAST(`down` AS BIGINT)) AS BOOLEAN)
+        up & down => bit_and of both as bigints, as a bit
         """
         require_only(self.source, node, "this", "expression")
         if isinstance(node, exp.BitwiseNot):
             value = self._bits(node.this)
-            operator = exp.Not if value.type is AsaType.BIT else exp.BitwiseNot
-            return Value(exp.Paren(this=operator(this=value.node)), value.type)
+            op = Op.NOT if value.type is AsaType.BIT else Op.BIT_NOT
+            return Value(call(op, value.node), value.type)
         sides = [self._bits(node.this), self._bits(node.expression)]
         left, right = (self.cast(side, AsaType.BIGINT, lenient=False, where=node) for side in sides)
-        bits = Value(operation(type(node), left.node, right.node), AsaType.BIGINT)
+        bits = Value(call(_BITWISE[type(node)], left.node, right.node), AsaType.BIGINT)
         if all(side.type is AsaType.BIT for side in sides):
             return self.cast(bits, AsaType.BIT, lenient=False, where=node)
         return bits
@@ -257,13 +278,13 @@ class Expressions(Coercion):
         for branch in node.args["ifs"]:
             require_only(self.source, branch, "this", "true")
             conditions.append(
-                self.comparison(exp.EQ, self.value(node.this), self.value(branch.this), branch)
+                self.comparison(Op.EQUAL, self.value(node.this), self.value(branch.this), branch)
                 if node.this
                 else self.condition(branch.this)
             )
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
-        results_and_default = [*results, self.value(default) if default else Value(exp.Null(), None)]
+        results_and_default = [*results, self.value(default) if default else Value(NULL, None)]
         (*values, other), kind = self.unify(results_and_default, node)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
@@ -303,47 +324,47 @@ class Expressions(Coercion):
             return function(_Call(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
 
-    def comparison(self, operator: type[exp.Expr], left: Value, right: Value, where: exp.Expr) -> exp.Expr:
+    def comparison(self, comparison: Op, left: Value, right: Value, where: exp.Expr) -> Expr:
         """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
 
-        EQ, `x`, 1L => (`x` = CAST(1L AS DOUBLE))
+        x = 1 => equal(x, cast(1) to a float)
         """
-        (one, other), _ = self._comparable([left, right], operator, where)
+        (one, other), _ = self._comparable([left, right], comparison, where)
         kinds = known_kinds([left, right])
         if kinds is not None and self.are_of_open_type([left, right]):
-            return compared(operator, [left.node, right.node], kinds)
-        return operation(operator, one.node, other.node)
+            return compared(comparison, [left.node, right.node], kinds)
+        return call(comparison, one.node, other.node)
 
-    def _membership(self, node: exp.In) -> exp.Expr:
+    def _membership(self, node: exp.In) -> Expr:
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
         if sum(map(self.types.is_of_open_type, values)) > 1 and self.types.is_of_open_type(values[0]):
             # Their kinds decide: x IN (1, y) => x = 1 OR x = y
-            equal = [self.comparison(exp.EQ, values[0], member, node) for member in values[1:]]
-            return reduce(partial(operation, exp.Or), equal)
-        (subject, *members), _ = self._comparable(values, exp.EQ, node)
-        return exp.Paren(this=exp.In(this=subject.node, expressions=[member.node for member in members]))
+            equal = [self.comparison(Op.EQUAL, values[0], member, node) for member in values[1:]]
+            return reduce(partial(call, Op.OR), equal)
+        (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
+        return call(Op.IN, subject.node, *(member.node for member in members))
 
-    def _not(self, node: exp.Not) -> exp.Expr:
+    def _not(self, node: exp.Not) -> Expr:
         """Return the opposite of a condition (docs/time-model.md, section 6).
 
         A comparison with NULL is false, so NOT makes it true. A negated predicate is a comparison itself, as <> is.
 
-        NOT x = y => (NOT coalesce((`x` = `y`), FALSE))    x NOT IN (y) => (NOT (`x` IN (`y`)))
+        NOT x = y => not(coalesce(equal(x, y), false))    x NOT IN (y) => not(in(x, y))
         """
         condition = self.condition(node.this)
-        if not node.meta.get(NEGATED_PREDICATE) and not isinstance(condition.unnest(), exp.Is):
-            condition = spark_call("coalesce", condition, exp.false())
-        return exp.Paren(this=exp.Not(this=condition))
+        if not node.meta.get(NEGATED_PREDICATE) and condition.op is not Op.IS_NULL:
+            condition = call(Op.COALESCE, condition, FALSE)
+        return call(Op.NOT, condition)
 
-    def _null_test(self, node: exp.Is) -> exp.Expr:
+    def _null_test(self, node: exp.Is) -> Expr:
         require_only(self.source, node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
             raise self.source.error(node, "IS is supported as IS NULL and IS NOT NULL")
-        return operation(exp.Is, self.value(node.this).node, exp.Null())
+        return call(Op.IS_NULL, self.value(node.this).node)
 
-    def _like(self, node: exp.Like, escape: exp.Expr | None) -> exp.Expr:
+    def _like(self, node: exp.Like, escape: exp.Expr | None) -> Expr:
         require_only(self.source, node, "this", "expression")
         text, pattern = self._text(node.this), self._text(node.expression)
         if pattern.text is None:
@@ -364,9 +385,7 @@ class Expressions(Coercion):
             raise self.source.error(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
 
-    def _comparable(
-        self, values: list[Value], operator: type[exp.Expr], where: exp.Expr
-    ) -> tuple[list[Value], AsaType]:
+    def _comparable(self, values: list[Value], comparison: Op, where: exp.Expr) -> tuple[list[Value], AsaType]:
         if any(value.type is None for value in values):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         undeclared = [path for value in values for path in value.undeclared]
@@ -378,8 +397,8 @@ class Expressions(Coercion):
             parts = "properties" if kind is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
         is_open = any(self.types.are_open(value.fields) for value in values)
-        if kind is AsaType.BIT and operator in _ORDERED and not is_open:
-            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[operator]}")
+        if kind is AsaType.BIT and comparison in _ORDERED and not is_open:
+            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[comparison]}")
         return unified, kind
 
     def are_of_open_type(self, values: list[Value]) -> bool:
@@ -419,13 +438,13 @@ class _Call:
         message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         raise self.expressions.types.disagreement(value.fields, types[0], node) or self.error(index, message)
 
-    def kind(self, index: int) -> exp.Expr:
+    def kind(self, index: int) -> Expr:
         value, types = self.value(index), self.expressions.types
         if value.is_json_element:
             advice = "test it with TRY_CAST(x AS type) IS NOT NULL"
             raise self.error(index, f"{self.name} of a value that was taken out of JSON is not supported: {advice}")
         if value.type is None:
-            return exp.Null()
+            return NULL
         kind = known_kind(value)
         if kind is not None:
             return kind
@@ -436,11 +455,11 @@ class _Call:
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
         return self.expressions.unify(values, self.node)
 
-    def condition(self, index: int) -> exp.Expr:
+    def condition(self, index: int) -> Expr:
         return self.expressions.condition(self._node(index))
 
-    def equal(self, index: int, other: int) -> exp.Expr:
-        return self.expressions.comparison(exp.EQ, self.value(index), self.value(other), self.node)
+    def equal(self, index: int, other: int) -> Expr:
+        return self.expressions.comparison(Op.EQUAL, self.value(index), self.value(other), self.node)
 
     def word(self, index: int) -> str:
         node = self._node(index)

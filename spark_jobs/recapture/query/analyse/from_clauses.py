@@ -1,6 +1,5 @@
 """FROM: what a SELECT reads, in which order in time, its JOINs, and the elements that APPLY adds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -14,11 +13,12 @@ from recapture.query.analyse.relations import Element, From, NamedRelation
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
-from recapture.query.functions import records
 from recapture.query.generate.statements import Lateral
 from recapture.query.parse.create_table import inputs_text
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
+from recapture.query.plan.expressions import call as operation
+from recapture.query.plan.operations import Op
 
 _Timing = tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]]
 
@@ -28,19 +28,19 @@ class _Applied:
     """A function that APPLY takes."""
 
     argument: AsaType
-    rows: Callable[[exp.Expr], exp.Expr]
-    """Array of structs, from the argument."""
+    rows: Op
+    """Gives an array of structs, from the argument."""
     fields: tuple[tuple[str, AsaType, bool], ...]
     """Fields of the struct, as those of Element."""
 
 
 _APPLIED = {
     "GETARRAYELEMENTS": _Applied(
-        AsaType.ARRAY, records.elements, (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True))
+        AsaType.ARRAY, Op.ARRAY_ELEMENTS, (("ArrayIndex", AsaType.BIGINT, False), ("ArrayValue", AsaType.STRING, True))
     ),
     "GETRECORDPROPERTIES": _Applied(
         AsaType.RECORD,
-        records.properties,
+        Op.RECORD_PROPERTIES,
         (("PropertyName", AsaType.STRING, False), ("PropertyValue", AsaType.STRING, True)),
     ),
 }
@@ -216,7 +216,7 @@ class FromCompiler:
             message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
             raise self.source.error(node, message)
         outer = not lateral.args["cross_apply"]
-        added = Lateral(len(from_clause.elements), applied.rows(value.node), outer)
+        added = Lateral(len(from_clause.elements), operation(applied.rows, value.node), outer)
         from_clause.elements.append(Element(alias.name, added.column, applied.fields))
         return added
 

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate import trees
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.values import Value
+from recapture.query.lower.spark_text import quoted_name
 from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
+from recapture.query.plan import expressions
 
 _HUB_COLUMNS = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
 _BLOB_COLUMNS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
@@ -189,7 +190,7 @@ class InputRelation:
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""
         self.columns[column.name.lower()] = self._checked(column, where)
-        return Value(trees.column(column.name), column.type)
+        return Value(expressions.column(column.name), column.type)
 
     def _checked(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> InputColumn | MetadataColumn:
         """Return the column. Raise DefinitionError if the input lacks it, or another is read under an equal name."""

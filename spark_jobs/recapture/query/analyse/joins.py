@@ -13,9 +13,10 @@ from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
 from recapture.query.generate.joins import Join, Lookup, side_time
 from recapture.query.generate.kinds import known_kinds, same_key
-from recapture.query.generate.trees import operation, shifted, spark_call, user_calls
 from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
+from recapture.query.plan.expressions import Expr, call, shifted, user_calls
+from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
 
 _KINDS = {("", ""): False, ("", "INNER"): False, ("LEFT", ""): True, ("LEFT", "OUTER"): True}
@@ -72,7 +73,7 @@ class JoinCompiler:
             raise self.source.error(join.args["on"], f"this JOIN {problem}: add {form} to ON, with your own numbers")
         from_clause.joins.append(Join(condition, range, _latest_match(bounds) if outer else None))
 
-    def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[exp.Expr, list[TimeBound]]:
+    def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[Expr, list[TimeBound]]:
         """Return the condition of ON over the joined rows, and its bounds of the new side's time."""
         row = Expressions(self.source, self.types, OnScope(from_clause))
         conditions, bounds = [], []
@@ -91,9 +92,9 @@ class JoinCompiler:
             bound = limits.bound_of(new)
             if bound is not None:
                 bounds.append(bound)
-        return reduce(partial(operation, exp.And), conditions), bounds
+        return reduce(partial(call, Op.AND), conditions), bounds
 
-    def _keys(self, row: Expressions, node: exp.Expr) -> list[exp.Expr]:
+    def _keys(self, row: Expressions, node: exp.Expr) -> list[Expr]:
         """Return a condition by which Spark joins values of open type, for a condition that compares two.
 
         A field that ON compares with itself, as in a.id = b.id, is a key.
@@ -128,10 +129,10 @@ def _form(first: str, new: str) -> str:
     return f"DATEDIFF(minute, {first}, {new}) BETWEEN 0 AND 5"
 
 
-def _latest_match(bounds: list[TimeBound]) -> exp.Expr:
+def _latest_match(bounds: list[TimeBound]) -> Expr:
     """Return the latest time at which a match could occur: TimeBound(0, 0, 5) => (`0._system_timestamp` + 5L)"""
     ends = [shifted(side_time(bound.side), bound.high) for bound in bounds if bound.high is not None]
-    return ends[0] if len(ends) == 1 else spark_call("least", *ends)
+    return ends[0] if len(ends) == 1 else call(Op.LEAST, *ends)
 
 
 def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -6,10 +6,10 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.json_properties import json_property
-from recapture.query.generate.trees import string
 from recapture.query.generate.values import Value
 from recapture.query.parse.source import Source
+from recapture.query.plan.expressions import call, string
+from recapture.query.plan.operations import Op
 
 
 def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
@@ -27,6 +27,6 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
         raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
     source.case_sensitive.update(name.meta["start"] for name in names if "start" in name.meta)
     node = value.node
-    for depth, name in enumerate(names):
-        node = json_property(node, string(name.name), f"record{depth}")
+    for name in names:
+        node = call(Op.JSON_PROPERTY, node, string(name.name))
     return Value(node, AsaType.STRING, is_json_element=True)

@@ -10,7 +10,6 @@ from recapture.model import AsaType, InputColumn, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.properties import property_of
-from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW, AnalyticFunction, Analytics, result_name
 from recapture.query.generate.joins import Join, JoinedTable, Lookup, Side, side_column
 from recapture.query.generate.json_text import json_record
@@ -18,6 +17,7 @@ from recapture.query.generate.select_items import SelectItem
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
+from recapture.query.plan.expressions import Expr, column, columns_of, replaced
 from recapture.time_model.joins import Distances
 
 
@@ -79,14 +79,14 @@ class Element:
     @property
     def record(self) -> Value:
         """Return the element as a whole. Its JSON values stand in it as text."""
-        columns = [(name, Value(trees.column(name, self.column), kind)) for name, kind, _ in self.fields]
+        columns = [(name, Value(column(name, self.column), kind)) for name, kind, _ in self.fields]
         return Value(json_record(columns), AsaType.RECORD)
 
     def field(self, source: Source, types: FieldTypes, names: Sequence[exp.Identifier]) -> Value:
         """Return the field that a dotted path names. Raise DefinitionError if there is none."""
         for name, kind, is_json_element in self.fields:
             if name.lower() == names[0].name.lower():
-                value = Value(trees.column(name, self.column), kind, is_json_element=is_json_element)
+                value = Value(column(name, self.column), kind, is_json_element=is_json_element)
                 return property_of(source, types, value, list(names[1:]))
         known = " and ".join(name for name, _, _ in self.fields)
         raise source.error(names[0], f"`{self.alias}` has {known}, and no {names[0].name}")
@@ -138,21 +138,21 @@ class NamedRelation:
 
     def is_column(self, value: Value, name: str) -> bool:
         """Return whether a value is the column of this name, ignoring case, next to a JOIN."""
-        is_column, number = isinstance(value.node, exp.Column), self.number or 0
-        return is_column and value.node.name.lower() == side_column(number, name).lower()
+        number = self.number or 0
+        return value.node.is_column and value.node.name.lower() == side_column(number, name).lower()
 
     def numbered(self, value: Value) -> Value:
-        """Return a value over the columns of a joined table: UPPER(`x`) => UPPER(`1.x`)"""
+        """Return a value over the columns of a joined table: upper(x) => upper(1.x)"""
         if self.number is None:
             return value
         kind = None if value.kind is None else self._renamed(value.kind, self.number)
         return replace(value, node=self._renamed(value.node, self.number), kind=kind)
 
-    def _renamed(self, tree: exp.Expr, number: int) -> exp.Expr:
-        """Return a tree with the side's number in the names of its columns, which are read from now on."""
-        names = [node.name for node in tree.find_all(exp.Column) if trees.is_of_row(node)]
-        self.columns.update(dict.fromkeys(names))
-        return trees.renamed(tree, {name: side_column(number, name) for name in names})
+    def _renamed(self, expression: Expr, number: int) -> Expr:
+        """Return an expression with the side's number in the names of its columns, which are read from now on."""
+        names = columns_of(expression)
+        self.columns |= names
+        return replaced(expression, {column(name): column(side_column(number, name)) for name in names})
 
 
 @dataclass
@@ -286,9 +286,9 @@ class From:
             message = f"an analytic function sees the rows before JOIN, without `{side.name}`: call it in a step"
             raise self.source.error(where, message)
 
-    def column_of(self, function: AnalyticFunction) -> exp.Expr:
+    def column_of(self, function: AnalyticFunction) -> Expr:
         """Return the column of an analytic function's result, and add the function unless it is there."""
-        return trees.column(result_name(self.functions.setdefault(function, len(self.functions))))
+        return column(result_name(self.functions.setdefault(function, len(self.functions))))
 
     def input_field(self, column: InputColumn) -> InputField:
         """Return a column of the body as a field of its input. For a FROM of an input only."""

@@ -14,11 +14,11 @@ from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.generate.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.generate.kinds import with_kind_of_all
-from recapture.query.generate.trees import column
 from recapture.query.generate.user_functions import javascript_call, javascript_record
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
+from recapture.query.plan.expressions import Expr, column
 
 
 @dataclass
@@ -60,7 +60,7 @@ class RowScope:
             raise source.error(arguments[0], f"the first argument is the input as FROM names it: {known}")
         return named.metadata(arguments[1].name, arguments[1])
 
-    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+    def whole_row(self, node: exp.Expr) -> Expr | None:
         return whole_row(self.from_clause, node)
 
 
@@ -118,8 +118,8 @@ class GroupScope:
 
     def __post_init__(self) -> None:
         self.source, self.types = self.from_clause.source, self.from_clause.types
-        self._key_indexes: dict[exp.Expr, int] = {}
-        """Index of each key of GROUP BY, by its tree."""
+        self._key_indexes: dict[Expr, int] = {}
+        """Index of each key of GROUP BY."""
         self._key_names: set[Path] = set()
 
     def add_key(self, node: exp.Expr) -> None:
@@ -188,7 +188,7 @@ class GroupScope:
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
-    def whole_row(self, node: exp.Expr) -> exp.Expr | None:
+    def whole_row(self, node: exp.Expr) -> Expr | None:
         return None
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
@@ -216,7 +216,7 @@ class GroupScope:
         events = Aggregate(AggregateFunction.USER_DEFINED, Value(argument, None), ordered=self.from_clause.ordered)
         return javascript_call(node.meta[USER_FUNCTION], [self._result(events), self._name()])
 
-    def _name(self) -> exp.Expr:
+    def _name(self) -> Expr:
         """Return a record that names a group in errors: the window's end, and the keys."""
         columns = {"window end": Value(column("_window_end"), AsaType.DATETIME)}
         for number, (key, node) in enumerate(self.keys):
@@ -225,7 +225,7 @@ class GroupScope:
             columns[unique] = replace(key, node=column(f"_k{number}"), kind=None)
         return javascript_record(list(columns.items()), None)
 
-    def _result(self, aggregate: Aggregate) -> exp.Expr:
+    def _result(self, aggregate: Aggregate) -> Expr:
         """Return the column of an aggregate's result."""
         return column(f"_r{self.aggregates.setdefault(aggregate, len(self.aggregates))}")
 

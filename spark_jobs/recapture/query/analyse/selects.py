@@ -16,11 +16,12 @@ from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.statements import SLICE_START, Selection
-from recapture.query.generate.trees import operation
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
+from recapture.query.plan.expressions import Expr, call
+from recapture.query.plan.operations import Op
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {
@@ -121,7 +122,7 @@ class SelectCompiler:
         ordered = from_clause.ordered and grouping is None
         return CompiledSelect(select, selection, items.columns, items.star_source, ordered, from_clause.joined_table())
 
-    def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: exp.Expr | None) -> exp.Expr:
+    def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: Expr | None) -> Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
 
         WHERE x > 1 HAVING y > 2 => ((`x` > 1.0D) AND (`y` > 2.0D))
@@ -136,7 +137,7 @@ class SelectCompiler:
                 advice = "repeat its expression, or select it in a step of WITH"
                 raise self.source.error(column, f"{reason}: {advice}")
         condition = row.condition(having)
-        return condition if where is None else operation(exp.And, where, condition)
+        return condition if where is None else call(Op.AND, where, condition)
 
     def _groups(self, items: _SelectList, select: exp.Select, row: Expressions, from_clause: From) -> Grouping:
         """Compile GROUP BY and HAVING of a SELECT, and add its select list.

@@ -13,10 +13,10 @@ from recapture.query.generate import select_items
 from recapture.query.generate.analytics import ROW
 from recapture.query.generate.json_text import json_record
 from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.trees import column
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
+from recapture.query.plan.expressions import column
 
 DECLARE = "run recapture infer PIPELINE --write, which declares them"
 """What to do where a * stands for columns that are not known."""

@@ -11,10 +11,11 @@ from sqlglot import exp
 
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.generate.joins import side_time
-from recapture.query.generate.trees import operation, shifted
 from recapture.query.parse.date_parts import PARTS, TICKS
 from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import require_only
+from recapture.query.plan.expressions import Expr, call, shifted
+from recapture.query.plan.operations import Op
 from recapture.time_model.joins import LARGEST_BOUND, TimeBound
 
 _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
@@ -41,12 +42,12 @@ class TimeLimits:
     high: int | None
 
     @property
-    def condition(self) -> exp.Expr:
+    def condition(self) -> Expr:
         """Condition over the joined rows: (`1._system_timestamp` >= (`0._system_timestamp` + 5L))"""
         start, end = side_time(self.start.number or 0), side_time(self.end.number or 0)
-        limits = ((exp.GTE, self.low), (exp.LTE, self.high))
-        parts = [operation(operator, end, shifted(start, limit)) for operator, limit in limits if limit is not None]
-        return reduce(partial(operation, exp.And), parts)
+        limits = ((Op.GREATER_OR_EQUAL, self.low), (Op.LESS_OR_EQUAL, self.high))
+        parts = [call(comparison, end, shifted(start, limit)) for comparison, limit in limits if limit is not None]
+        return reduce(partial(call, Op.AND), parts)
 
     def bound_of(self, new: NamedRelation) -> TimeBound | None:
         """Return what the limits say about the time of a new side; None if they are of two earlier sides."""

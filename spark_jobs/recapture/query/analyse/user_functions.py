@@ -11,11 +11,12 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
 from recapture.query.generate.user_functions import javascript_argument, javascript_record
+from recapture.query.plan.expressions import Expr
 
 
 def user_arguments(
-    call: Call, function: JavaScriptFunction, types: FieldTypes, rows: Sequence[exp.Expr | None]
-) -> list[exp.Expr]:
+    call: Call, function: JavaScriptFunction, types: FieldTypes, rows: Sequence[Expr | None]
+) -> list[Expr]:
     """Return the arguments of udf.NAME(…) or uda.NAME(…) as JavaScript takes them.
 
     `rows` has the record of each argument that is a whole row. Raise DefinitionError for arguments that the function
@@ -44,7 +45,7 @@ def user_arguments(
     return arguments
 
 
-def whole_row(from_clause: From, node: exp.Expr) -> exp.Expr | None:
+def whole_row(from_clause: From, node: exp.Expr) -> Expr | None:
     """Return the row that the name in FROM stands for, as a record; None for any other node.
 
     udf.f(input) => the fields of the body, with EventProcessedUtcTime and the other input columns

@@ -8,6 +8,7 @@ from recapture.query.functions.call import Call
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
 from recapture.query.generate.values import Value
+from recapture.query.plan.operations import Op
 
 __all__ = ["FUNCTIONS", "UNSUPPORTED"]
 
@@ -35,10 +36,10 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "GETTYPE": types.type_name,
     "IIF": choices.iif,
     "JSON_PARSE": records.parsed,
-    "LEFT": strings.taking("left"),
+    "LEFT": strings.taking(Op.LEFT),
     "LEN": strings.length,
-    "LOWER": strings.changing("lower"),
-    "LTRIM": strings.trimming("LEADING"),
+    "LOWER": strings.changing(Op.LOWER),
+    "LTRIM": strings.trimming(Op.TRIM_START),
     "MONTH": dates.giving("month"),
     "NCHAR": strings.nchar,
     "NULLIF": choices.nullif,
@@ -47,10 +48,10 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "REGEXMATCH": regexmatch,
     "REPLACE": strings.replace,
     "REPLICATE": strings.replicate,
-    "REVERSE": strings.changing("reverse"),
-    "RIGHT": strings.taking("right"),
+    "REVERSE": strings.changing(Op.REVERSE),
+    "RIGHT": strings.taking(Op.RIGHT),
     "ROUND": numbers.rounded,
-    "RTRIM": strings.trimming("TRAILING"),
+    "RTRIM": strings.trimming(Op.TRIM_END),
     "SIGN": numbers.sign,
     "SPACE": strings.space,
     "SQRT": numbers.square_root,
@@ -58,9 +59,9 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "STUFF": strings.stuff,
     "SUBSTRING": strings.substring,
     "TRANSLATE": strings.translate,
-    "TRIM": strings.trimming("BOTH"),
+    "TRIM": strings.trimming(Op.TRIM),
     "UNICODE": strings.unicode,
-    "UPPER": strings.changing("upper"),
+    "UPPER": strings.changing(Op.UPPER),
     "YEAR": dates.giving("year"),
     **{function: geography.comparing(function) for function in ShapeComparison},
 }

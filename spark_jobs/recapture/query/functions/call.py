@@ -2,11 +2,10 @@
 
 from typing import Protocol
 
-from sqlglot import exp
-
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.values import Value
+from recapture.query.plan.expressions import Expr
 
 MANY = 1_000
 """Number of arguments that no query reaches."""
@@ -36,16 +35,16 @@ class Call(Protocol):
         passes as DATETIME.
         """
 
-    def kind(self, index: int) -> exp.Expr:
+    def kind(self, index: int) -> Expr:
         """Return the type that each value of an argument has in ASA, as text; any text for NULL (see `kinds`)."""
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
         """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
 
-    def condition(self, index: int) -> exp.Expr:
+    def condition(self, index: int) -> Expr:
         """Return an argument that is a condition, as in IIF."""
 
-    def equal(self, index: int, other: int) -> exp.Expr:
+    def equal(self, index: int, other: int) -> Expr:
         """Return the condition that two arguments are equal, as in NULLIF."""
 
     def word(self, index: int) -> str:

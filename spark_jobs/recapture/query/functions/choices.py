@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.generate.kinds import with_kind_of_choice
-from recapture.query.generate.trees import case_when, spark_call, template
 from recapture.query.generate.values import Value
 from recapture.query.parse.names import InputField
+from recapture.query.plan.expressions import NULL, Expr, case_when
+from recapture.query.plan.operations import Op
 
 
 def coalesce(call: Call) -> Value:
@@ -16,8 +15,8 @@ def coalesce(call: Call) -> Value:
     takes(call, 2, MANY)
     arguments = [call.value(index) for index in range(call.count)]
     values, kind = call.unify(arguments)
-    first = Value(spark_call("coalesce", *(value.node for value in values)), kind, fields=_shared_fields(values))
-    is_given = [template("{value} IS NOT NULL", value=value.node) for value in arguments]
+    first = Value(Expr(Op.COALESCE, [value.node for value in values]), kind, fields=_shared_fields(values))
+    is_given = [Expr(Op.IS_NOT_NULL, [value.node]) for value in arguments]
     return with_kind_of_choice(first, is_given[:-1], arguments, values)
 
 
@@ -26,7 +25,7 @@ def nullif(call: Call) -> Value:
     takes(call, 2)
     equal = call.equal(0, 1)
     value = call.value(0)
-    return replace(value, node=case_when([(equal, exp.Null())], value.node), text=None)
+    return replace(value, node=case_when([(equal, NULL)], value.node), text=None)
 
 
 def iif(call: Call) -> Value:

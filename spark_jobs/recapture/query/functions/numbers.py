@@ -1,14 +1,11 @@
 """The mathematical functions. As in T-SQL, a result that is not a finite number stops the run."""
 
-from sqlglot import exp
-
 from recapture.model import AsaType
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.casts import finite
 from recapture.query.generate.kinds import with_kind_of
-from recapture.query.generate.let import failure, once_in
-from recapture.query.generate.trees import cast_as, spark_call, template
 from recapture.query.generate.values import Value
+from recapture.query.plan.expressions import Expr, cast_as, failure
+from recapture.query.plan.operations import Op
 
 _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)
 
@@ -16,24 +13,24 @@ _NUMBER = (AsaType.FLOAT, AsaType.BIGINT)
 def absolute(call: Call) -> Value:
     """ABS(x), in the type of x."""
     number = _only_number(call)
-    return _of_same_type(spark_call("abs", number.node), number)
+    return _of_same_type(Expr(Op.ABSOLUTE, [number.node]), number)
 
 
 def sign(call: Call) -> Value:
     """SIGN(x): -1, 0 or 1, in the type of x."""
     number = _only_number(call)
-    signed = spark_call("sign", number.node)
-    return _of_same_type(signed if number.type is AsaType.FLOAT else cast_as(signed, "BIGINT"), number)
+    signed = Expr(Op.SIGN, [number.node])
+    return _of_same_type(signed if number.type is AsaType.FLOAT else cast_as(signed, AsaType.BIGINT), number)
 
 
 def floor(call: Call) -> Value:
     """FLOOR(x): the largest integer that is not above x, in the type of x."""
-    return _whole(call, "floor")
+    return _whole(call, Op.FLOOR)
 
 
 def ceiling(call: Call) -> Value:
     """CEILING(x): the smallest integer that is not below x, in the type of x."""
-    return _whole(call, "ceil")
+    return _whole(call, Op.CEILING)
 
 
 def rounded(call: Call) -> Value:
@@ -42,31 +39,31 @@ def rounded(call: Call) -> Value:
     number = call.argument(0, *_NUMBER)
     places = call.literal_number(1)
     # Beyond these a bigint or a float has no digits.
-    digits = exp.Literal.number(max(-400, min(400, places)))
-    return _of_same_type(spark_call("round", number.node, digits), number)
+    digits = max(-400, min(400, places))
+    return _of_same_type(Expr(Op.ROUND, [number.node], [digits]), number)
 
 
 def power(call: Call) -> Value:
     """POWER(x, y), in the type of x: a bigint is computed as a float and truncated, as in T-SQL."""
     takes(call, 2)
     base, exponent = call.argument(0, *_NUMBER), call.argument(1, *_NUMBER)
-    raised = _finite(call, spark_call("pow", base.node, exponent.node))
-    return _of_same_type(raised if base.type is AsaType.FLOAT else cast_as(raised, "BIGINT"), base)
+    raised = _finite(call, Expr(Op.POWER, [base.node, exponent.node]))
+    return _of_same_type(raised if base.type is AsaType.FLOAT else cast_as(raised, AsaType.BIGINT), base)
 
 
 def square_root(call: Call) -> Value:
     """SQRT(x), a float; a negative x stops the run."""
-    return _of_float(call, "sqrt({number})")
+    return _of_float(call, Op.SQUARE_ROOT)
 
 
 def square(call: Call) -> Value:
     """SQUARE(x), a float."""
-    return _of_float(call, "pow({number}, 2D)")
+    return _of_float(call, Op.SQUARE)
 
 
 def exponential(call: Call) -> Value:
     """EXP(x), a float."""
-    return _of_float(call, "exp({number})")
+    return _of_float(call, Op.EXPONENTIAL)
 
 
 def _only_number(call: Call) -> Value:
@@ -74,25 +71,20 @@ def _only_number(call: Call) -> Value:
     return call.argument(0, *_NUMBER)
 
 
-def _whole(call: Call, function: str) -> Value:
+def _whole(call: Call, op: Op) -> Value:
     number = _only_number(call)
-    if number.type is AsaType.BIGINT:
-        return number
-    # From 2^52 on, floats have no decimals.
-    whole = f"(CASE WHEN abs({{it}}) < 4503599627370496D THEN CAST({function}({{it}}) AS DOUBLE) ELSE {{it}} END)"
-    return _of_same_type(once_in(whole, "number", number.node), number)
+    return number if number.type is AsaType.BIGINT else _of_same_type(Expr(op, [number.node]), number)
 
 
-def _of_same_type(node: exp.Expr, number: Value) -> Value:
+def _of_same_type(node: Expr, number: Value) -> Value:
     """Return a result that has the type of an argument."""
     return with_kind_of(Value(node, number.type), [number])
 
 
-def _of_float(call: Call, computed: str) -> Value:
+def _of_float(call: Call, op: Op) -> Value:
     takes(call, 1)
-    number = call.argument(0, AsaType.FLOAT).node
-    return Value(_finite(call, template(computed, number=number)), AsaType.FLOAT)
+    return Value(_finite(call, Expr(op, [call.argument(0, AsaType.FLOAT).node])), AsaType.FLOAT)
 
 
-def _finite(call: Call, number: exp.Expr) -> exp.Expr:
-    return finite(number, failure(f"{call.name}: the result is not a finite number"))
+def _finite(call: Call, number: Expr) -> Expr:
+    return Expr(Op.FINITE, [number, failure(f"{call.name}: the result is not a finite number")])

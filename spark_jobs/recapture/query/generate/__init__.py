@@ -1,1 +1,1 @@
-"""The Spark SQL of a query: expressions as trees; aggregates and windows over them; statements as text."""
+"""Relations of a query, over typed expressions: aggregates, windows, JOINs and SELECTs, and their Spark SQL."""

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from sqlglot import exp
-
+from recapture.javascript.columns import DATE
 from recapture.model import AsaType
 from recapture.query.generate.json_text import json_of
-from recapture.query.generate.let import let
-from recapture.query.generate.select_items import SelectItem, struct
-from recapture.query.generate.trees import bigint, cast_as, column, double, operation, spark_call, template
-from recapture.query.generate.user_functions import javascript_event
+from recapture.query.generate.select_items import SqlItem, struct
 from recapture.query.generate.values import Value
+from recapture.query.lower.spark import cast, render, unix_milliseconds
+from recapture.query.lower.spark_text import let, quoted_name
+from recapture.query.plan.expressions import Expr, call, cast_as, double
+from recapture.query.plan.operations import Op
 
 
 class AggregateFunction(StrEnum):
@@ -91,23 +91,15 @@ class Aggregate:
             return AsaType.FLOAT
         return self.argument.type
 
-    def prepared(self) -> exp.Expr:
-        """Return the argument as it enters the first step. For functions that compare floats, -0.0 becomes 0.0.
+    def prepared(self) -> Expr:
+        """Return the argument as it enters the first step; it is not a collection.
 
-        AVG(i) => CAST(`i` AS DOUBLE)
+        AVG(i) => cast(i) to a float. For functions that compare floats, -0.0 becomes 0.0.
         """
-        if self.function in COLLECTIONS:
-            assert self.argument is not None
-            is_json = self.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
-            value = json_of(self.argument) if is_json else self.argument.node
-            orders = [part for ordering in self.orderings for part in _sortable(ordering)]
-            sorted_by = [SelectItem(f"o{number}", order) for number, order in enumerate(orders)]
-            times = [SelectItem("t", column("_system_timestamp")), SelectItem("a", column("_arrival"))]
-            return struct([*sorted_by, *times, SelectItem("v", value)])
         if self.argument is None:
-            return exp.Literal.number(1)
+            return call(Op.ROW)
         if self.function in (AggregateFunction.AVG, *SPREADS):
-            return cast_as(self.argument.node, "DOUBLE")
+            return cast_as(self.argument.node, AsaType.FLOAT)
         if self.argument.type is AsaType.FLOAT and self.function not in (
             AggregateFunction.COUNT,
             AggregateFunction.SUM,
@@ -115,37 +107,49 @@ class Aggregate:
             return _without_sign_of_zero(self.argument.node)
         return self.argument.node
 
-    def partials(self, argument: exp.Expr, name: str) -> list[SelectItem]:
+    @property
+    def input(self) -> str:
+        """Spark SQL of the argument as it enters the first step; that of a collection is a struct, which sorts."""
+        if self.function not in COLLECTIONS:
+            return render(self.prepared())
+        assert self.argument is not None
+        is_json = self.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
+        value = json_of(self.argument) if is_json else self.argument.node
+        orders = [part for ordering in self.orderings for part in _sortable(ordering)]
+        sorted_by = [SqlItem(f"o{number}", order) for number, order in enumerate(orders)]
+        times = [SqlItem("t", "`_system_timestamp`"), SqlItem("a", "`_arrival`")]
+        return struct([*sorted_by, *times, SqlItem("v", render(value))])
+
+    def partials(self, argument: str, name: str) -> list[SqlItem]:
         """Return the items of the first step, over the prepared argument; the first of them is called `name`.
 
         AVG => sum(`_a0`) AS `_p0`, count(`_a0`) AS `_p0_n`
         """
-        items = [SelectItem(name, self._partial(argument))]
+        items = [SqlItem(name, self._partial(argument))]
         if self.function in (AggregateFunction.SUM, AggregateFunction.AVG) or self._has_plain_spread:
-            items.append(SelectItem(f"{name}_n", spark_call("count", argument)))
+            items.append(SqlItem(f"{name}_n", f"count({argument})"))
         if self._has_plain_spread:
-            items.append(SelectItem(f"{name}_m2", template("var_pop({x}) * count({x})", x=argument)))
+            items.append(SqlItem(f"{name}_m2", f"var_pop({argument}) * count({argument})"))
         return items
 
-    def _partial(self, argument: exp.Expr) -> exp.Expr:
-        collected = spark_call("collect_list", argument)
+    def _partial(self, argument: str) -> str:
+        collected = f"collect_list({argument})"
         match self.function:
             case AggregateFunction.COUNT | AggregateFunction.MIN | AggregateFunction.MAX:
-                return spark_call(self.function.value, argument)
+                return f"{self.function.value}({argument})"
             case AggregateFunction.COUNT_DISTINCT:
-                return spark_call("collect_set", argument)
+                return f"collect_set({argument})"
             case AggregateFunction.SUM | AggregateFunction.AVG:
                 unordered = not self.ordered and self._sums_floats
-                return _total(spark_call("array_sort", collected)) if unordered else spark_call("sum", argument)
+                return _total(f"array_sort({collected})") if unordered else f"sum({argument})"
             case AggregateFunction.PERCENTILE_CONT | AggregateFunction.PERCENTILE_DISC:
                 return collected
         if self.function in SPREADS:
-            return spark_call("sum", argument) if self.ordered else _spread_of(spark_call("array_sort", collected))
+            return f"sum({argument})" if self.ordered else _spread_of(f"array_sort({collected})")
         fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "a", "p", "i", "v"]
         values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
-        row = struct(SelectItem(field, template(values.get(field, f"x.{field}"))) for field in fields)
-        rows = template("array_sort(transform({collected}, (x, i) -> {row}))", collected=collected, row=row)
-        return self._limited(rows)
+        row = struct(SqlItem(field, values.get(field, f"x.{field}")) for field in fields)
+        return self._limited(f"array_sort(transform({collected}, (x, i) -> {row}))")
 
     @property
     def has_running_form(self) -> bool:
@@ -168,58 +172,60 @@ class Aggregate:
             AggregateFunction.MAX,
         )
 
-    def merged_partials(self, name: str) -> list[SelectItem]:
+    def merged_partials(self, name: str) -> list[SqlItem]:
         """Return the items that merge the partials of one pane over all partitions; see `has_running_form`.
 
         AVG => the total of `_p0` AS `_p0`, sum(`_p0_n`) AS `_p0_n`
         """
         if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
-            return [SelectItem(name, spark_call(self.function.value, column(name)))]
-        counts = [SelectItem(part, _sum(part)) for part in self._counts(name)]
-        return [SelectItem(name, self._merged_sum(name)), *counts]
+            return [SqlItem(name, f"{self.function.value}({quoted_name(name)})")]
+        counts = [SqlItem(part, _sum(part)) for part in self._counts(name)]
+        return [SqlItem(name, self._merged_sum(name)), *counts]
 
-    def running(self, name: str, over: str) -> list[SelectItem]:
+    def running(self, name: str, over: str) -> list[SqlItem]:
         """Return the items that accumulate the partials of all panes up to the current one; see `has_running_form`.
 
         AVG => sum(`_p0`) OVER (…) AS `_p0`, sum(`_p0_n`) OVER (…) AS `_p0_n`
         """
         function = self.function.value if self.function in (AggregateFunction.MIN, AggregateFunction.MAX) else "sum"
-        return [SelectItem(part, template(f"{function}(`{part}`) {over}")) for part in (name, *self._counts(name))]
+        return [SqlItem(part, f"{function}(`{part}`) {over}") for part in (name, *self._counts(name))]
 
     def _counts(self, name: str) -> list[str]:
         return [f"{name}_n"] if self.function in (AggregateFunction.SUM, AggregateFunction.AVG) else []
 
-    def merged(self, name: str) -> exp.Expr:
+    def merged(self, name: str) -> str:
         """Return the result of the second step, over the partials.
 
         SUM of bigint => sum(`_p0`)
         """
-        flat = template("flatten(collect_list({partial}))", partial=column(name))
+        flat = f"flatten(collect_list({quoted_name(name)}))"
         match self.function:
             case AggregateFunction.COUNT:
                 return _sum(name)
             case AggregateFunction.COUNT_DISTINCT:
-                return template("CAST(size(array_distinct({flat})) AS BIGINT)", flat=flat)
+                return cast(f"size(array_distinct({flat}))", "BIGINT")
             case AggregateFunction.MIN | AggregateFunction.MAX:
-                return spark_call(self.function.value, column(name))
+                return f"{self.function.value}({quoted_name(name)})"
             case AggregateFunction.SUM:
                 return self._merged_sum(name)
             case AggregateFunction.AVG:
-                return _mean(self._merged_sum(name), _sum(f"{name}_n"))
+                return mean(self._merged_sum(name), _sum(f"{name}_n"))
             case AggregateFunction.PERCENTILE_CONT | AggregateFunction.PERCENTILE_DISC:
-                return self._percentile(spark_call("array_sort", flat))
+                return self._percentile(f"array_sort({flat})")
         if self.function in SPREADS:
-            spread = _spread_of_pane(name) if self._has_plain_spread else column(name)
+            spread = _spread_of_pane(name) if self._has_plain_spread else quoted_name(name)
             return let(_merged_spreads(_in_order(spread)), "s", self._spread_result)
-        rows = self._limited(spark_call("array_sort", flat))
+        rows = self._limited(f"array_sort({flat})")
         if self.function is AggregateFunction.TOPONE:
-            return template("get({rows}, 0).v", rows=rows)
+            return f"get({rows}, 0).v"
         if self.function is AggregateFunction.USER_DEFINED:
-            return template("transform({rows}, x -> {event})", rows=rows, event=javascript_event("x.v", "x.t"))
+            timestamp = struct([SqlItem(DATE, unix_milliseconds("x.t"))])
+            event = struct([SqlItem("value", "x.v"), SqlItem("timestamp", timestamp)])
+            return f"transform({rows}, x -> {event})"
         if self.function is AggregateFunction.COLLECT:
-            return _json_array(template("transform({rows}, x -> x.v)", rows=rows))
-        ranked = template("""concat('{{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}}')""")
-        return _json_array(template("transform({rows}, (x, i) -> {ranked})", rows=rows, ranked=ranked))
+            return _json_array(f"transform({rows}, x -> x.v)")
+        ranked = """concat('{"rank":', CAST(i + 1 AS STRING), ',"value":', x.v, '}')"""
+        return _json_array(f"transform({rows}, (x, i) -> {ranked})")
 
     @property
     def _has_plain_spread(self) -> bool:
@@ -232,112 +238,109 @@ class Aggregate:
             self.function is AggregateFunction.SUM and self.type is AsaType.FLOAT
         )
 
-    def _merged_sum(self, name: str) -> exp.Expr:
-        return _total(_in_order(column(name))) if self._sums_floats else _sum(name)
+    def _merged_sum(self, name: str) -> str:
+        return _total(_in_order(quoted_name(name))) if self._sums_floats else _sum(name)
 
-    def _limited(self, rows: exp.Expr) -> exp.Expr:
+    def _limited(self, rows: str) -> str:
         limit = 1 if self.function is AggregateFunction.TOPONE else self.limit
-        return spark_call("slice", rows, exp.Literal.number(1), exp.Literal.number(limit)) if limit else rows
+        return f"slice({rows}, 1, {limit})" if limit else rows
 
-    def _percentile(self, ascending: exp.Expr) -> exp.Expr:
+    def _percentile(self, ascending: str) -> str:
         """Return the percentile of an array in ascending order; DESC counts from the other end."""
-        values = spark_call("reverse", ascending) if self.orderings[0].descending else ascending
+        values = f"reverse({ascending})" if self.orderings[0].descending else ascending
         interpolated = self.function is AggregateFunction.PERCENTILE_CONT
         return let(values, "s", self._interpolated if interpolated else self._nearest)
 
-    def _nearest(self, values: exp.Expr) -> exp.Expr:
+    def _nearest(self, values: str) -> str:
         part, whole = self.share.numerator, self.share.denominator
-        rank = f"greatest(({part}L * size({{values}}) + {whole - 1}L) div {whole}L, 1L)"
-        return template(f"get({{values}}, CAST({rank} - 1 AS INT))", values=values)
+        rank = f"greatest(({part}L * size({values}) + {whole - 1}L) div {whole}L, 1L)"
+        return f"get({values}, CAST({rank} - 1 AS INT))"
 
-    def _interpolated(self, values: exp.Expr) -> exp.Expr:
+    def _interpolated(self, values: str) -> str:
         part, whole = self.share.numerator, self.share.denominator
-        steps = f"({part}L * (size({{values}}) - 1))"
+        steps = f"({part}L * (size({values}) - 1))"
         low = f"CAST({steps} div {whole}L AS INT)"
         rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {float(whole)!r}D)"
-        return template(
-            f"CASE WHEN size({{values}}) > 0 THEN get({{values}}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D"
-            f" ELSE (get({{values}}, {low} + 1) - get({{values}}, {low})) * {rest} END END",
-            values=values,
+        return (
+            f"CASE WHEN size({values}) > 0 THEN get({values}, {low}) + CASE WHEN {rest} = 0 THEN 0.0D"
+            f" ELSE (get({values}, {low} + 1) - get({values}, {low})) * {rest} END END"
         )
 
-    def _spread_result(self, spread: exp.Expr) -> exp.Expr:
+    def _spread_result(self, spread: str) -> str:
         """Return the standard deviation or the variance of a struct of count, mean and squared differences."""
         of_population = self.function in (AggregateFunction.STDEVP, AggregateFunction.VARP)
-        least, divisor = (1, "{spread}.n") if of_population else (2, "({spread}.n - 1)")
-        variance = f"{{spread}}.m2 / {divisor}"
+        least, divisor = (1, f"{spread}.n") if of_population else (2, f"({spread}.n - 1)")
+        variance = f"{spread}.m2 / {divisor}"
         result = (
             f"sqrt({variance})" if self.function in (AggregateFunction.STDEV, AggregateFunction.STDEVP) else variance
         )
-        return template(f"CASE WHEN {{spread}}.n >= {least} THEN {result} END", spread=spread)
+        return f"CASE WHEN {spread}.n >= {least} THEN {result} END"
 
 
-def _sortable(ordering: Ordering) -> tuple[exp.Expr, exp.Expr]:
+def _sortable(ordering: Ordering) -> tuple[str, str]:
     """Return two columns whose ascending order is that of ORDER BY: n DESC => (`n` IS NULL), (-1L - (`n`))"""
     value, is_float = ordering.value.node, ordering.value.type is AsaType.FLOAT
+    sql = render(value)
     if ordering.descending:
-        negated = template("(- ({value}) + 0.0D)" if is_float else "(-1L - ({value}))", value=value)
-        return template("({value} IS NULL)", value=value), negated
-    return template("({value} IS NOT NULL)", value=value), _without_sign_of_zero(value) if is_float else value
+        return f"({sql} IS NULL)", f"(- ({sql}) + 0.0D)" if is_float else f"(-1L - ({sql}))"
+    return f"({sql} IS NOT NULL)", render(_without_sign_of_zero(value)) if is_float else sql
 
 
-def _without_sign_of_zero(number: exp.Expr) -> exp.Expr:
-    return operation(exp.Add, number, double(0.0))
+def _without_sign_of_zero(number: Expr) -> Expr:
+    return call(Op.ADD, number, double(0.0))
 
 
-def _sum(partial: str) -> exp.Expr:
-    return spark_call("sum", column(partial))
+def _sum(partial: str) -> str:
+    return f"sum({quoted_name(partial)})"
 
 
-def _in_order(partial: exp.Expr) -> exp.Expr:
+def _in_order(partial: str) -> str:
     """Return the partials in the order of panes and partitions."""
-    rows = "array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', {partial})))"
-    return template(f"transform({rows}, x -> x.s)", partial=partial)
+    rows = f"array_sort(collect_list(named_struct('w', `_pane`, 'p', `_partition`, 's', {partial})))"
+    return f"transform({rows}, x -> x.s)"
 
 
-def _total(values: exp.Expr) -> exp.Expr:
+def _total(values: str) -> str:
     """Return the sum of floats, added in the array's order; NULL if there is none."""
     add = "(total, x) -> coalesce(total + x, x)"
-    return template(f"aggregate(filter({{values}}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), {add})", values=values)
+    return f"aggregate(filter({values}, x -> x IS NOT NULL), CAST(NULL AS DOUBLE), {add})"
 
 
-def _spread(n: exp.Expr, mean: exp.Expr, m2: exp.Expr) -> exp.Expr:
+def _spread(n: str, mean: str, m2: str) -> str:
     """Return a struct of count, mean and sum of squared differences from the mean."""
-    return struct([SelectItem("n", n), SelectItem("mean", mean), SelectItem("m2", m2)])
+    return struct([SqlItem("n", n), SqlItem("mean", mean), SqlItem("m2", m2)])
 
 
-def _spread_of_pane(name: str) -> exp.Expr:
+def _spread_of_pane(name: str) -> str:
     """Return the struct of a pane's sum, count and squared differences; without values, its mean and m2 are NULL."""
-    n = column(f"{name}_n")
-    return _spread(n, _mean(column(name), n), column(f"{name}_m2"))
+    n = quoted_name(f"{name}_n")
+    return _spread(n, mean(quoted_name(name), n), quoted_name(f"{name}_m2"))
 
 
-def _mean(total: exp.Expr, count: exp.Expr) -> exp.Expr:
+def mean(total: str, count: str) -> str:
     """Return the quotient of a sum and a count; NULL if the count is 0."""
-    return template("({total} / nullif(CAST({count} AS DOUBLE), 0.0D))", total=total, count=count)
+    return f"({total} / nullif(CAST({count} AS DOUBLE), 0.0D))"
 
 
-_NO_VALUES = _spread(bigint(0), double(0.0), double(0.0))
+_NO_VALUES = _spread("0L", "0.0D", "0.0D")
 
 
-def _spread_of(values: exp.Expr) -> exp.Expr:
+def _spread_of(values: str) -> str:
     """Return count, mean and squared differences of values, in the array's order (Welford's algorithm)."""
-    mean = template("a.mean + (x - a.mean) / (a.n + 1L)")
-    m2 = template("a.m2 + (x - a.mean) * (x - ({mean}))", mean=mean)
-    step = _spread(template("a.n + 1L"), mean, m2)
-    return template("aggregate({values}, {none}, (a, x) -> {step})", values=values, none=_NO_VALUES, step=step)
+    mean = "a.mean + (x - a.mean) / (a.n + 1L)"
+    step = _spread("a.n + 1L", mean, f"a.m2 + (x - a.mean) * (x - ({mean}))")
+    return f"aggregate({values}, {_NO_VALUES}, (a, x) -> {step})"
 
 
-def _merged_spreads(spreads: exp.Expr) -> exp.Expr:
+def _merged_spreads(spreads: str) -> str:
     """Return count, mean and squared differences of several parts (Chan's algorithm)."""
     step = _spread(
-        template("a.n + b.n"),
-        template("a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)"),
-        template("a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)"),
+        "a.n + b.n",
+        "a.mean + (b.mean - a.mean) * b.n / (a.n + b.n)",
+        "a.m2 + b.m2 + (b.mean - a.mean) * (b.mean - a.mean) * a.n * b.n / (a.n + b.n)",
     )
-    merged = "aggregate(filter({spreads}, b -> b.n > 0), {none}, (a, b) -> {step})"
-    return template(merged, spreads=spreads, none=_NO_VALUES, step=step)
+    return f"aggregate(filter({spreads}, b -> b.n > 0), {_NO_VALUES}, (a, b) -> {step})"
 
 
-def _json_array(texts: exp.Expr) -> exp.Expr:
-    return template("concat('[', array_join({texts}, ','), ']')", texts=texts)
+def _json_array(texts: str) -> str:
+    return f"concat('[', array_join({texts}, ','), ']')"

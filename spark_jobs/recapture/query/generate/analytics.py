@@ -5,13 +5,12 @@ Spark's window functions do all of it, and they spill to disk. So a key may have
 
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from recapture.query.generate import trees
 from recapture.query.generate.aggregates import Aggregate
 from recapture.query.generate.histories import History, with_aggregates
-from recapture.query.generate.select_items import SelectItem, column, select_list, struct
-from recapture.query.generate.trees import as_it_is, bigint, case_when, operation, template
+from recapture.query.generate.select_items import SelectItem, SqlItem, column, select_list
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import Expr, bigint, struct
+from recapture.query.plan.expressions import column as plan_column
 
 ROW = column("_row")
 """Column that numbers the rows of a partition in arrival order, with gaps."""
@@ -22,10 +21,10 @@ class EarlierValue:
     """LAG or LAST."""
 
     history: History
-    value: exp.Expr
+    value: Expr
     steps: int
     """How many rows back; 0 for LAST, which may take the row itself."""
-    default: exp.Expr
+    default: Expr
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Analytics:
         """
         rows = f"SELECT *\nFROM {table}"
         if self.ties is None:
-            rows = f"SELECT *, monotonically_increasing_id() AS {ROW.sql}\nFROM {table}"
+            rows = f"SELECT *, monotonically_increasing_id() AS {ROW.value}\nFROM {table}"
         for number, (history, aggregates) in enumerate(self._aggregates.items()):
             rows = with_aggregates(rows, number, history, aggregates, self._order)
         others = [
@@ -88,8 +87,8 @@ class Analytics:
             for number, function in enumerate(self.functions)
             if not isinstance(function, HistoryAggregate)
         ]
-        found = [SelectItem(f"@@found{number}", self._found(function)) for number, function in others]
-        results = [SelectItem(result_name(number), _result(number, function)) for number, function in others]
+        found = [SqlItem(f"@@found{number}", self._found(function)) for number, function in others]
+        results = [SqlItem(result_name(number), _result(number, function)) for number, function in others]
         rows = _extended(_extended(f"FROM (\n{rows}\n)", found), results)
         return f"SELECT *\n{rows}\nWHERE `_system_timestamp` > `_slice_start` - {extra_look_back}L"
 
@@ -108,41 +107,37 @@ class Analytics:
         ties = [ROW] if self.ties is None else self.ties
         return [column("_system_timestamp"), column("_arrival"), column("_partition"), *ties]
 
-    def _found(self, function: EarlierValue | IsFirst) -> exp.Expr:
+    def _found(self, function: EarlierValue | IsFirst) -> str:
         """Return what is found in the rows up to a row: the time and the value of one, or how many meet the condition.
 
         LAG(x) => lag(named_struct('t', `_system_timestamp`, 'v', `x`), 1) IGNORE NULLS OVER (…)
         """
         history = function.history
-        by, order = as_it_is(history.by), as_it_is(select_list(self._order))
+        by, order = history.by, select_list(self._order)
         if isinstance(function, IsFirst):
-            interval = template(f"(`_system_timestamp` + {history.length - 1}L) div {history.length}L")
-            return template(
-                f"count({{met}}) OVER (PARTITION BY {by}, {{interval}} ORDER BY {order} ROWS UNBOUNDED PRECEDING)",
-                met=history.met(bigint(1)),
-                interval=interval,
-            )
-        row = history.met(struct([SelectItem("t", trees.column("_system_timestamp")), SelectItem("v", function.value)]))
+            interval = f"(`_system_timestamp` + {history.length - 1}L) div {history.length}L"
+            over = f"OVER (PARTITION BY {by}, {interval} ORDER BY {order} ROWS UNBOUNDED PRECEDING)"
+            return f"count({render(history.met(bigint(1)))}) {over}"
+        row = render(history.met(struct([("t", plan_column("_system_timestamp")), ("v", function.value)])))
         over = f"OVER (PARTITION BY {by} ORDER BY {order}"
         if function.steps == 0:
-            return template(f"last({{row}}, true) {over} ROWS UNBOUNDED PRECEDING)", row=row)
-        return template(f"lag({{row}}, {function.steps}) IGNORE NULLS {over})", row=row)
+            return f"last({row}, true) {over} ROWS UNBOUNDED PRECEDING)"
+        return f"lag({row}, {function.steps}) IGNORE NULLS {over})"
 
 
-def _extended(source: str, items: list[SelectItem]) -> str:
+def _extended(source: str, items: list[SqlItem]) -> str:
     """Return the FROM of rows that have more columns.
 
     FROM (…), x + 1 AS y => FROM (SELECT *, x + 1 AS y FROM (…))
     """
-    return f"FROM (\nSELECT {', '.join(['*', *(item.sql for item in items)])}\n{source}\n)"
+    return f"FROM (\nSELECT {', '.join(['*', *(select_list([item]) for item in items)])}\n{source}\n)"
 
 
-def _result(number: int, function: EarlierValue | IsFirst) -> exp.Expr:
-    found, length = trees.column(f"@@found{number}"), function.history.length
+def _result(number: int, function: EarlierValue | IsFirst) -> str:
+    found, length = f"`@@found{number}`", function.history.length
     if isinstance(function, IsFirst):
-        is_first = operation(exp.EQ, found, bigint(1))
-        when = function.history.when
-        first = is_first if when is None else operation(exp.And, when, is_first)
-        return case_when([(first, bigint(1))], bigint(0))
-    within = template(f"{{found}}.t > `_system_timestamp` - {length}L", found=found)
-    return case_when([(within, template("{found}.v", found=found))], function.default)
+        is_first, when = f"({found} = 1L)", function.history.when
+        first = is_first if when is None else f"({render(when)} AND {is_first})"
+        return f"(CASE WHEN {first} THEN 1L ELSE 0L END)"
+    within, default = f"{found}.t > `_system_timestamp` - {length}L", render(function.default)
+    return f"(CASE WHEN {within} THEN {found}.v ELSE {default} END)"

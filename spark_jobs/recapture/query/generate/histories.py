@@ -9,33 +9,32 @@ that is still in the history.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction
+from recapture.query.generate.aggregates import Aggregate, AggregateFunction, mean
 from recapture.query.generate.grouping import SLICE_BOUNDS
-from recapture.query.generate.select_items import SelectItem, select_list, struct
-from recapture.query.generate.trees import as_it_is, case_when, render, template
+from recapture.query.generate.select_items import SelectItem, SqlItem, select_list, struct
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import NULL, Expr, case_when
 
 
 @dataclass(frozen=True)
 class History:
     """The rows that a row looks at: itself and rows before it."""
 
-    keys: tuple[exp.Expr, ...]
+    keys: tuple[Expr, ...]
     """Keys of PARTITION BY, over a row."""
     length: int
     """How far it goes back, in ticks."""
-    when: exp.Expr | None
+    when: Expr | None
     """Condition of WHEN, over a row."""
 
-    def met(self, value: exp.Expr) -> exp.Expr:
+    def met(self, value: Expr) -> Expr:
         """Return the value, or NULL if the row does not meet the condition."""
-        return value if self.when is None else case_when([(self.when, value)], exp.Null())
+        return value if self.when is None else case_when([(self.when, value)], NULL)
 
     @property
     def by(self) -> str:
         """What rows must share to look at each other: the slice and the keys."""
-        return ", ".join([SLICE_BOUNDS[0].sql, *map(render, self.keys)])
+        return ", ".join([SLICE_BOUNDS[0].value, *map(render, self.keys)])
 
 
 def with_aggregates(
@@ -58,20 +57,20 @@ def with_aggregates(
     )
     by, time, length = history.by, "`_system_timestamp`", f"{history.length}L"
     own_block, ascending = f"{time} div {length}", select_list(order)
-    descending = ", ".join(f"{item.sql} DESC" for item in order)
+    descending = ", ".join(f"{item.value} DESC" for item in order)
 
     def running(ordered: str) -> str:
         over = f"OVER (PARTITION BY {by}, {own_block} ORDER BY {ordered} ROWS UNBOUNDED PRECEDING)"
-        return render(struct(part for name in aggregates for part in _parts(name, aggregates[name], history, over)))
+        return struct(part for name in aggregates for part in _parts(name, aggregates[name], history, over))
 
     names = (block, position, is_request, supplied)
     supply, request = (
         (own_block, time, "FALSE", f"`{down}`"),
         (f"{own_block} - 1L", f"{time} - {length}", "TRUE", "NULL"),
     )
-    placed = [render(struct(map(SelectItem, names, map(template, entry)))) for entry in (supply, request)]
+    placed = [struct(map(SqlItem, names, entry)) for entry in (supply, request)]
     timeline = f"PARTITION BY {by}, `{block}` ORDER BY `{position}` DESC, `{is_request}` DESC, {descending}"
-    results = [SelectItem(name, _merged(name, aggregates[name], earlier, up)) for name in aggregates]
+    results = [SqlItem(name, _merged(name, aggregates[name], earlier, up)) for name in aggregates]
     return (
         f"SELECT *, {select_list(results)}\nFROM (\n"
         f"SELECT *, last(`{supplied}`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `{earlier}`\nFROM (\n"
@@ -81,20 +80,17 @@ def with_aggregates(
     )
 
 
-def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list[SelectItem]:
+def _parts(name: str, aggregate: Aggregate, history: History, over: str) -> list[SqlItem]:
     """Return the running aggregates that make up an aggregate.
 
     AVG(x) => sum(CAST(`x` AS DOUBLE)) OVER (…), count(CAST(`x` AS DOUBLE)) OVER (…)
     """
-    argument = history.met(aggregate.prepared())
+    argument = render(history.met(aggregate.prepared()))
     functions = ("sum", "count") if aggregate.function is AggregateFunction.AVG else (aggregate.function.value.lower(),)
-    return [
-        SelectItem(f"{name}_{function}", template(f"{function}({{argument}}) {as_it_is(over)}", argument=argument))
-        for function in functions
-    ]
+    return [SqlItem(f"{name}_{function}", f"{function}({argument}) {over}") for function in functions]
 
 
-def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> exp.Expr:
+def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> str:
     """Return an aggregate of two adjacent parts of a history; either may be NULL.
 
     COUNT => coalesce(a.n + b.n, a.n, b.n)
@@ -110,7 +106,7 @@ def _merged(name: str, aggregate: Aggregate, earlier: str, later: str) -> exp.Ex
     match aggregate.function:
         case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
             one, other = parts(extreme.value.lower())
-            return template(f"{'least' if extreme is AggregateFunction.MIN else 'greatest'}({one}, {other})")
+            return f"{'least' if extreme is AggregateFunction.MIN else 'greatest'}({one}, {other})"
         case AggregateFunction.AVG:
-            return template(f"({total('sum')} / nullif(CAST({total('count')} AS DOUBLE), 0.0D))")
-    return template(total(aggregate.function.value.lower()))
+            return mean(total("sum"), total("count"))
+    return total(aggregate.function.value.lower())

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from sqlglot import exp
 
 from recapture.query.generate.aggregates import SPREADS
 from recapture.query.generate.aggregates import AggregateFunction as AggregateFunction
@@ -20,7 +19,8 @@ from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.panes import pane_length
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse, scalar
 from recapture.query.generate.statements import CommonTable, Selection, Table
-from recapture.query.partials import Column, Fold, Key, PaneAggregation, Partial, Scalar
+from recapture.query.partials import Fold, Key, PaneAggregation, Partial
+from recapture.query.plan.expressions import Expr, column
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 SYSTEM = ("_system_timestamp", "_arrival")
@@ -56,10 +56,10 @@ class _Event:
     """An event as the row of a view."""
 
     types: Mapping[str, pa.DataType]
-    conditions: tuple[Scalar, ...] = ()
+    conditions: tuple[Expr, ...] = ()
 
     def column(self, name: str) -> Typed:
-        return Typed(Column(name), pa.int64() if name in SYSTEM else self.types[name])
+        return Typed(column(name), pa.int64() if name in SYSTEM else self.types[name])
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Selected:
     selection: Selection
 
     @property
-    def conditions(self) -> tuple[Scalar, ...]:
+    def conditions(self) -> tuple[Expr, ...]:
         return conditions_of(self.read, "WHERE", self.selection.where)
 
     def column(self, name: str) -> Typed:
@@ -79,7 +79,7 @@ class Selected:
         return scalar(f"column {name}", self._expressions[name], self.read)
 
     @cached_property
-    def _expressions(self) -> dict[str, exp.Expr]:
+    def _expressions(self) -> dict[str, Expr]:
         return {item.name: item.expression for item in self.selection.items}
 
 
@@ -182,29 +182,29 @@ class Assignment:
         return view, Selected(row, step.selections[0])
 
 
-def conditions_of(row: Row, what: str, condition: exp.Expr | None) -> tuple[Scalar, ...]:
+def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
     """Return the conditions of a row and one more, which `what` names."""
     if condition is None:
         return row.conditions
     value = scalar(what, condition, row)
     if value.type != pa.bool_():
         refuse(what)
-    return (*row.conditions, value.scalar)
+    return (*row.conditions, value.expression)
 
 
-def _columns_of(keys: Iterable[exp.Expr], row: Row) -> Iterator[str]:
+def _columns_of(keys: Iterable[Expr], row: Row) -> Iterator[str]:
     """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
     for key in keys:
-        value = scalar("a key", key, row).scalar if isinstance(key, exp.Column) else None
-        if isinstance(value, Column) and value.name not in SYSTEM:
+        value = scalar("a key", key, row).expression if key.is_column else key
+        if value.is_column and value.name not in SYSTEM:
             yield value.name
 
 
-def _key(name: str, tree: exp.Expr, row: Row) -> Key:
-    key = scalar("a key", tree, row)
+def _key(name: str, expression: Expr, row: Row) -> Key:
+    key = scalar("a key", expression, row)
     if key.type not in (pa.int64(), pa.string(), pa.bool_()):
         refuse("a float key" if key.type == pa.float64() else "a key")
-    return Key(name, key.scalar, key.type)
+    return Key(name, key.expression, key.type)
 
 
 def _partials(grouping: Grouping, row: Row) -> Iterator[Partial]:
@@ -217,12 +217,12 @@ def _partials(grouping: Grouping, row: Row) -> Iterator[Partial]:
         if fold is not Fold.COUNT:
             yield _partial(name, fold, argument)
         if fold in (Fold.COUNT, Fold.SUM):
-            yield Partial(name if fold is Fold.COUNT else f"{name}_n", Fold.COUNT, argument.scalar, pa.int64())
+            yield Partial(name if fold is Fold.COUNT else f"{name}_n", Fold.COUNT, argument.expression, pa.int64())
         if aggregate.function in SPREADS:
-            yield Partial(f"{name}_m2", Fold.SPREAD, argument.scalar, pa.float64())
+            yield Partial(f"{name}_m2", Fold.SPREAD, argument.expression, pa.float64())
 
 
 def _partial(name: str, fold: Fold, argument: Typed) -> Partial:
     if fold is not Fold.SUM and not (argument.type in (pa.int64(), pa.float64(), pa.string()) and argument.finite):
         refuse(f"{fold.name} of a computed float or of a bit")
-    return Partial(name, fold, argument.scalar, argument.type)
+    return Partial(name, fold, argument.expression, argument.type)

@@ -8,15 +8,15 @@ possible matches. Every join is a sort-merge join, which spills to disk: the row
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 
-from sqlglot import exp
-
-from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
-from recapture.query.generate.select_items import SelectItem, column, columns, select_list
-from recapture.query.generate.trees import operation, render, spark_call, string, template
+from recapture.query.generate.select_items import SqlItem, column, columns, select_list
+from recapture.query.lower.spark import render
+from recapture.query.lower.spark_text import quoted_name
+from recapture.query.plan import expressions
+from recapture.query.plan.expressions import Expr
 from recapture.time_model.joins import TimeRange
 from recapture.time_model.windows import JoinedSide, Reach
 
@@ -32,9 +32,9 @@ def side_column(number: int, name: str) -> str:
     return f"{number}.{name}"
 
 
-def side_time(number: int) -> exp.Column:
-    """Return the System.Timestamp of a side's row: 1 => `1._system_timestamp`"""
-    return trees.column(side_column(number, _TIME))
+def side_time(number: int) -> Expr:
+    """Return the System.Timestamp of a side's row: 1 => 1._system_timestamp"""
+    return expressions.column(side_column(number, _TIME))
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Side:
 class Join:
     """One JOIN: how the next side is joined to the rows of the sides before it."""
 
-    condition: exp.Expr
+    condition: Expr
     """ON with its time bounds, over the columns of the sides."""
     range: TimeRange
     """Range in which the new side's rows lie."""
-    latest_match: exp.Expr | None
+    latest_match: Expr | None
     """Latest time at which a match could occur, over the columns of the sides; None for an inner join."""
 
 
@@ -71,7 +71,7 @@ class Join:
 class Lookup:
     """One JOIN with reference data: each row gets the rows that are in force at its System.Timestamp."""
 
-    condition: exp.Expr
+    condition: Expr
     """ON, over the columns of the sides."""
     outer: bool
     """Whether a row without a match stays."""
@@ -135,16 +135,16 @@ class JoinedTable:
         last, arrivals = len(self.joins), self._each(_ARRIVAL)
         one_stream = len(arrivals) == 1
         system = [
-            *(SelectItem(bound.name, trees.column(side_column(0, bound.name))) for bound in SLICE_BOUNDS),
-            SelectItem(_PARTITION, trees.column(side_column(0, _PARTITION)) if one_stream else string("")),
-            SelectItem(_TIME, trees.column(_row_time(last))),
-            SelectItem(_ARRIVAL, arrivals[0] if one_stream else spark_call("greatest", *arrivals)),
+            *(SqlItem(bound.name, _of_side(0, bound.name)) for bound in SLICE_BOUNDS),
+            SqlItem(_PARTITION, _of_side(0, _PARTITION) if one_stream else "''"),
+            SqlItem(_TIME, f"`{_row_time(last)}`"),
+            SqlItem(_ARRIVAL, arrivals[0] if one_stream else f"greatest({', '.join(arrivals)})"),
         ]
         if self.unanchored:
-            flags: list[exp.Expr] = [spark_call("coalesce", flag, exp.false()) for flag in self._each(UNANCHORED.name)]
-            system.append(SelectItem(UNANCHORED.name, reduce(partial(operation, exp.Or), flags)))
+            flags = (f"coalesce({flag}, FALSE)" for flag in self._each(UNANCHORED.name))
+            system.append(SqlItem(UNANCHORED.name, reduce("({} OR {})".format, flags)))
         if self.has_row_column:
-            system.append(SelectItem(ROW.name, trees.column(side_column(0, ROW.name))))
+            system.append(SqlItem(ROW.name, _of_side(0, ROW.name)))
         names = [side_column(number, name) for number, side in enumerate(self.sides) for name in side.columns]
         return (
             f"SELECT {select_list([*system, *map(column, names)])}\nFROM (\n{rows}\n) AS `joined`\n"
@@ -152,65 +152,60 @@ class JoinedTable:
             f" AND `{_row_time(last)}` <= `0._slice_end`"
         )
 
-    def _each(self, name: str) -> list[exp.Expr]:
+    def _each(self, name: str) -> list[str]:
         """Return a column of all sides with events that have it."""
         return [
-            trees.column(side_column(number, name))
+            _of_side(number, name)
             for number, side in enumerate(self.sides)
             if not side.is_reference and (name != UNANCHORED.name or side.unanchored)
         ]
 
-    def _items(self, number: int) -> list[SelectItem]:
+    def _items(self, number: int) -> list[SqlItem]:
         """Return the columns of a side, under their names in the joined rows."""
         side = self.sides[number]
         if side.is_reference:
-            return [SelectItem(side_column(number, name), trees.column(name)) for name in side.columns]
+            return [SqlItem(side_column(number, name), quoted_name(name)) for name in side.columns]
         bounds = [*SLICE_BOUNDS, column(_PARTITION)] if number == 0 else SLICE_BOUNDS[:1]
         row = [ROW.name] if number == 0 and self.has_row_column else []
         system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL, *row]
         flag = [UNANCHORED.name] if side.unanchored else []
         names = dict.fromkeys([*system, *flag, *side.columns])
-        return [SelectItem(side_column(number, name), trees.column(name)) for name in names]
+        return [SqlItem(side_column(number, name), quoted_name(name)) for name in names]
 
-    def _side(self, number: int, extra_look_back: int, *added: SelectItem) -> str:
+    def _side(self, number: int, extra_look_back: int, *added: SqlItem) -> str:
         """Return the statement that reads a side, as far back as its look-back."""
         items = [*self._items(number), *added]
         if number == 0:
-            items.append(SelectItem(_row_time(0), trees.column(_TIME)))
+            items.append(SqlItem(_row_time(0), f"`{_TIME}`"))
         side, look_back = self.sides[number], extra_look_back + self.look_backs[number]
         rows = f"(\n{side.analytics.sql(side.table, look_back)}\n) AS `analysed`" if side.analytics else side.table
         return f"SELECT {select_list(items)}\nFROM {rows}\nWHERE `{_TIME}` > `_slice_start` - {look_back}L"
 
     def _joined(self, left: str, join: Join, number: int, extra_look_back: int) -> str:
         """Return the statement that joins a side to the rows of the sides before it."""
-        bucket = SelectItem("_bucket", _buckets(join.range))
+        bucket = SqlItem("_bucket", _buckets(join.range))
         items = [*(item for before in range(number) for item in columns(self._items(before))), *self._items(number)]
-        matched = spark_call("greatest", trees.column(_row_time(number - 1)), side_time(number))
-        time: exp.Expr = matched
+        row, other = f"`{_row_time(number - 1)}`", _of_side(number, _TIME)
+        time = f"greatest({row}, {other})"
         if join.latest_match is not None:
-            time = template(
-                "CASE WHEN {other} IS NULL THEN greatest({row}, {latest}) ELSE {matched} END",
-                other=side_time(number),
-                row=trees.column(_row_time(number - 1)),
-                latest=join.latest_match,
-                matched=matched,
-            )
-        selected = [*columns(items), SelectItem(_row_time(number), time)]
+            latest = f"greatest({row}, {render(join.latest_match)})"
+            time = f"CASE WHEN {other} IS NULL THEN {latest} ELSE {time} END"
+        selected = [*columns(items), SqlItem(_row_time(number), time)]
         kind = "JOIN" if join.latest_match is None else "LEFT JOIN"
         return (
             f"SELECT /*+ MERGE(`right`) */ {select_list(selected)}\nFROM (\n{left}\n) AS `left`\n"
             f"{kind} (\n{self._side(number, extra_look_back, bucket)}\n) AS `right`\n"
             f"ON `0._slice_start` = `{side_column(number, '_slice_start')}`"
-            f" AND {render(_bucket(join.range))} = `_bucket` AND {render(join.condition)}"
+            f" AND {_bucket(join.range)} = `_bucket` AND {render(join.condition)}"
         )
 
     def _looked_up(self, left: str, lookup: Lookup, number: int) -> str:
         """Return the statement that looks rows up in reference data. It keeps their order."""
         items = [*(item for before in range(number) for item in columns(self._items(before))), *self._items(number)]
-        time = SelectItem(_row_time(number), trees.column(_row_time(number - 1)))
-        validity = [SelectItem(side_column(number, name), trees.column(name)) for name in VALIDITY]
-        first, last = (f"`{side_column(number, name)}`" for name in VALIDITY)
         now = f"`{_row_time(number - 1)}`"
+        time = SqlItem(_row_time(number), now)
+        validity = [SqlItem(side_column(number, name), quoted_name(name)) for name in VALIDITY]
+        first, last = (_of_side(number, name) for name in VALIDITY)
         return (
             f"SELECT /*+ BROADCAST(`right`) */ {select_list([*columns(items), time])}\nFROM (\n{left}\n) AS `left`\n"
             f"{'LEFT JOIN' if lookup.outer else 'JOIN'} (\n"
@@ -224,19 +219,23 @@ def _row_time(number: int) -> str:
     return f"_system_timestamp {number}"
 
 
-def _bucket(range: TimeRange) -> exp.Expr:
+def _of_side(number: int, name: str) -> str:
+    return quoted_name(side_column(number, name))
+
+
+def _bucket(range: TimeRange) -> str:
     """Return the bucket of a row of the left side; the time itself if the range has no length."""
-    time, width = side_time(range.side), range.high - range.low
-    return template("{time} div {width}", time=time, width=trees.bigint(width)) if width > 0 else time
+    time, width = _of_side(range.side, _TIME), range.high - range.low
+    return f"{time} div {width}L" if width > 0 else time
 
 
-def _buckets(range: TimeRange) -> exp.Expr:
+def _buckets(range: TimeRange) -> str:
     """Return the buckets in which a row of the right side may have matches.
 
     TimeRange(0, 0, 5) => explode(array((`_system_timestamp` - 5) div 5, (`_system_timestamp` - 5) div 5 + 1))
     """
     time, width = f"`{_TIME}`", range.high - range.low
     if width <= 0:
-        return template(f"{time} - ({range.low}L)")
+        return f"{time} - ({range.low}L)"
     first = f"({time} - ({range.high}L)) div {width}L"
-    return template(f"explode(array({first}, {first} + 1L))")
+    return f"explode(array({first}, {first} + 1L))"

@@ -8,69 +8,67 @@ value, as that of 5 / 2 does, its kind decides. The kind of a field is read only
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sqlglot import exp
-
 from recapture.model import AsaType
 from recapture.query.generate.aggregates import Aggregate, AggregateFunction
-from recapture.query.generate.trees import bigint, case_when, cast_as, operation, string, template
 from recapture.query.generate.values import Value
+from recapture.query.plan.expressions import FALSE, NULL, TRUE, Expr, bigint, call, case_when, cast_as, string
+from recapture.query.plan.operations import Op
 
 
-def kind_of(type_: AsaType) -> exp.Expr:
+def kind_of(type_: AsaType) -> Expr:
     """Return the kind of all values of a type: BIGINT => 'bigint'"""
     return string(type_.value)
 
 
-def kind_of_json(text: exp.Expr) -> exp.Expr:
+def kind_of_json(text: Expr) -> Expr:
     """Return the kind of a number that was taken out of JSON as text."""
-    return _bigint_if(template("{text} RLIKE '^-?[0-9]+$'", text=text))
+    return _bigint_if(call(Op.IS_BIGINT_TEXT, text))
 
 
-def is_bigint(kind: exp.Expr) -> exp.Expr:
+def is_bigint(kind: Expr) -> Expr:
     """Return the condition that a value is a bigint in ASA."""
-    return operation(exp.EQ, kind, kind_of(AsaType.BIGINT))
+    return call(Op.EQUAL, kind, kind_of(AsaType.BIGINT))
 
 
-def number_kind(kinds: list[exp.Expr]) -> exp.Expr:
+def number_kind(kinds: list[Expr]) -> Expr:
     """Return the kind of a number that is computed from others: a bigint if all of them are, else a float."""
     return _bigint_if(_all_bigint(kinds))
 
 
-def _bigint_if(condition: exp.Expr) -> exp.Expr:
+def _bigint_if(condition: Expr) -> Expr:
     return case_when([(condition, kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
 
 
-def divided(left: exp.Expr, right: exp.Expr, kinds: list[exp.Expr]) -> exp.Expr:
-    """Return the quotient of two floats, truncated if both are bigints in ASA: 5 / 2 is 2, 5.0 / 2 is 2.5.
-
-    `x`, 2.0D => (CASE WHEN … THEN CAST(CAST(`x` AS BIGINT) div CAST(2.0D AS BIGINT) AS DOUBLE) ELSE (`x` / 2.0D) END)
-    """
-    whole = template("({left} div {right})", left=cast_as(left, "BIGINT"), right=cast_as(right, "BIGINT"))
-    return case_when([(_all_bigint(kinds), cast_as(whole, "DOUBLE"))], operation(exp.Div, left, right))
+def divided(left: Expr, right: Expr, kinds: list[Expr]) -> Expr:
+    """Return the quotient of two floats, truncated if both are bigints in ASA: 5 / 2 is 2, 5.0 / 2 is 2.5."""
+    truncated = call(Op.INTEGER_QUOTIENT, left, right)
+    return case_when([(_all_bigint(kinds), truncated)], call(Op.DIVIDE, left, right))
 
 
-def compared(operator: type[exp.Expr], sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
+def compared(comparison: Op, sides: list[Expr], kinds: list[Expr]) -> Expr:
     """Return the comparison of two values, read as texts, by their kinds: numbers as numbers, texts as texts.
 
     Values of different kinds are not equal, and neither is less than the other. NULL if one of them is NULL.
     """
     one, other = sides
-    number = template("{one} IN ('bigint', 'float') AND {other} IN ('bigint', 'float')", one=kinds[0], other=kinds[1])
-    branches: list[tuple[exp.Expr, exp.Expr]] = [
-        (template("{one} IS NULL OR {other} IS NULL", one=one, other=other), exp.Null()),
-        (_all_bigint(kinds), operation(operator, cast_as(one, "BIGINT"), cast_as(other, "BIGINT"))),
-        (number, operation(operator, cast_as(one, "DOUBLE"), cast_as(other, "DOUBLE"))),
-        (operation(exp.EQ, *kinds), operation(operator, one, other)),
+    as_bigints, as_floats = (
+        call(comparison, cast_as(one, number), cast_as(other, number)) for number in (AsaType.BIGINT, AsaType.FLOAT)
+    )
+    branches = [
+        (call(Op.IS_ANY_NULL, one, other), NULL),
+        (_all_bigint(kinds), as_bigints),
+        (call(Op.ARE_NUMBER_KINDS, *kinds), as_floats),
+        (call(Op.EQUAL, *kinds), call(comparison, one, other)),
     ]
-    return case_when(branches, exp.Boolean(this=operator is exp.NEQ))
+    return case_when(branches, TRUE if comparison is Op.NOT_EQUAL else FALSE)
 
 
-def _all_bigint(kinds: list[exp.Expr]) -> exp.Expr:
+def _all_bigint(kinds: list[Expr]) -> Expr:
     conditions = [is_bigint(kind) for kind in kinds]
-    return conditions[0] if len(conditions) == 1 else operation(exp.And, conditions[0], _all_bigint(kinds[1:]))
+    return conditions[0] if len(conditions) == 1 else call(Op.AND, conditions[0], _all_bigint(kinds[1:]))
 
 
-def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggregate], exp.Expr]) -> Value:
+def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggregate], Expr]) -> Value:
     """Return a SUM, MIN or MAX of an argument with its kind: a bigint if all values of the argument are bigints in ASA.
 
     `result_of` returns the column of another aggregate of the same rows. The flags are 1 for a bigint, 0 for another
@@ -79,34 +77,34 @@ def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggreg
     result = replace(result, undeclared=argument.undeclared)
     if result.type is not AsaType.FLOAT or argument.kind is None:
         return result
-    is_value = template("{kind} IS NOT NULL", kind=argument.kind)
-    flag = case_when([(is_bigint(argument.kind), bigint(1)), (is_value, bigint(0))], exp.Null())
+    is_value = call(Op.IS_NOT_NULL, argument.kind)
+    flag = case_when([(is_bigint(argument.kind), bigint(1)), (is_value, bigint(0))], NULL)
     least = result_of(Aggregate(AggregateFunction.MIN, Value(flag, AsaType.BIGINT)))
-    return replace(result, kind=_bigint_if(operation(exp.EQ, least, bigint(1))))
+    return replace(result, kind=_bigint_if(call(Op.EQUAL, least, bigint(1))))
 
 
-def known_kind(value: Value) -> exp.Expr | None:
+def known_kind(value: Value) -> Expr | None:
     """Return the kind of a value; None while it is not known."""
     if value.kind is not None:
         return value.kind
     return None if value.undeclared or value.type is None else kind_of(value.type)
 
 
-def same_key(sides: list[exp.Expr], kinds: list[exp.Expr]) -> exp.Expr:
+def same_key(sides: list[Expr], kinds: list[Expr]) -> Expr:
     """Return an equality by which Spark can join: true wherever `compared` is for =, and maybe elsewhere."""
-    is_number = [template("{kind} IN ('bigint', 'float')", kind=kind) for kind in kinds]
-    texts = [template("CAST(CAST({side} AS DOUBLE) + 0.0D AS STRING)", side=side) for side in sides]
+    is_number = [call(Op.ARE_NUMBER_KINDS, kind) for kind in kinds]
+    texts = [call(Op.NUMBER_KEY, side) for side in sides]
     branches = zip(is_number, texts, sides, strict=True)
-    one, other = (case_when([(number, text)], side) for number, text, side in branches)
-    return operation(exp.EQ, one, other)
+    one, other = (case_when([(condition, key)], side) for condition, key, side in branches)
+    return call(Op.EQUAL, one, other)
 
 
-def known_kinds(values: Sequence[Value]) -> list[exp.Expr] | None:
+def known_kinds(values: Sequence[Value]) -> list[Expr] | None:
     """Return the kinds of values; None unless all are known."""
     return _all_known([known_kind(value) for value in values])
 
 
-def _all_known(kinds: list[exp.Expr | None]) -> list[exp.Expr] | None:
+def _all_known(kinds: list[Expr | None]) -> list[Expr] | None:
     known = [kind for kind in kinds if kind is not None]
     return known if len(known) == len(kinds) else None
 
@@ -131,20 +129,20 @@ def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
     return replace(value, undeclared=undeclared, kind=None if kinds is None else number_kind(kinds))
 
 
-def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[exp.Expr] | None:
+def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[Expr] | None:
     """Return the kind of each converted value (NULL for NULL), or None if any is unknown.
 
     A conversion to float loses the kind of a bigint, and gives a kind to a value that was taken out of JSON.
     """
     kinds = [
-        exp.Null() if value.type is None else known_kind(other if value.is_json_element else value)
+        NULL if value.type is None else known_kind(other if value.is_json_element else value)
         for value, other in zip(values, converted, strict=True)
     ]
     return _all_known(kinds)
 
 
 def with_kind_of_choice(
-    chosen: Value, conditions: Sequence[exp.Expr], values: Sequence[Value], converted: Sequence[Value]
+    chosen: Value, conditions: Sequence[Expr], values: Sequence[Value], converted: Sequence[Value]
 ) -> Value:
     """Return what a CASE chooses, with the kind of the value that it chooses; the last value has no condition.
 

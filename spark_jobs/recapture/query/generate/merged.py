@@ -17,7 +17,7 @@ from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
 from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
 from recapture.query.generate.statements import CommonTable, Selection
-from recapture.query.generate.values import unquoted_name
+from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import (
     WINDOW_END,
     GroupsView,
@@ -27,7 +27,8 @@ from recapture.query.merges import (
     Result,
     SpreadResult,
 )
-from recapture.query.partials import Column, Constant, PaneAggregation, Partial, Scalar
+from recapture.query.partials import PaneAggregation, Partial
+from recapture.query.plan.expressions import Expr, cast_as, column
 from recapture.time_model.windows import HoppingWindow
 
 
@@ -36,13 +37,13 @@ class _Group:
     """A group as the row of a select list."""
 
     columns: pa.Schema
-    conditions: tuple[Scalar, ...] = ()
+    conditions: tuple[Expr, ...] = ()
 
     def column(self, name: str) -> Typed:
         if name in SYSTEM:
             name = WINDOW_END
         type_ = self.columns.field(name).type
-        return Typed(Column(name), type_, finite=type_ != pa.float64())
+        return Typed(column(name), type_, finite=type_ != pa.float64())
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Merger:
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
         groups, row = self._read(selection)
-        values = tuple((column, _published(column, row.column(column.name))) for column in columns)
+        values = tuple((output, _published(output, row.column(output.name))) for output in columns)
         return MergedSelect(groups, row.conditions, values)
 
     def _read(self, selection: Selection) -> tuple[MergedGroups, Row]:
@@ -129,11 +130,10 @@ def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Resul
             yield Result(name, partial, partials[f"{partial.name}_n"] if function is AggregateFunction.AVG else None)
 
 
-def _published(column: OutputColumn, value: Typed) -> Scalar:
-    """Return the value of a published column. A constant NULL gets the type of the column."""
-    type_ = TYPES[column.type].view
+def _published(output: OutputColumn, value: Typed) -> Expr:
+    """Return the value of a published column. A literal NULL gets the type of the column."""
     if value.type == pa.null():
-        return Constant(None, type_)
-    if value.type != type_:
-        refuse(f"column {column.name}")
-    return value.scalar
+        return cast_as(value.expression, output.type)
+    if value.type != TYPES[output.type].view:
+        refuse(f"column {output.name}")
+    return value.expression

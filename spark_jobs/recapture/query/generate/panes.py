@@ -4,12 +4,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlglot import exp
-
-from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping
-from recapture.query.generate.select_items import SelectItem, column, columns, select_list
-from recapture.query.generate.trees import spark_call, template
+from recapture.query.generate.select_items import SelectItem, SqlItem, column, columns, select_list
 from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
@@ -39,8 +35,8 @@ class PaneStatement:
         """
         flag = [UNANCHORED] if self.source_unanchored else []
         system = [*SLICE_BOUNDS, *map(column, ("_partition", "_system_timestamp", "_arrival")), *flag]
-        rows = f"SELECT {select_list([*system, SelectItem('_pane', self._pane), *self.grouping.inputs])}\n{self.source}"
-        counts = [SelectItem("_events", template("count(*)"))] if isinstance(self.window, SessionWindow) else []
+        rows = f"SELECT {select_list([*system, SqlItem('_pane', self._pane), *self.grouping.inputs])}\n{self.source}"
+        counts = [SqlItem("_events", "count(*)")] if isinstance(self.window, SessionWindow) else []
         items = [*self._by, *self.grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
         return f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`\nGROUP BY {select_list(self._by)}"
 
@@ -49,13 +45,13 @@ class PaneStatement:
         return [*SLICE_BOUNDS, column("_partition"), column("_pane"), *self.grouping.key_columns]
 
     @property
-    def _pane(self) -> exp.Expr:
+    def _pane(self) -> str:
         """End of the pane that holds a row."""
         if not isinstance(self.window, HoppingWindow):
-            return trees.column("_system_timestamp")
+            return "`_system_timestamp`"
         length = pane_length(self.window)
         offset = self.window.offset % length
-        return template(f"(`_system_timestamp` + pmod({offset}L - `_system_timestamp`, {length}L))")
+        return f"(`_system_timestamp` + pmod({offset}L - `_system_timestamp`, {length}L))"
 
 
 def pane_length(window: HoppingWindow) -> int:
@@ -63,6 +59,6 @@ def pane_length(window: HoppingWindow) -> int:
     return math.gcd(window.size, window.hop)
 
 
-def any_unanchored(has: bool) -> list[SelectItem]:
+def any_unanchored(has: bool) -> list[SqlItem]:
     """Return the item of `_unanchored` for groups of rows that have it: whether one of them is."""
-    return [SelectItem(UNANCHORED.name, spark_call("bool_or", UNANCHORED.expression))] if has else []
+    return [SqlItem(UNANCHORED.name, f"bool_or({UNANCHORED.value})")] if has else []

@@ -1,48 +1,42 @@
-"""T-SQL's wildcards as Spark SQL: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
+"""T-SQL's wildcards: % any text, _ one character, [a-f] one of these, [^a-f] one of the others.
 
 A pattern in quotes is translated when the query is compiled; one that each row computes cannot have sets.
 Letter case and blanks at the end count, and ranges go by code point; Microsoft's page "WHERE (Azure Stream Analytics)"
 does not say.
 """
 
-from sqlglot import exp
-
 from recapture.errors import DefinitionError
-from recapture.query.generate.let import failure, once_in
-from recapture.query.generate.trees import string, template
+from recapture.query.plan.expressions import Expr, call, failure
+from recapture.query.plan.operations import Op
 
 _MANY = "%"
 _ONE = "_"
 
 
-def like(text: exp.Expr, pattern: str, escape: str | None = None) -> exp.Expr:
+def like(text: Expr, pattern: str, escape: str | None = None) -> Expr:
     """Return the condition `text LIKE pattern [ESCAPE escape]`.
 
-    x LIKE '[ab]%' => (x RLIKE '(?s)^[ab].*\\\\z')
+    x LIKE '[ab]%' => matches[(?s)^[ab].*\\z](x)
 
     Raise DefinitionError if the pattern can never match.
     """
     pieces = _pieces(pattern, escape)
     if any(wild and piece not in (_MANY, _ONE) for piece, wild in pieces):
-        return template("({text} RLIKE {regex})", text=text, regex=string(f"(?s)^{_regex(pieces)}{_END}"))
-    spark = "".join("\\" + piece if not wild and piece in r"\%_" else piece for piece, wild in pieces)
-    return template("({text} LIKE {pattern})", text=text, pattern=string(spark))
+        return Expr(Op.MATCHES, (text,), (f"(?s)^{_regex(pieces)}{_END}",))
+    plain = "".join("\\" + piece if not wild and piece in r"\%_" else piece for piece, wild in pieces)
+    return Expr(Op.LIKE, (text,), (plain,))
 
 
-def like_computed(text: exp.Expr, pattern: exp.Expr) -> exp.Expr:
-    """Return the condition `text LIKE pattern` for a pattern that each row computes; a `[` in it stops the run.
-
-    x, y => (CASE WHEN contains(y, '[') THEN raise_error('…') ELSE x LIKE replace(y, '\\', '\\\\') END)
-    """
-    matches = "(CASE WHEN contains({it}, '[') THEN {refused} ELSE {text} LIKE replace({it}, {one}, {two}) END)"
+def like_computed(text: Expr, pattern: Expr) -> Expr:
+    """Return the condition `text LIKE pattern` for a pattern that each row computes; a `[` in it stops the run."""
     refused = failure("LIKE: a computed pattern has a `[`: write a set into a pattern in quotes, or use CHARINDEX")
-    return once_in(matches, "pattern", pattern, text=text, refused=refused, one=string("\\"), two=string("\\\\"))
+    return call(Op.LIKE_COMPUTED, pattern, text, refused)
 
 
-def position(text: exp.Expr, pattern: str) -> exp.Expr:
+def position(text: Expr, pattern: str) -> Expr:
     """Return PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL.
 
-    x, '%ab' => CAST(length(regexp_extract(concat('@', x), '(?s)^(@.*?)(?:ab\\z)', 1)) AS BIGINT)
+    x, '%ab' => first_match[(?s)^(@.*?)(?:ab\\z)](x)
     """
     pieces = _pieces(pattern, None)
     anywhere = bool(pieces) and pieces[0] == (_MANY, True)
@@ -54,14 +48,13 @@ def position(text: exp.Expr, pattern: str) -> exp.Expr:
 _END = r"\z"
 
 
-def first_match(text: exp.Expr, regex: str, flags: str, anywhere: bool = True) -> exp.Expr:
+def first_match(text: Expr, regex: str, flags: str, anywhere: bool = True) -> Expr:
     """Return the position, in characters from 1, where a Java regular expression first matches; 0 for none.
 
     The text is searched after an added `@`, so that the text before the match is never empty.
     """
-    leading = string(f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})")
-    length = "CAST(length(regexp_extract(concat('@', {text}), {leading}, 1)) AS BIGINT)"
-    return template(length, text=text, leading=leading)
+    leading = f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})"
+    return Expr(Op.FIRST_MATCH, (text,), (leading,))
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:

@@ -1,35 +1,32 @@
-"""Trees of Spark SQL as scalars that Arrow can compute, wherever they mean the same there.
-
-(`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
-"""
+"""Expressions that Arrow can compute, because they mean the same there as in Spark SQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import pyarrow as pa
-from sqlglot import exp
 
-from recapture.query.generate.times import MOVED, WITHIN_CALENDAR
-from recapture.query.generate.trees import Template, is_of_row
+from recapture.model import AsaType
 from recapture.query.merges import WINDOW_END
-from recapture.query.partials import Call, Column, Constant, Scalar, ScalarFunction
+from recapture.query.plan.expressions import Expr, cast_as, column, double, walk
+from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 
-_OPERATORS: dict[type[exp.Expr], ScalarFunction] = {
-    exp.And: ScalarFunction.AND,
-    exp.Or: ScalarFunction.OR,
-    exp.EQ: ScalarFunction.EQUAL,
-    exp.NEQ: ScalarFunction.NOT_EQUAL,
-    exp.LT: ScalarFunction.LESS,
-    exp.LTE: ScalarFunction.LESS_OR_EQUAL,
-    exp.GT: ScalarFunction.GREATER,
-    exp.GTE: ScalarFunction.GREATER_OR_EQUAL,
-    exp.Add: ScalarFunction.ADD,
-    exp.Sub: ScalarFunction.SUBTRACT,
-    exp.Mul: ScalarFunction.MULTIPLY,
+_COMPARISONS = (Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_OR_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL)
+_LITERALS = {
+    Op.STRING: pa.string(),
+    Op.BIGINT: pa.int64(),
+    Op.ROW: pa.int64(),
+    Op.DOUBLE: pa.float64(),
+    Op.BIT: pa.bool_(),
+    Op.NULL: pa.null(),
 }
-_TO_FLOAT = "CAST({value} AS DOUBLE)"
+_TYPES = {
+    pa.string(): AsaType.STRING,
+    pa.int64(): AsaType.BIGINT,
+    pa.float64(): AsaType.FLOAT,
+    pa.bool_(): AsaType.BIT,
+}
 
 LARGEST_EXPRESSION = 200
 """Largest number of nodes of an expression. A task would be slow with a longer one, and Python could not pickle it."""
@@ -41,11 +38,12 @@ class NotInTasksError(Exception):
 
 @dataclass(frozen=True)
 class Typed:
-    """A scalar with its type."""
+    """An expression with its type."""
 
-    scalar: Scalar
+    expression: Expr
+    """The expression over an event or a group, without steps between."""
     type: pa.DataType
-    """Type on Arrow; null for the constant NULL."""
+    """Type on Arrow; null for the literal NULL."""
     finite: bool = True
     """Whether a float is certainly finite. Arrow and Spark order NaN in different ways, and zeros with a sign."""
     size: int = 1
@@ -59,16 +57,16 @@ class Row(Protocol):
         """Return a column of the row."""
 
     @property
-    def conditions(self) -> tuple[Scalar, ...]:
+    def conditions(self) -> tuple[Expr, ...]:
         """Return the conditions that the event or the group has to meet."""
 
 
-def scalar(what: str, tree: exp.Expr, row: Row) -> Typed:
-    """Return a part of a SELECT as a scalar over a row. Raise NotInTasksError, which names it, if it is none."""
-    if sum(1 for _ in tree.walk()) > LARGEST_EXPRESSION:
+def scalar(what: str, expression: Expr, row: Row) -> Typed:
+    """Return a part of a SELECT over a row. Raise NotInTasksError, which names it, unless Arrow can compute it."""
+    if sum(1 for _ in walk(expression)) > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
     try:
-        value = _typed(tree, row)
+        value = _typed(expression, row)
     except _UnknownError:
         refuse(what)
     if value.size > LARGEST_EXPRESSION:
@@ -84,115 +82,97 @@ class _UnknownError(Exception):
     """Arrow may compute another value than Spark."""
 
 
-def _call(function: ScalarFunction, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
+def _operation(op: Op, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
     size = 1 + sum(argument.size for argument in arguments)
-    return Typed(Call(function, tuple(argument.scalar for argument in arguments)), type_, finite, size)
+    return Typed(Expr(op, [argument.expression for argument in arguments]), type_, finite, size)
 
 
-def _bit(tree: exp.Expr, row: Row) -> Typed:
-    value = _typed(tree, row)
-    if value.type != pa.bool_():
+def _all_typed(expressions: Sequence[Expr], row: Row) -> list[Typed]:
+    return [_typed(expression, row) for expression in expressions]
+
+
+def _bits(expressions: Sequence[Expr], row: Row) -> list[Typed]:
+    values = _all_typed(expressions, row)
+    if any(value.type != pa.bool_() for value in values):
         raise _UnknownError
-    return value
+    return values
 
 
-def _typed(tree: exp.Expr, row: Row) -> Typed:
-    """Return a tree of Spark SQL as a scalar over a row. Raise _UnknownError if Arrow may compute another value.
-
-    (`x` > CAST(1L AS DOUBLE)) => Call(GREATER, (Column("x"), Call(TO_FLOAT, (Constant(1),))))
-    """
-    match tree:
-        case exp.Paren():
-            return _typed(tree.this, row)
-        case exp.Column() if is_of_row(tree):
-            return row.column(tree.name)
-        case exp.Literal() if tree.is_string:
-            return Typed(Constant(tree.name, pa.string()), pa.string())
-        case exp.Literal() if tree.name.endswith("D"):
-            return Typed(Constant(float(tree.name[:-1]), pa.float64()), pa.float64())
-        case exp.Literal():
-            return Typed(Constant(int(tree.name.removesuffix("L")), pa.int64()), pa.int64())
-        case exp.Neg(this=exp.Literal()):
-            number = _typed(tree.this, row)
-            assert isinstance(number.scalar, Constant)
-            assert isinstance(number.scalar.value, int | float)
-            return replace(number, scalar=replace(number.scalar, value=-number.scalar.value))
-        case exp.Boolean():
-            return Typed(Constant(bool(tree.this), pa.bool_()), pa.bool_())
-        case exp.Null():
-            return Typed(Constant(None, pa.null()), pa.null())
-        case exp.Not():
-            return _call(ScalarFunction.NOT, [_bit(tree.this, row)], pa.bool_())
-        case exp.And() | exp.Or():
-            return _call(_OPERATORS[type(tree)], [_bit(tree.this, row), _bit(tree.expression, row)], pa.bool_())
-        case exp.Is() if isinstance(tree.expression, exp.Null):
-            return _call(ScalarFunction.IS_NULL, [_typed(tree.this, row)], pa.bool_())
-        case exp.In() if tree.expressions:
-            value = _typed(tree.this, row)
-            equal = [_compared(ScalarFunction.EQUAL, value, _typed(one, row)) for one in tree.expressions]
-            return _call(ScalarFunction.OR, equal, pa.bool_())
-        case exp.Case() if tree.this is None:
-            return _case(tree, row)
-        case exp.Anonymous(this="coalesce"):
-            values = _of_one_type([_typed(argument, row) for argument in tree.expressions])
-            finite = all(value.finite for value in values)
-            return _call(ScalarFunction.COALESCE, values, values[0].type, finite)
-        case Template(name=name) if name == _TO_FLOAT:
-            value = _typed(tree.args["value"], row)
+def _typed(expression: Expr, row: Row) -> Typed:
+    """Return an expression over a row. Raise _UnknownError if Arrow may compute another value than Spark."""
+    op, arguments = expression.op, expression.arguments
+    match op:
+        case Op.COLUMN if expression.is_column:
+            return row.column(expression.name)
+        case _ if op in _LITERALS:
+            return Typed(expression, _LITERALS[op])
+        case Op.NEGATE if arguments[0].op in (Op.BIGINT, Op.DOUBLE):
+            [number] = arguments[0].constants
+            assert isinstance(number, int | float)
+            return Typed(Expr(arguments[0].op, (), [-number]), _LITERALS[arguments[0].op])
+        case Op.NOT | Op.AND | Op.OR:
+            return _operation(op, _bits(arguments, row), pa.bool_())
+        case Op.IS_NULL:
+            return _operation(op, _all_typed(arguments, row), pa.bool_())
+        case Op.IN:
+            value, *members = _all_typed(arguments, row)
+            return _operation(Op.OR, [_compared(Op.EQUAL, value, member) for member in members], pa.bool_())
+        case Op.CASE:
+            *values, otherwise = _of_one_type(_all_typed([*arguments[1::2], arguments[-1]], row))
+            turns = [part for turn in zip(_bits(arguments[:-1:2], row), values, strict=True) for part in turn]
+            finite = all(value.finite for value in (*values, otherwise))
+            return _operation(op, [*turns, otherwise], otherwise.type, finite)
+        case Op.COALESCE:
+            values = _of_one_type(_all_typed(arguments, row))
+            return _operation(op, values, values[0].type, all(value.finite for value in values))
+        case Op.CAST if expression.constants == (AsaType.FLOAT, False):
+            value = _typed(arguments[0], row)
             if value.type in (pa.int64(), pa.float64()):
-                return _call(ScalarFunction.TO_FLOAT, [value], pa.float64(), value.finite)
-        case Template(name=name) if name == WITHIN_CALENDAR:
-            return _moved(tree.args["it"], row)
-        case exp.Add() | exp.Sub() | exp.Mul():
-            return _computed(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
-        case exp.Binary() if type(tree) in _OPERATORS:
-            return _compared(_OPERATORS[type(tree)], _typed(tree.this, row), _typed(tree.expression, row))
+                as_float = cast_as(value.expression, AsaType.FLOAT)
+                return Typed(as_float, pa.float64(), value.finite, 1 + value.size)
+        case Op.WITHIN_CALENDAR if arguments[0].op is Op.MOVED:
+            return _moved(expression, row)
+        case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:
+            return _computed(op, *_all_typed(arguments, row))
+        case _ if op in _COMPARISONS:
+            return _compared(op, *_all_typed(arguments, row))
     raise _UnknownError
 
 
-def _compared(function: ScalarFunction, left: Typed, right: Typed) -> Typed:
-    equality = function in (ScalarFunction.EQUAL, ScalarFunction.NOT_EQUAL)
-    comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * equality)
+def _compared(op: Op, left: Typed, right: Typed) -> Typed:
+    comparable = (pa.int64(), pa.float64(), pa.string(), *[pa.bool_()] * (op in (Op.EQUAL, Op.NOT_EQUAL)))
     if left.type != right.type or left.type not in comparable:
         raise _UnknownError
-    return _call(function, [left, right], pa.bool_())
+    return _operation(op, [left, right], pa.bool_())
 
 
-def _computed(function: ScalarFunction, left: Typed, right: Typed) -> Typed:
+def _computed(op: Op, left: Typed, right: Typed) -> Typed:
     """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
     if left.type != pa.float64() or right.type != pa.float64():
         raise _UnknownError
-    removes_sign_of_zero = function is ScalarFunction.ADD and right.scalar == Constant(0.0, pa.float64())
-    return _call(function, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
+    removes_sign_of_zero = op is Op.ADD and right.expression == double(0.0)
+    return _operation(op, [left, right], pa.float64(), removes_sign_of_zero and left.finite)
 
 
-def _moved(tree: exp.Expr, row: Row) -> Typed:
+def _moved(expression: Expr, row: Row) -> Typed:
     """Return the end of a window, moved by a constant. Another time may leave the calendar where nothing uses it."""
-    if not (isinstance(tree, Template) and tree.name == MOVED):
+    moved, refused = expression.arguments
+    (time, amount), [unit] = _all_typed(moved.arguments, row), moved.constants
+    number = amount.expression.constants[0] if amount.expression.op is Op.BIGINT else None
+    if time.expression != column(WINDOW_END) or not isinstance(number, int) or not isinstance(unit, int):
         raise _UnknownError
-    time, *factors = (_typed(tree.args[place], row) for place in ("ticks", "amount", "unit"))
-    amount, unit = (factor.scalar.value if isinstance(factor.scalar, Constant) else None for factor in factors)
-    if time.scalar != Column(WINDOW_END) or not isinstance(amount, int) or not isinstance(unit, int):
+    if abs(number * unit) > LARGEST:
         raise _UnknownError
-    if abs(amount * unit) > LARGEST:
-        raise _UnknownError
-    return _call(ScalarFunction.MOVE, [time, Typed(Constant(amount * unit, pa.int64()), pa.int64())], pa.int64())
-
-
-def _case(tree: exp.Case, row: Row) -> Typed:
-    conditions = [_bit(branch.this, row) for branch in tree.args["ifs"]]
-    default = tree.args.get("default")
-    branches = [*(branch.args["true"] for branch in tree.args["ifs"]), exp.Null() if default is None else default]
-    *values, otherwise = _of_one_type([_typed(branch, row) for branch in branches])
-    turns = [part for pair in zip(conditions, values, strict=True) for part in pair]
-    finite = all(value.finite for value in (*values, otherwise))
-    return _call(ScalarFunction.CASE, [*turns, otherwise], otherwise.type, finite)
+    by = Expr(Op.MOVED, [time.expression, amount.expression], moved.constants)
+    return Typed(Expr(Op.WITHIN_CALENDAR, [by, refused]), pa.int64(), size=time.size + 2)
 
 
 def _of_one_type(values: Sequence[Typed]) -> list[Typed]:
-    """Return values that have one type; a constant NULL gets the type of the others."""
+    """Return values that have one type; a literal NULL gets the type of the others."""
     types = {value.type for value in values} - {pa.null()}
     if len(types) != 1:
         raise _UnknownError
     (type_,) = types
-    return [value if value.type == type_ else Typed(Constant(None, type_), type_) for value in values]
+    return [
+        value if value.type == type_ else Typed(cast_as(value.expression, _TYPES[type_]), type_) for value in values
+    ]

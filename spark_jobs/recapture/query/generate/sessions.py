@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import PaneStatement
-from recapture.query.generate.select_items import SelectItem, select_list
-from recapture.query.generate.trees import template
+from recapture.query.generate.select_items import Item, SqlItem, select_list
 from recapture.time_model.windows import ALTERNATING_SPANS, SessionWindow
 
 
-def sessions(panes: PaneStatement, window: SessionWindow, partition_by: Sequence[int], items: list[SelectItem]) -> str:
+def sessions(panes: PaneStatement, window: SessionWindow, partition_by: Sequence[int], items: list[Item]) -> str:
     """Return the panes, each in the session that holds it.
 
     Panes are instants. A span is a stretch (k * maxDuration, (k + 1) * maxDuration], numbered by its k. Each subquery
@@ -62,10 +61,10 @@ def sessions(panes: PaneStatement, window: SessionWindow, partition_by: Sequence
     )
     session = f"(PARTITION BY {by}, `_opened`, `_begun`)"
     deadline = f"(max(CASE WHEN `_cut` THEN `_span` END) OVER {session} + 1) * {longest}"
-    window_end = SelectItem("_window_end", template(f"least(max(`_pane`) OVER {session} + {timeout}, {deadline})"))
+    window_end = SqlItem("_window_end", f"least(max(`_pane`) OVER {session} + {timeout}, {deadline})")
     ruled = f"coalesce(max(`_last_ruled`) OVER {session} >= `_begun`, false)"
-    unanchored = template(f"`_unanchored` OR {ruled}" if panes.source_unanchored else ruled)
-    return f"SELECT {select_list([*items, window_end, SelectItem(UNANCHORED.name, unanchored)])}\nFROM (\n{begun}\n)"
+    unanchored = f"`_unanchored` OR {ruled}" if panes.source_unanchored else ruled
+    return f"SELECT {select_list([*items, window_end, SqlItem(UNANCHORED.name, unanchored)])}\nFROM (\n{begun}\n)"
 
 
 def _span(instant: str, window: SessionWindow) -> str:

@@ -6,16 +6,22 @@ one block holds the panes of this block up to the window's end, and the panes of
 the window's start.
 """
 
-from sqlglot import exp
-
-from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.panes import PaneStatement, any_unanchored
-from recapture.query.generate.select_items import SelectItem, column, columns, select_list, struct
-from recapture.query.generate.trees import render, spark_call, template
+from recapture.query.generate.select_items import (
+    Item,
+    SelectItem,
+    SqlItem,
+    column,
+    columns,
+    select_list,
+    struct,
+    takes_over,
+)
+from recapture.query.lower.spark_text import quoted_name
 
 
-def sliding(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
+def sliding(panes: PaneStatement, size: int, items: list[Item]) -> str:
     """Return SQL of `items` that repeats each pane once for every sliding window that holds it; `size` is in ticks.
 
     If all aggregates have a running form, each window has at most two rows instead, one for each half.
@@ -25,11 +31,11 @@ def sliding(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
     return _panes_of_windows(panes, size, items)
 
 
-def _panes_of_windows(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
+def _panes_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> str:
     """Join panes and window ends, in the blocks where they can meet."""
     keys = panes.grouping.key_columns
     parts = [SLICE_BOUNDS[0], *keys, column("_block")]
-    same = " AND ".join(f"`panes`.{part.sql} <=> `ends`.{part.sql}" for part in parts)
+    same = " AND ".join(f"`panes`.{part.value} <=> `ends`.{part.value}" for part in parts)
     block = f"explode(array(`_pane` div {size}L, `_pane` div {size}L + 1L)) AS `_block`"
     ends = (
         f"SELECT DISTINCT {select_list([SLICE_BOUNDS[0], *keys, column('_window_end')])},"
@@ -47,7 +53,7 @@ def _panes_of_windows(panes: PaneStatement, size: int, items: list[SelectItem]) 
     )
 
 
-def _halves_of_windows(panes: PaneStatement, size: int, items: list[SelectItem]) -> str:
+def _halves_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> str:
     """Take the two halves of each window from running aggregates, so that no window reads all of its panes.
 
     For example, COUNT(*) in sliding windows of size 10, with one event at each of 3, 8 and 15. Half 1 of a window runs
@@ -71,11 +77,9 @@ def _halves_of_windows(panes: PaneStatement, size: int, items: list[SelectItem])
         f" lag(`_window_end`) OVER ({timeline}) AS `_previous_end`\nFROM (\n{placed}\n)"
     )
     partials = [*columns(panes.grouping.partials), UNANCHORED]
-    replaced: dict[str, exp.Expr] = {item.name: trees.column(item.name, "_held") for item in partials}
-    replaced |= {"_partition": trees.string(""), "_pane": trees.cast_as(trees.column("_half"), "BIGINT")}
-    selected = [
-        SelectItem(item.name, replaced.get(item.name, item.expression)) if item.is_column else item for item in items
-    ]
+    replaced = {item.name: f"`_held`.{quoted_name(item.name)}" for item in partials}
+    replaced |= {"_partition": "''", "_pane": "CAST(`_half` AS BIGINT)"}
+    selected = [SqlItem(item.name, replaced.get(item.name, item.value)) if takes_over(item) else item for item in items]
     return (
         f"SELECT {select_list(selected)}\nFROM (\n{held}\n)\n"
         "WHERE `_window_end` IS NOT NULL AND `_held` IS NOT NULL AND NOT (`_window_end` <=> `_previous_end`)"
@@ -98,8 +102,8 @@ def _running(panes: PaneStatement, by: list[SelectItem], size: int) -> str:
         over = f"OVER (PARTITION BY {select_list(by)}, {block} ORDER BY `_pane`{direction} ROWS UNBOUNDED PRECEDING)"
         fields = panes.grouping.running(over)
         if panes.source_unanchored:
-            fields.append(SelectItem(UNANCHORED.name, template(f"bool_or(`_unanchored`) {over}")))
-        return render(struct([SelectItem("_here", exp.true()), *fields]))
+            fields.append(SqlItem(UNANCHORED.name, f"bool_or(`_unanchored`) {over}"))
+        return struct([SqlItem("_here", "TRUE"), *fields])
 
     up, down = running(""), running(" DESC")
     return f"SELECT *, {block} AS `_pane_block`, {up} AS `_up`, {down} AS `_down`\nFROM (\n{instants}\n)"
@@ -121,9 +125,9 @@ def _timelines(by: list[SelectItem], size: int, running: str) -> str:
         ("0", "`_pane_block`", "- `_pane`", "0", later, "NULL"),
     ]
     names = ("_half", "_block", "_position", "_tie_order", "_window_end", "_running")
-    structs = spark_call("array", *(struct(map(SelectItem, names, map(template, entry))) for entry in entries))
-    return f"SELECT {select_list(by)}, {render(spark_call('inline', structs))}\nFROM (\n{running}\n)"
+    structs = ", ".join(struct(map(SqlItem, names, entry)) for entry in entries)
+    return f"SELECT {select_list(by)}, inline(array({structs}))\nFROM (\n{running}\n)"
 
 
-def _qualified(table: str, item: SelectItem) -> SelectItem:
-    return SelectItem(item.name, trees.column(item.name, table)) if item.is_column else item
+def _qualified(table: str, item: Item) -> Item:
+    return SqlItem(item.name, f"{quoted_name(table)}.{item.value}") if takes_over(item) else item

@@ -3,18 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from recapture.model import AsaType
-from recapture.query.generate import trees
 from recapture.query.generate.analytics import ROW, Analytics
 from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping, unanchored_items
 from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.select_items import SelectItem, column, select_list
-from recapture.query.generate.trees import render, string, template
-from recapture.query.generate.values import Value, quoted_name
+from recapture.query.generate.select_items import Item, SelectItem, SqlItem, column, select_list
+from recapture.query.generate.values import Value
 from recapture.query.generate.windows import groups
+from recapture.query.lower.spark import render
+from recapture.query.lower.spark_text import quoted_name
 from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
+from recapture.query.plan.expressions import Expr, columns_of
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import JoinedSide, Reach, SnapshotWindow, Window
 
@@ -28,7 +27,7 @@ class Lateral:
 
     number: int
     """Number of APPLYs before it."""
-    array: exp.Expr
+    array: Expr
     """Array whose elements it adds, over a row."""
     outer: bool
     """Whether a row without elements stays."""
@@ -59,7 +58,7 @@ class Selection:
     """Its analytic functions, over a row before APPLY."""
     laterals: tuple[Lateral, ...]
     """Its APPLYs."""
-    where: exp.Expr | None
+    where: Expr | None
     grouping: Grouping | None
     items: tuple[SelectItem, ...]
     """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
@@ -75,9 +74,7 @@ class Selection:
     def key_columns(self) -> tuple[str, ...]:
         """Columns that are keys of its GROUP BY."""
         keys = [] if self.grouping is None else [item.name for item in self.grouping.key_columns]
-        return tuple(
-            item.name for item in self.items if isinstance(item.expression, exp.Column) and item.expression.name in keys
-        )
+        return tuple(item.name for item in self.items if item.expression.is_column and item.expression.name in keys)
 
     @property
     def group_columns(self) -> tuple[str, ...]:
@@ -85,7 +82,7 @@ class Selection:
         if self.grouping is None:
             return ()
         names = {WINDOW_END, WINDOW_ID, *(item.name for item in self.grouping.key_columns)}
-        read = {item.name: {node.name for node in item.expression.find_all(exp.Column)} for item in self.items}
+        read = {item.name: columns_of(item.expression).keys() for item in self.items}
         return tuple(name for name, columns in read.items() if columns and columns <= names)
 
     @property
@@ -199,7 +196,7 @@ def output_statement(steps: Sequence[Table], output: CommonTable, columns: list[
     )
     windows = [window for table in [*steps, output] if table.name in extra_look_backs for window in table.windows]
     published = [_published(name, value) for name, value in columns]
-    published.append(SelectItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].expression)))
+    published.append(SqlItem(SLICE_START, _timestamp(SLICE_BOUNDS[0].value)))
     if output.unanchored:
         published.append(UNANCHORED)
     sql = (
@@ -258,14 +255,10 @@ def _selection(selection: Selection, extra_look_back: int, table: CommonTable) -
     source += _where(selection.where)
     if selection.grouping is None:
         numbers = [ROW] if table.has_row_column else []
-        system = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
-        return f"SELECT {select_list([*system, *items])}\n{source}"
-    system = [
-        *SLICE_BOUNDS,
-        SelectItem("_partition", string("")),
-        SelectItem("_system_timestamp", trees.column("_window_end")),
-        SelectItem("_arrival", trees.column("_window_end")),
-    ]
+        of_row = [*SLICE_BOUNDS, column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
+        return f"SELECT {select_list([*of_row, *items])}\n{source}"
+    times = [SqlItem(name, "`_window_end`") for name in ("_system_timestamp", "_arrival")]
+    system = [*SLICE_BOUNDS, SqlItem("_partition", "''"), *times]
     if selection.groups_view is None:
         grouped = groups(source, selection.source_unanchored, selection.grouping, extra_look_back)
         rows = f"(\n{grouped}\n)"
@@ -281,15 +274,15 @@ def _in_all(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in other for other in others))
 
 
-def _where(condition: exp.Expr | None) -> str:
+def _where(condition: Expr | None) -> str:
     return f"\nWHERE {render(condition)}" if condition is not None else ""
 
 
-def _published(name: str, value: Value) -> SelectItem:
-    return SelectItem(name, _timestamp(trees.column(name))) if value.type is AsaType.DATETIME else column(name)
+def _published(name: str, value: Value) -> Item:
+    return SqlItem(name, _timestamp(quoted_name(name))) if value.type is AsaType.DATETIME else column(name)
 
 
-def _timestamp(ticks: exp.Expr) -> exp.Expr:
+def _timestamp(ticks: str) -> str:
     """Return ticks as a Spark timestamp, truncated to microseconds."""
     epoch = UNIX_EPOCH // TICKS_PER_MICROSECOND
-    return template(f"timestamp_micros({{ticks}} div {TICKS_PER_MICROSECOND}L - {epoch}L)", ticks=ticks)
+    return f"timestamp_micros({ticks} div {TICKS_PER_MICROSECOND}L - {epoch}L)"

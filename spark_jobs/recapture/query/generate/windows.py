@@ -1,14 +1,11 @@
 """The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
 
-from sqlglot import exp
-
-from recapture.query.generate import trees
 from recapture.query.generate.grouping import SLICE_BOUNDS, GroupedWindow, Grouping, unanchored_items
 from recapture.query.generate.panes import PaneStatement, any_unanchored, pane_length
-from recapture.query.generate.select_items import SelectItem, column, select_list
+from recapture.query.generate.select_items import Item, SqlItem, column, select_list
 from recapture.query.generate.sessions import sessions
 from recapture.query.generate.sliding import sliding
-from recapture.query.generate.trees import cast_as, string, template
+from recapture.query.lower.spark_text import quoted_text
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 
@@ -44,10 +41,10 @@ def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_
     )
 
 
-def _window(grouped: GroupedWindow, number: int) -> list[SelectItem]:
+def _window(grouped: GroupedWindow, number: int) -> list[SqlItem]:
     """Return the items that tell the windows of a GROUP BY apart."""
-    id_ = string(grouped.id) if grouped.id is not None else cast_as(exp.Null(), "STRING")
-    return [SelectItem("_window", exp.Literal.number(number)), SelectItem("_window_id", id_)]
+    id_ = quoted_text(grouped.id) if grouped.id is not None else "CAST(NULL AS STRING)"
+    return [SqlItem("_window", str(number)), SqlItem("_window_id", id_)]
 
 
 def _windowed(panes: PaneStatement, number: int) -> str:
@@ -56,7 +53,7 @@ def _windowed(panes: PaneStatement, number: int) -> str:
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10
     """
     grouped = panes.grouping.windows[number]
-    items = [*panes.columns, *_window(grouped, number)]
+    items: list[Item] = [*panes.columns, *_window(grouped, number)]
     unanchored = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
     match grouped.window:
         case SlidingWindow(size):
@@ -66,16 +63,16 @@ def _windowed(panes: PaneStatement, number: int) -> str:
         case HoppingWindow() as window if window.hop < window.size:
             window_end = _hopping_ends(window, panes.extra_look_back)
         case _:
-            window_end = trees.column("_pane")
-    selected = [*items, SelectItem("_window_end", window_end), *unanchored]
+            window_end = "`_pane`"
+    selected = [*items, SqlItem("_window_end", window_end), *unanchored]
     return f"SELECT {select_list(selected)}\nFROM (\n{panes.sql}\n) AS `panes`"
 
 
-def _hopping_ends(window: HoppingWindow, extra_look_back: int) -> exp.Expr:
+def _hopping_ends(window: HoppingWindow, extra_look_back: int) -> str:
     """Return every end E = offset + k * hop with pane <= E <= pane - its length + size, as far as needed."""
     hop, offset = window.hop, window.offset % window.hop
     first = f"greatest(`_pane` + pmod({offset}L - `_pane`, {hop}L), `_slice_start` - {extra_look_back}L + {hop}L"
     first += f" - pmod(`_slice_start` - {extra_look_back}L - {offset}L, {hop}L))"
     latest = f"least(`_pane` + {window.size - pane_length(window)}L, `_slice_end`)"
     last = f"({latest} - pmod({latest} - {offset}L, {hop}L))"
-    return template(f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {hop}L) ELSE array() END)")
+    return f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {hop}L) ELSE array() END)"

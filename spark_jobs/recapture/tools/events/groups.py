@@ -18,7 +18,9 @@ from recapture.ordering.panes import SlicePanes
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Call, Key, ScalarFunction
+from recapture.query.partials import Key
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import HoppingWindow
 from recapture.tools.events.plans import SlicePlan
@@ -115,7 +117,7 @@ def rows_of_keys(source: InputToSearch, plan: SlicePlan, grouping: Grouping, key
     for groups in groups_of_panes(select.groups, window, slice_, table):
         meets = np.ones(groups.num_rows, bool)
         if select.conditions:
-            meets = _true(evaluate(Call(ScalarFunction.AND, select.conditions), groups))
+            meets = _true(evaluate(Expr(Op.AND, select.conditions), groups))
         published = rows_of_groups(select, groups).to_pylist()
         ends = groups[WINDOW_END].to_pylist()
         made += [Row(end, row, bool(meet)) for end, row, meet in zip(ends, published, meets, strict=True)]
@@ -137,7 +139,7 @@ def _meets(window: MergedWindow, events: pa.RecordBatch) -> NDArray[np.bool_]:
     """Return which events meet the conditions of WHERE."""
     if not window.aggregation.conditions:
         return np.ones(events.num_rows, bool)
-    return _true(evaluate(Call(ScalarFunction.AND, window.aggregation.conditions), events))
+    return _true(evaluate(Expr(Op.AND, window.aggregation.conditions), events))
 
 
 def _have(keys: Sequence[Key], wanted: Keys, events: pa.RecordBatch) -> NDArray[np.bool_]:

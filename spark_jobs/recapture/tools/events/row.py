@@ -14,7 +14,7 @@ from recapture.model import AsaType, OutputColumn
 from recapture.process.wording import did_you_mean
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import CompiledInput, CompiledOutput
-from recapture.query.partials import Column
+from recapture.query.plan.expressions import column as plan_column
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -154,7 +154,7 @@ def _chosen(
     if len(groupings) == 1:
         return groupings[0]
     select = groupings[0][1].select
-    ids = [column.name for column, value in select.columns if value == Column(WINDOW_ID)]
+    ids = [column.name for column, value in select.columns if value == plan_column(WINDOW_ID)]
     known = ", ".join(str(grouping.window.id) for _, grouping in groupings)
     if not ids:
         raise DefinitionError(
@@ -169,8 +169,8 @@ def _chosen(
 def _place(grouping: Grouping, values: dict[str, str]) -> tuple[int, Keys]:
     """Return the window end and the keys of the row that the values name."""
     by_value = {value: column for column, value in reversed(grouping.select.columns)}
-    places = {Column(WINDOW_END): "its window's end, System.Timestamp()"}
-    places |= {Column(key.name): "a key of GROUP BY" for key in grouping.keys}
+    places = {plan_column(WINDOW_END): "its window's end, System.Timestamp()"}
+    places |= {plan_column(key.name): "a key of GROUP BY" for key in grouping.keys}
     missing = [meaning for value, meaning in places.items() if value not in by_value]
     if missing:
         raise DefinitionError(
@@ -181,7 +181,7 @@ def _place(grouping: Grouping, values: dict[str, str]) -> tuple[int, Keys]:
         raise DefinitionError(f"--row must name the end of the window and all keys: add {', '.join(absent)}")
     end, *keys = (_typed(by_value[value], values[by_value[value].name]) for value in places)
     if not isinstance(end, int):
-        raise DefinitionError(f"--row: {by_value[Column(WINDOW_END)].name} is never NULL")
+        raise DefinitionError(f"--row: {by_value[plan_column(WINDOW_END)].name} is never NULL")
     return end, tuple(keys)
 
 

@@ -1,0 +1,1 @@
+"""Engines: each writes the operations of a plan in its own language."""
