@@ -2,7 +2,8 @@
 
 The tables of a pipeline hold all slices up to the last hour, most of them from a few large commits, the last 25 from
 one commit each. The tables' logs are in the storage emulator, and the archive of the last 16 days is a local folder:
-each of its listings counts as one request. The CPU seconds are those of the whole command, in a process of its own.
+each of its listings counts as one request. The CPU seconds are the median of several runs of the whole command, each in
+a process of its own. The histories take turns, so that both meet the same load of the machine.
 """
 
 import argparse
@@ -10,10 +11,13 @@ import hashlib
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,17 +50,49 @@ def main(arguments: list[str] | None = None) -> None:
     """Print a line for each length of history."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.update", description=__doc__)
     parser.add_argument("slices", type=int, nargs="*", default=[100, 10_000])
-    print("   slices  requests to tables  listings of the archive  CPU seconds")
-    with tempfile.TemporaryDirectory() as folder:
-        for number, slices in enumerate(parser.parse_args(arguments).slices):
+    parser.add_argument("--runs", type=int, default=5, help="runs of each history (default: %(default)s)")
+    parsed = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as services:
+        worlds = {}
+        for number, slices in enumerate(parsed.slices):
             home = Path(folder, str(number))
             home.mkdir()
-            with Azurite(home.with_suffix(".log")) as azurite, FaultProxy(azurite) as proxy:
-                print(f"{slices:9,} {measure(home, slices, azurite, proxy)}", flush=True)
+            azurite = services.enter_context(Azurite(home.with_suffix(".log")))
+            worlds[slices] = prepare(home, slices, azurite, services.enter_context(FaultProxy(azurite)))
+            worlds[slices].update()  # the first time compiles and caches
+        seconds: dict[int, list[float]] = {slices: [] for slices in worlds}
+        for _ in range(parsed.runs):
+            for slices, world in worlds.items():
+                seconds[slices].append(world.update())
+        print("   slices  requests to tables  listings of the archive  CPU seconds")
+        for slices, world in worlds.items():
+            requests, listings = len(world.proxy.requests), _listings(world.pipeline)
+            print(f"{slices:9,} {requests:19} {listings:24} {statistics.median(seconds[slices]):12.2f}")
 
 
-def measure(home: Path, slices: int, azurite: Azurite, proxy: FaultProxy) -> str:
-    """Fill the tables, run the command twice, and return what the second time cost."""
+@dataclass(frozen=True)
+class World:
+    """A pipeline whose tables are up to date."""
+
+    pipeline: Pipeline
+    proxy: FaultProxy
+    """Proxy of the tables' storage, which knows the requests of the last update."""
+    environment: Mapping[str, str] = field(repr=False)
+
+    def update(self) -> float:
+        """Run the command, and return its CPU seconds. Its bytecode is cached, as that of an installed package is."""
+        self.proxy.clear()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "recapture.cli", "update", str(self.pipeline.file), "--json"]
+        done = subprocess.run(command, env=self.environment, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result = json.loads(done.stdout)
+        assert not result["due"], result
+        return sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+
+
+def prepare(home: Path, slices: int, azurite: Azurite, proxy: FaultProxy) -> World:
+    """Return a world whose tables hold this many slices."""
     end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     _write_archive(home / "capture", end)
     local = _define(home, (home / "tables").as_uri())
@@ -68,16 +104,8 @@ def measure(home: Path, slices: int, azurite: Azurite, proxy: FaultProxy) -> str
     change_record(open_container(f"{place.url}/aggregates"), lambda _: Changes(checked=now, updated=now))
     pipeline = _define(home, place.url.replace(azurite.url, proxy.url))
     environment = os.environ | {"AZURE_STORAGE_CONNECTION_STRING": proxy.connection_string}
-    for _ in range(2):
-        proxy.clear()
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "recapture.cli", "update", str(pipeline.file), "--json"]
-        done = subprocess.run(command, env=environment, capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        result = json.loads(done.stdout)
-        assert not result["due"], result
-    seconds = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
-    return f"{len(proxy.requests):19} {_listings(pipeline):24} {seconds:12.2f}"
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return World(pipeline, proxy, environment)
 
 
 def fill(pipeline: Pipeline, slices: int, end: datetime) -> None:
@@ -114,7 +142,7 @@ def _entry(sources: Sources, start: int, read: str) -> ShownEntry:
 def _file(text: str, entry: ShownEntry, *, of_publications: bool) -> File:
     start = ticks.from_datetime(datetime.fromisoformat(text))
     path = f"{folder_of(start)}{str(entry.digest)[:16]}-{0:016x}.parquet"
-    return File(path, 5000, 1, asdict(entry) if of_publications else {})
+    return File(path, 5000, 1, entry._asdict() if of_publications else {})
 
 
 def _write_archive(folder: Path, end: datetime) -> None:

@@ -37,6 +37,9 @@ from recapture.tools.coverage.marks import Access
 from recapture.tools.coverage.ranges import chosen_range, shown_month, shown_parameter
 from recapture.tools.coverage.reading import CoverageReader
 from recapture.tools.coverage.run_page import run_page
+from recapture.tools.reports.trend import trend_document
+from recapture.tools.reports.trend_page import trend_page
+from recapture.tools.reports.trend_source import read_trend
 from request_routes import routes
 
 FILES = {
@@ -161,6 +164,14 @@ def calendar(
         damage,
     )
     return HTMLResponse(content)
+
+
+@pages.get("/{dag_id}/trend", dependencies=MAY_SEE)
+def trend(request: Request, dag_id: str, environment: Environment) -> Response:
+    """Return the trend of the newest slices of a pipeline."""
+    pipeline = reader_of(dag_id).pipeline
+    document = trend_document(read_trend(pipeline, None, None, environment))
+    return HTMLResponse(trend_page(document, f"{_root(request)}/{pipeline.name}/"))
 
 
 @pages.get("/{dag_id}/runs/{run}/dag-run", dependencies=MAY_SEE)

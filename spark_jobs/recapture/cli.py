@@ -140,7 +140,9 @@ def _parser() -> _Parser:
         sub.set_defaults(module=name.replace("-", "_"))
         return sub
 
-    add("plan", "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing.")
+    plan = add("plan", "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing.")
+    text = "show how the rows are computed, too: a line for each step, window and expression of the query"
+    plan.add_argument("--explain", action="store_true", help=text)
     backfill = add("backfill", "Plan, run, audit and publish a range.", required=False)
     text = "repeat the run of a manifest, given as a file or as a run of this pipeline, instead of --from and --to"
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)
@@ -167,6 +169,11 @@ def _parser() -> _Parser:
         decided.add_argument("run", metavar="RUN", help="the name of the run, as recapture staged shows it")
     text = "Write the data-quality report of published slices as a page: of a range, or of the newest 744."
     reported = add("report", text, required=False)
+    text = (
+        "write the trend instead: metrics by day and by hour of the day, and what each check said over time; "
+        "of the newest 92 days by default"
+    )
+    reported.add_argument("--trend", action="store_true", help=text)
     text = "the page to write; its data goes into a .json file next to it (default: PIPELINE-FROM-TO.html here)"
     reported.add_argument("--out", type=Path, metavar="FILE", help=text)
     text = (

@@ -144,6 +144,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     out.print("a backfill of this range:")
     for stage in result["stages"]:
         out.print(_line(f"  {stage['name'].replace('_', ' ')}: {stage['description']}"))
+    for line in result.get("relations", ()):
+        out.print(_line(line))
 
 
 def _estimate(estimate: Mapping[str, Any]) -> str:
@@ -243,6 +245,12 @@ def print_report(out: Console, result: Mapping[str, Any]) -> None:
     for line in (verdict["sentence"], verdict["events"], *verdict["reasons"], *verdict["advice"]):
         out.print(_line(line))
     out.print(f"report: {_line(result['page'])}, its data: {_line(result['document'])}")
+
+
+def print_trend(out: Console, result: Mapping[str, Any]) -> None:
+    """Print the verdict of a trend of published slices, and where it is."""
+    out.print(_line(result["verdict"]["sentence"]))
+    out.print(f"trend: {_line(result['page'])}, its data: {_line(result['document'])}")
 
 
 def print_difference(out: Console, result: Mapping[str, Any]) -> None:

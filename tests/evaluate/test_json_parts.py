@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.evaluate.documents import INVALID, OF_FROM_JSON, document, element_text
+from recapture.evaluate.documents import INVALID, OF_FROM_JSON, OF_PATHS, document, element_text, path_text
 from recapture.evaluate.float_text import texts
-from recapture.evaluate.json_parts import ARRAY, OBJECT, parts
+from recapture.evaluate.json_parts import ARRAY, OBJECT, first_property, parts
 from recapture.evaluate.laterals import applied
 from tests.evaluate.relations import BOUNDS, relations
 
@@ -68,6 +68,14 @@ def test_the_parts_of_plain_documents_are_those_of_the_reader(documents: list[st
         for text, plain, value in zip(documents, is_plain, found.to_pylist(), strict=True):
             assert value == (expected(text) if plain and text is not None else None)
             assert text is not None or not plain
+
+
+@given(st.lists(DOCUMENTS, max_size=20), st.sampled_from(("a", "b", "", "é𝄞")))
+def test_the_property_of_a_plain_object_is_the_first_that_is_not_null(documents: list[str], name: str) -> None:
+    found, is_plain = first_property(pa.array(documents, pa.string()), name)
+    for text, plain, value in zip(documents, is_plain, found.to_pylist(), strict=True):
+        properties = document(text, OF_PATHS) if plain else ()
+        assert value == next((path_text(part) for key, part in properties if key == name and part is not None), None)
 
 
 PLAIN = [[], [1, "x", None, True], [1.5, -0.001, 100000.25], [{"a": [1, {"b": "c d"}]}, []], ["𝄞", "{ a }", "[ ]"]]

@@ -218,6 +218,14 @@ def test_a_wrong_address_is_explained(get: Get, address: str, sentence: str) -> 
     assert (page.status, sentence in page.text) == (400, True), page.text
 
 
+def test_the_calendar_and_the_trend_lead_to_each_other(get: Get) -> None:
+    assert '<a href="/recapture/telemetry/trend">Trend</a>' in get("/telemetry/").text
+    trend = get("/telemetry/trend")
+    assert trend.status == 200
+    assert '<a href="/recapture/telemetry/">Calendar</a>' in trend.text
+    assert f"In the newest slice, {ELEVEN}, 1 check failed." in trend.text, "the audit stopped its run"
+
+
 def test_a_dag_run_of_absurd_years_leaves_the_calendar_as_it_is(get: Get) -> None:
     page = get(slice_address(TEN, ELEVEN))
     assert page.status == 200

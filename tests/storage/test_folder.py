@@ -131,8 +131,8 @@ def test_a_listing_skips_folders_that_its_prefix_rules_out(folder: Any, monkeypa
         path.write_bytes(b"")
     container, scanned, scandir = open_container(folder.url), [], os.scandir
 
-    def noted(path: Path) -> Any:
-        scanned.append(path)
+    def noted(path: str) -> Any:
+        scanned.append(Path(path))
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", noted)

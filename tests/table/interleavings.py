@@ -5,7 +5,7 @@ A state is explored once, so every reachable state and every step between two of
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -171,6 +171,10 @@ class InMemory(OpenTable):
         held = sorted(self._held.items())
         return {start: {"path": file.path, "rows": file.rows, **file.values} for start, file in held}
 
+    def shown_values(self, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        names = list(columns)
+        return ((start, *map(values.get, names)) for start, values in self.slices().items())
+
     def replaceable(self, files: Mapping[str, File | None]) -> dict[str, File | None]:
         return dict(files)
 
@@ -200,7 +204,7 @@ class PublicationsInMemory(Publications):
         return {start: self._entries[held[start][0].path] if start in held else Entry(None) for start in slice_starts}
 
     def write(self, entries: Mapping[str, Entry]) -> dict[str, File]:
-        files = {start: File(f"{start} {entry}", 1, 1, {**vars(shown(entry))}) for start, entry in entries.items()}
+        files = {start: File(f"{start} {entry}", 1, 1, shown(entry)._asdict()) for start, entry in entries.items()}
         self._entries |= {files[start].path: entry for start, entry in entries.items()}
         return files
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recapture.evaluate import calendar, casts, float_text, numbers, strings
+from recapture.evaluate import calendar, casts, float_text, numbers, powers, strings
 from recapture.evaluate.distinct import of_many
 from recapture.evaluate.frames import Kernel
 from recapture.evaluate.lowering import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
@@ -101,9 +101,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = {
     "day": (Signature((DATE,), INT, calendar.DAY),),
     "dayofyear": (Signature((DATE,), INT, calendar.DAY_OF_YEAR),),
     "timestamp_micros": (Signature((BIGINT,), TIMESTAMP, _SAME),),
+    "exp": (Signature((DOUBLE,), DOUBLE, powers.EXPONENTIAL),),
     "length": (Signature((STRING,), INT, strings.length),),
-    "upper": (Signature((STRING,), STRING, strings.changed, ("upper",)),),
-    "lower": (Signature((STRING,), STRING, strings.changed, ("lower",)),),
     "reverse": (Signature((STRING,), STRING, strings.REVERSED),),
     "rtrim": (Signature((STRING,), STRING, strings.trimmed, ("trailing", " ")),),
     "replace": (Signature((STRING, STRING, STRING), STRING, strings.replace),),

@@ -5,6 +5,8 @@ no escapes; numbers are integers of up to 18 digits, or decimals of up to 15 tha
 Any other document, and whatever is none, is left to `documents`.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -28,24 +30,56 @@ def parts(strings: pa.Array, opening: int, type_: pa.ListType) -> tuple[pa.Array
     """
     if not len(strings):
         return pa.array([], type_), np.empty(0, np.bool_)
+    spans = _spans(strings, opening)
+    counts = np.maximum(spans.counts, 0)
+    ends = np.cumsum(counts)
+    if opening == ARRAY:
+        first = pa.array(np.arange(ends[-1]) - np.repeat(ends - counts, counts))
+    else:
+        first = _strings(spans.data, spans.names[:, : ends[-1]])
+    values = _strings(spans.data, spans.values[:, : ends[-1]])
+    structs = pa.StructArray.from_arrays([first, values], fields=list(type_.value_type))
+    list_offsets = pa.array(np.append(0, ends).astype(np.int32))
+    is_plain = spans.counts >= 0
+    return pa.ListArray.from_arrays(list_offsets, structs, type=type_, mask=pa.array(~is_plain)), is_plain
+
+
+def first_property(strings: pa.Array, name: str) -> tuple[pa.Array, Bools]:
+    """Return the first property of plain objects that has a name and is not null, and which rows have a plain object.
+
+    Other rows have NULL.
+    """
+    if not len(strings):
+        return pa.array([], pa.string()), np.empty(0, np.bool_)
+    spans = _spans(strings, OBJECT)
+    chosen = np.full((2, len(strings)), -1)
+    find(spans.data, spans.counts, spans.names, spans.values, np.frombuffer(name.encode(), np.uint8), chosen)
+    return _strings(spans.data, chosen), spans.counts >= 0
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Where the parts of documents are in the bytes of a column."""
+
+    data: Bytes
+    counts: Int64s
+    """Number of parts of each row; -1 unless it has a plain document."""
+    names: Int64s
+    """Starts and ends of the names of the parts of all rows."""
+    values: Int64s
+    """Starts and ends of their values; -1 for null."""
+
+
+def _spans(strings: pa.Array, opening: int) -> _Spans:
     _, offsets_buffer, data_buffer = strings.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
-    bounds = offsets.astype(np.int64)
-    commas = int(np.count_nonzero(data[bounds[0] : bounds[-1]] == ord(",")))
-    names, values = np.empty((2, commas + len(strings)), np.int64), np.empty((2, commas + len(strings)), np.int64)
-    counts = np.zeros(len(strings), np.int64)
+    most = int(np.count_nonzero(data[offsets[0] : offsets[-1]] == ord(","))) + len(strings)
+    names, values = np.empty((2, most), np.int64), np.empty((2, most), np.int64)
+    counts = np.empty(len(strings), np.int64)
     is_valid = strings.is_valid().to_numpy(zero_copy_only=False)
-    total = scan(data, bounds, is_valid, opening, names[0], names[1], values[0], values[1], counts)
-    is_plain = counts >= 0
-    ends = np.cumsum(np.maximum(counts, 0))
-    if opening == ARRAY:
-        first = pa.array(np.arange(total) - np.repeat(ends - np.maximum(counts, 0), np.maximum(counts, 0)))
-    else:
-        first = _strings(data, names[:, :total])
-    structs = pa.StructArray.from_arrays([first, _strings(data, values[:, :total])], fields=list(type_.value_type))
-    list_offsets = pa.array(np.append(0, ends).astype(np.int32))
-    return pa.ListArray.from_arrays(list_offsets, structs, type=type_, mask=pa.array(~is_plain)), is_plain
+    scan(data, offsets.astype(np.int64), is_valid, opening, names, values, counts)
+    return _Spans(data, counts, names, values)
 
 
 def _strings(data: Bytes, spans: Int64s) -> pa.Array:
@@ -85,15 +119,13 @@ def scan(
     bounds: Int64s,
     is_valid: Bools,
     opening: int,
-    name_starts: Int64s,
-    name_ends: Int64s,
-    value_starts: Int64s,
-    value_ends: Int64s,
+    names: Int64s,
+    values: Int64s,
     counts: Int64s,
-) -> int:
-    """Write where the parts of each plain document are, and how many it has: -1 if it is not plain.
+) -> None:
+    """Write where the parts of each plain document start and end, and how many it has: -1 if it is not plain.
 
-    The start and the end of null are -1. Return the number of all parts.
+    Start and end of null are -1.
     """
     total = 0
     for row in range(len(counts)):
@@ -113,11 +145,11 @@ def scan(
                 if opening == 123:
                     if data[index] != 34:
                         break
-                    name_starts[total] = index + 1
+                    names[0, total] = index + 1
                     index = string_end(data, index, end, False)
                     if index < 0:
                         break
-                    name_ends[total] = index - 1
+                    names[1, total] = index - 1
                     while index < end and is_blank(data[index]):
                         index += 1
                     if index >= end or data[index] != 58:
@@ -131,11 +163,11 @@ def scan(
                 index = part_end(data, index, end)
                 if index < 0:
                     break
-                value_starts[total], value_ends[total] = start, index
+                values[0, total], values[1, total] = start, index
                 if data[start] == 34:
-                    value_starts[total], value_ends[total] = start + 1, index - 1
+                    values[0, total], values[1, total] = start + 1, index - 1
                 elif data[start] == 110:
-                    value_starts[total], value_ends[total] = -1, -1
+                    values[0, total], values[1, total] = -1, -1
                 total += 1
                 while index < end and is_blank(data[index]):
                     index += 1
@@ -151,7 +183,27 @@ def scan(
         counts[row] = total - first if is_plain else -1
         if not is_plain:
             total = first
-    return total
+
+
+@compiled
+def find(
+    data: Bytes,
+    counts: Int64s,
+    names: Int64s,
+    values: Int64s,
+    name: Bytes,
+    chosen: Int64s,
+) -> None:
+    """Write where the first value of a name that is not null starts and ends in each row; the others are of `scan`."""
+    part = 0
+    for row in range(len(counts)):
+        for _ in range(counts[row]):
+            is_chosen = chosen[0, row] < 0 and values[0, part] >= 0 and names[1, part] - names[0, part] == len(name)
+            for index in range(len(name) if is_chosen else 0):
+                is_chosen = is_chosen and data[names[0, part] + index] == name[index]
+            if is_chosen:
+                chosen[0, row], chosen[1, row] = values[0, part], values[1, part]
+            part += 1
 
 
 @compiled

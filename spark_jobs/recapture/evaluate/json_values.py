@@ -127,18 +127,24 @@ def _properties(value: Any) -> list[dict[str, Any]] | None:
     return [{"PropertyName": _stored(key), "PropertyValue": element_text(part)} for key, part in value]
 
 
-def _parts_of_documents(opening: int, function: Callable[[Any], Any]) -> Callable[[Frame, Node], Any]:
-    """Return the kernel of the parts of documents. Those of plain documents are read at once, others one by one."""
+def _read_at_once(
+    read: Callable[..., tuple[pa.Array, NDArray[np.bool_]]], function: Callable[..., Any]
+) -> Callable[[Frame, Node], Any]:
+    """Return the kernel of a function of one document: plain documents are read at once, others one by one.
+
+    `read` takes strings, the parameters and the type. It returns the values of plain documents, and which are plain.
+    """
 
     def kernel(frame: Frame, node: Node) -> pa.Array:
         (parsed,) = node.arguments
         (leniency,) = parsed.parameters
         strings = frame.array(parsed.arguments[0])
-        found, is_plain = json_parts.parts(strings, opening, node.type)
+        found, is_plain = read(strings, *node.parameters, node.type)
         others = np.flatnonzero(~is_plain)
         if not len(others):
             return found
-        rest = _documents(strings.take(pa.array(others)), leniency).each(function, node.type)
+        documents = _documents(strings.take(pa.array(others)), leniency)
+        rest = documents.each(lambda value: function(value, *node.parameters), node.type)
         places = np.arange(len(found))
         places[others] = np.arange(len(found), len(found) + len(others))
         return pa.concat_arrays([found, rest]).take(pa.array(places))
@@ -146,10 +152,11 @@ def _parts_of_documents(opening: int, function: Callable[[Any], Any]) -> Callabl
     return kernel
 
 
-PROPERTY, IS_OBJECT = over_documents(_property), over_documents(_is_object)
-ARRAY_LENGTH, ELEMENT = over_documents(_array_length), over_documents(_element)
-ELEMENTS = _parts_of_documents(json_parts.ARRAY, _elements)
-PROPERTIES = _parts_of_documents(json_parts.OBJECT, _properties)
+PROPERTY = _read_at_once(lambda strings, name, _: json_parts.first_property(strings, name), _property)
+IS_OBJECT, ARRAY_LENGTH = over_documents(_is_object), over_documents(_array_length)
+ELEMENTS = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.ARRAY, type_), _elements)
+PROPERTIES = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.OBJECT, type_), _properties)
+ELEMENT = over_documents(_element)
 HAS_NAME, NAMED, SIMILAR = over_documents(_has_name), over_documents(_named), over_documents(_similar)
 
 

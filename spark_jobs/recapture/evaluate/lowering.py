@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recapture.evaluate import control, json_values, matching, numbers, regular, strings
+from recapture.evaluate import control, json_values, matching, numbers, powers, regular, strings
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.refusal import NotEvaluatedError
@@ -342,6 +342,12 @@ def _case(lowering: Lowering, arguments: list[Node]) -> Node:
     if conditions is None:
         raise NotEvaluatedError("a CASE whose WHEN is not a condition")
     values = lowering.unified([*arguments[1::2], arguments[-1]])
+    # Spark leaves out branches that make no difference, with the errors of their conditions.
+    while len(values) > 1 and values[-2] is values[-1]:
+        values.pop()
+        conditions.pop()
+    if not conditions:
+        return values[-1]
     parts = [part for pair in zip(conditions, values, strict=False) for part in pair]
     return lowering.node(control.case, [*parts, values[-1]], values[-1].type)
 
@@ -428,6 +434,18 @@ def _concat_ws(lowering: Lowering, arguments: list[Node]) -> Node:
     return lowering.node(strings.concat_ws, _strings(lowering, arguments), STRING)
 
 
+def _case_of_letters(name: str) -> Callable[[Lowering, list[Node]], Node]:
+    """Return UPPER or LOWER. As in Spark, one inside counts for nothing: LOWER(UPPER(x)) => LOWER(x)"""
+
+    def lower(lowering: Lowering, arguments: list[Node]) -> Node:
+        (text,) = _strings(lowering, arguments)
+        while text.kernel is strings.changed:
+            (text,) = text.arguments
+        return lowering.node(strings.changed, [text], STRING, (name,))
+
+    return lower
+
+
 def _documents(lowering: Lowering, text: Node, leniency: Leniency, type_: pa.DataType) -> Node:
     return lowering.node(json_values.documents, _strings(lowering, [text]), type_, (leniency,))
 
@@ -475,7 +493,7 @@ def _power(lowering: Lowering, arguments: list[Node]) -> Node:
     base, exponent = _as_doubles(lowering, arguments)
     if lowering.is_constant(exponent) and exponent.parameters[0].values == 2.0:
         return lowering.node(numbers.SQUARE, [base], DOUBLE)
-    raise NotEvaluatedError("POWER is computed in Spark")
+    return lowering.node(powers.POWER, [base, exponent], DOUBLE)
 
 
 def _rounding(lowering: Lowering, arguments: list[Node]) -> Node:
@@ -514,6 +532,8 @@ _SPECIAL: dict[str, Callable[[Lowering, list[Node]], Node]] = {
     "raise_error": _raise_error,
     "named_struct": _named_struct,
     **{f"trim {ends}": _trimming(ends) for ends in ("leading", "trailing", "both")},
+    "upper": _case_of_letters("upper"),
+    "lower": _case_of_letters("lower"),
     "like": _like,
     "rlike": _rlike,
     "regexp_extract": _regexp_extract,

@@ -296,7 +296,8 @@ def rounded_double(frame: Frame, node: Node) -> Vector:
     (vector,), null = frame.strict(node.arguments)
     (places,) = node.parameters
     values = np.asarray(vector.values)
-    return Numbers(_half_up(values.reshape(-1), places).reshape(values.shape), null)
+    with np.errstate(all="ignore"):
+        return Numbers(_half_up(values.reshape(-1), places).reshape(values.shape), null)
 
 
 def _half_up(values: Values, places: int) -> Values:

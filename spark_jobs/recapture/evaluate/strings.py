@@ -193,7 +193,9 @@ def character(frame: Frame, node: Node) -> Any:
 
 
 def _character(code: int) -> str:
-    if 0xD800 <= code <= 0xDFFF or not 0 <= code <= 0x10FFFF:
+    if 0xD800 <= code <= 0xDFFF:
+        return "?"  # half a character
+    if not 0 <= code <= 0x10FFFF:
         stop("MALFORMED_CHARACTER_CODING", f"{code} is not the code point of a character")
     return chr(code)
 

@@ -4,9 +4,12 @@ import os
 import re
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from recapture.definition.pipeline import Pipeline
 
 DEFAULT_MASTER = "local[*]"
 """Spark master of `recapture backfill`: every core of this machine."""
@@ -28,7 +31,7 @@ def engine_of(named: str | None, query_needs_spark: bool, master: str) -> Engine
     return Engine.SPARK if uses_spark else Engine.PROCESSES
 
 
-def chosen_engine(pipeline: Pipeline, master: str) -> Engine:
+def chosen_engine(pipeline: "Pipeline", master: str) -> Engine:
     """Return the engine of a backfill. Raise DefinitionError if the pipeline file names one that cannot compute it."""
     from recapture.evaluate.check import not_evaluated_because
 

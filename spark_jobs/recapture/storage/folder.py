@@ -41,7 +41,7 @@ class FolderContainer:
             return
         with _failures_reported("list", self._folder):
             ancestors = tuple(_identities(self._folder / name for name in above))
-            yield from _walk(self._folder / base, base, prefix, ancestors)
+            yield from _walk(str(self._folder / base), base, prefix, ancestors)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         self._require()
@@ -177,10 +177,10 @@ def _is_name(name: str) -> bool:
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
-def _walk(folder: Path, base: str, prefix: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[Blob]:
+def _walk(folder: str, base: str, prefix: str, ancestors: tuple[tuple[int, int], ...]) -> Iterator[Blob]:
     """Yield the blobs in a folder whose names start with `prefix`; nothing if the folder is one of its ancestors."""
     try:
-        status = folder.stat()
+        status = os.stat(folder)
         identity = (status.st_dev, status.st_ino)
         if identity in ancestors:
             return
@@ -192,7 +192,7 @@ def _walk(folder: Path, base: str, prefix: str, ancestors: tuple[tuple[int, int]
         entry = by_name[name]
         if name.endswith("/"):
             if name.startswith(prefix) or prefix.startswith(name):
-                yield from _walk(folder / entry.name, name, prefix, (*ancestors, identity))
+                yield from _walk(entry.path, name, prefix, (*ancestors, identity))
         elif name.startswith(prefix) and not _is_temporary(entry.name):
             _require_usable(entry)
             try:

@@ -7,7 +7,7 @@ it, so its cost does not grow with the number of commits.
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -155,6 +155,16 @@ class OpenTable:
         names |= {"path": "path", "num_records": "rows"}
         columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
         return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
+
+    def shown_values(self, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield slice_start and the values of these columns, for each slice that holds a file and in order.
+
+        The values are those of `File.values`, None for a column that no file shows.
+        """
+        shown = set(self._files.column_names)
+        nothing = pa.nulls(self._files.num_rows)
+        values = (self._files[name] if name in shown else nothing for name in map("min.{}".format, columns))
+        return zip(*(column.to_pylist() for column in (self._files[SLICE_COLUMN], *values)), strict=True)
 
     def slices_since(self, version: int) -> set[str] | None:
         """Return the slices that Recapture's commits after a version changed; None if some are not in the log any more.

@@ -7,9 +7,9 @@ other table of the pipeline follows it (see `publish`).
 import io
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -112,10 +112,13 @@ class Entry:
         return None if self.current is None else self.current.files.get(name)
 
     def is_newer(self, run: str | None) -> bool:
-        """Return whether something was published after `run`, which the slice held at some time; None for nothing."""
+        """Return whether the slice holds something that was published after it held `run`; None for nothing.
+
+        If the last change is a rollback of another run than `run`, that is not known for certain, and true is returned.
+        """
         if self.run is None or self.run == run:
             return False
-        return run is None or self.taken_back is None or run in (publication.run for publication in self.earlier)
+        return run is None or self.taken_back != run or run in (publication.run for publication in self.earlier)
 
     def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication. Publishing the same input again replaces its publication."""
@@ -135,8 +138,7 @@ class Entry:
         )
 
 
-@dataclass(frozen=True)
-class ShownEntry:
+class ShownEntry(NamedTuple):
     """What the table's snapshot shows of an entry: the columns of the table. What it does not show is None."""
 
     run: str | None = None
@@ -174,7 +176,9 @@ class ShownEntry:
         return self.late_events / self.input_events if self.late_events is not None and self.input_events else None
 
 
-_SHOWN = {column.name: pa.int64() if column.type == int | None else pa.string() for column in fields(ShownEntry)}
+_SHOWN = {
+    name: pa.int64() if type_ == int | None else pa.string() for name, type_ in ShownEntry.__annotations__.items()
+}
 """Types of the columns that the table's snapshot shows, by name."""
 SCHEMA = pa.schema([*_SHOWN.items(), ("entry", pa.string())])
 NOTHING_SHOWN = ShownEntry()
@@ -183,7 +187,7 @@ NOTHING_SHOWN = ShownEntry()
 
 def shown_entries(publications: OpenTable) -> dict[str, ShownEntry]:
     """Return what the table of publications shows of every entry, by slice_start and in order."""
-    return {start: ShownEntry(*map(values.get, _SHOWN)) for start, values in publications.slices().items()}
+    return {start: ShownEntry(*values) for start, *values in publications.shown_values(_SHOWN)}
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ class Publications:
 
     def _write_entry(self, slice_entry: tuple[str, Entry]) -> File:
         start, entry = slice_entry
-        values = asdict(shown(entry))
+        values = shown(entry)._asdict()
         columns = {name: pa.array([value], _SHOWN[name]) for name, value in values.items()}
         stored = _Stored(PUBLICATIONS_FORMAT, _ENTRY.dump_python(entry, mode="json"))
         rows = pa.table(columns | {"entry": [_STORED.dump_json(stored).decode()]})

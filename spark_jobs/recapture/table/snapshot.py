@@ -33,10 +33,10 @@ def files_of(delta: DeltaTable) -> pa.Table:
     paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
     starts = pc.fill_null(starts, "null")
     has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
-    files = files.append_column("logged_path", files["path"].cast(pa.string()))
-    files = files.set_column(files.schema.get_field_index("path"), "path", paths)
-    files = files.append_column("has_deletions", has_deletions).append_column(SLICE_COLUMN, starts)
-    return files.sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
+    smallest = {name: files[name] for name in files.column_names if name.startswith("min.")}
+    shown = (paths, files["size_bytes"], files["num_records"], has_deletions, files["path"].cast(pa.string()))
+    columns = {**dict(zip(SHOWN, shown, strict=True)), **smallest, SLICE_COLUMN: starts}
+    return pa.table(columns).sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
 
 
 def _with_deletions(delta: DeltaTable) -> list[str]:

@@ -15,12 +15,13 @@ LARGEST = 3_155_378_975_999_999_999
 """9999-12-31T23:59:59.9999999Z in ticks."""
 
 _ORIGIN = datetime(1, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _COMPACT = "%Y%m%dT%H%M%SZ"
 
 
 def from_datetime(instant: datetime) -> int:
     """Return the ticks of an aware datetime."""
-    return (instant - _ORIGIN) // timedelta(microseconds=1) * TICKS_PER_MICROSECOND
+    return (instant - _ORIGIN) // _MICROSECOND * TICKS_PER_MICROSECOND
 
 
 def parse_utc(text: str) -> datetime:

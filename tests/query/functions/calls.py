@@ -127,10 +127,6 @@ def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -
     return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
-IN_SPARK = ("POWER", "EXP")
-"""Functions that are evaluated in Spark alone."""
-
-
 def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
     """Return what `computed_over_columns` does, evaluated without Spark."""
     columns: dict[str, pa.Array] = {}
@@ -191,10 +187,8 @@ def check(spark: SparkSession, *cases: Case) -> None:
     assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
     assert _by_call(cases, computed_over_columns(spark, cases)) == expected
     assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
-    here = [case for case in cases if case[0] not in IN_SPARK]
-    expected_here = _by_call(here, [result for *_, result in here])
-    assert _by_call(here, evaluated(here)) == expected_here
-    assert _by_call(here, evaluated(here, times=25)) == expected_here
+    assert _by_call(cases, evaluated(cases)) == expected
+    assert _by_call(cases, evaluated(cases, times=25)) == expected
 
 
 def _by_call(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:

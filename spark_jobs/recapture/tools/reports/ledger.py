@@ -15,6 +15,8 @@ PARTS = ("DuplicateEvents", *VERDICTS)
 """Counts that add up to InputEvents."""
 MOST_GROUPS = 72
 """Largest number of slices that are shown one by one; of more, days or months are shown."""
+LOST = (*(name for name in VERDICTS if name.endswith("dropped")), *metrics.UNUSABLE)
+"""Verdicts of events that no row counts."""
 LATE = "LateInputEvents"
 """Count of the late events. Those that are out of order too have that verdict."""
 _SHOWN = ("InputEvents", *PARTS, LATE, "InputEventBytes", "InputEventsSourcesTotal", "SequenceGaps", "DamagedBlobs")

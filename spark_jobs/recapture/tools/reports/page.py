@@ -13,14 +13,12 @@ from recapture.run.cost import sentence
 from recapture.run.slice_state import State
 from recapture.time_model.metrics import COUNTS, VERDICTS, total
 from recapture.tools.reports import charts
-from recapture.tools.reports.ledger import judged
+from recapture.tools.reports.ledger import LOST, judged
 from recapture.tools.reports.timing import label
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-LOST = (*(name for name in VERDICTS if name.endswith("dropped")), *UNUSABLE)
-"""Verdicts of events that no row counts."""
 _TERMS = {
     "DuplicateEvents": "duplicate",
     **{name: name.rpartition("_")[0].replace("_", " ") for name in VERDICTS if name.endswith(("adjusted", "dropped"))},

@@ -19,6 +19,9 @@ from recapture.time_model import ticks
 from recapture.tools.reports import sources
 from recapture.tools.reports.document import document
 from recapture.tools.reports.page import page
+from recapture.tools.reports.trend import trend_document
+from recapture.tools.reports.trend_page import trend_page
+from recapture.tools.reports.trend_source import read_trend
 
 
 def write_run_report(
@@ -57,13 +60,29 @@ def write_range_report(
     """
     require_packages()
     content = document(sources.of_range(pipeline, start, end))
-    target = file or Path(f"{pipeline.name}-{_compact(content['from'])}-{_compact(content['to'])}.html")
+    return _write(content, page(content), file, "")
+
+
+def write_trend(pipeline: Pipeline, start: datetime | None, end: datetime | None, file: Path | None) -> dict[str, Any]:
+    """Write the trend of published slices to a file, and its document next to it, as `write_range_report` does.
+
+    Other errors are those of `trend_source.read_trend`.
+    """
+    require_packages()
+    content = trend_document(read_trend(pipeline, start, end))
+    return _write(content, trend_page(content), file, "-trend")
+
+
+def _write(content: Mapping[str, Any], html: bytes, file: Path | None, suffix: str) -> dict[str, Any]:
+    """Write a page and its document, and return their names, the range and the verdict."""
+    name = f"{content['pipeline']}-{_compact(content['from'])}-{_compact(content['to'])}{suffix}.html"
+    target = file or Path(name)
     beside = target.with_suffix(".json")
     if beside == target:
         raise DefinitionError(
             f"{target} is the name of the document next to the page: give --out a name such as report.html"
         )
-    for path, written in ((target, page(content)), (beside, as_json(content))):
+    for path, written in ((target, html), (beside, as_json(content))):
         try:
             path.write_bytes(written)
         except OSError as error:
@@ -71,7 +90,7 @@ def write_range_report(
                 f"{path} cannot be written ({error.strerror}): choose another file with --out"
             ) from error
     return {
-        "pipeline": pipeline.name,
+        "pipeline": content["pipeline"],
         "page": str(target),
         "document": str(beside),
         **{name: content[name] for name in ("from", "to", "verdict")},
