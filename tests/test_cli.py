@@ -137,6 +137,13 @@ def test_times_without_a_zone_are_utc(command: Command, world: World) -> None:
     assert planned("--from", "2024-03-01T10:00", "--to", "2024-03-01T12:00+01:00") == planned(*FIRST_HOUR)
 
 
+def test_plan_explains_how_the_rows_are_computed(command: Command, world: World) -> None:
+    relations = command.json("plan", world.file, *FIRST_HOUR, "--explain")["relations"]
+    assert relations[:2] == ["output aggregates", "  output: reads input telemetry"]
+    assert relations[1] in command.text("plan", world.file, *FIRST_HOUR, "--explain")
+    assert "relations" not in command.json("plan", world.file, *FIRST_HOUR)
+
+
 def test_plan_shows_what_would_be_read_and_writes_nothing(command: Command, world: World) -> None:
     before = contents(world.home)
     plan = command.json("plan", world.file, *FIRST_HOUR)

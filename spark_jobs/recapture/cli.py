@@ -140,7 +140,9 @@ def _parser() -> _Parser:
         sub.set_defaults(module=name.replace("-", "_"))
         return sub
 
-    add("plan", "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing.")
+    plan = add("plan", "Show what a backfill would read: slices, blobs, bytes, completeness. Write nothing.")
+    text = "show how the rows are computed, too: a line for each step, window and expression of the query"
+    plan.add_argument("--explain", action="store_true", help=text)
     backfill = add("backfill", "Plan, run, audit and publish a range.", required=False)
     text = "repeat the run of a manifest, given as a file or as a run of this pipeline, instead of --from and --to"
     backfill.add_argument("--manifest", metavar="FILE_OR_RUN", help=text)

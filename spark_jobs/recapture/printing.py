@@ -144,6 +144,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     out.print("a backfill of this range:")
     for stage in result["stages"]:
         out.print(_line(f"  {stage['name'].replace('_', ' ')}: {stage['description']}"))
+    for line in result.get("relations", ()):
+        out.print(_line(line))
 
 
 def _estimate(estimate: Mapping[str, Any]) -> str:

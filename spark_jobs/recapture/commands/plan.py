@@ -9,6 +9,7 @@ from rich.console import Console
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
 from recapture.execute.engine import DEFAULT_MASTER, chosen_engine, cores_of
+from recapture.query.explained import explained
 from recapture.run.cost import estimate
 from recapture.run.plan import preview
 from recapture.run.plan_summary import plan_summary
@@ -17,8 +18,8 @@ from recapture.run.slice_state import standing_of
 from recapture.run.stages import description, stages_of
 
 
-def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bool) -> dict[str, Any]:
-    """Return what a backfill of the range would read. Write nothing."""
+def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bool, explain: bool) -> dict[str, Any]:
+    """Return what a backfill of the range would read, and with `explain`, how it computes the rows. Write nothing."""
     pipeline = load_pipeline(file, stderr)
     manifest = preview(pipeline, start, end)
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
@@ -31,6 +32,8 @@ def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bo
     result["estimate"] = estimate(pipeline, manifest, engine, cores, standing.entries)
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
+    if explain:
+        result["relations"] = explained(pipeline.query)
     if not json:
         printing.print_plan(printing.console(), result, progress)
     return result

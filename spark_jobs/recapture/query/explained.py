@@ -1,0 +1,80 @@
+"""The relations of a compiled query and their expressions, for readers."""
+
+from collections.abc import Iterator
+
+from recapture.query.generate.aggregates import Aggregate
+from recapture.query.generate.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
+from recapture.query.generate.grouping import Grouping
+from recapture.query.generate.statements import CommonTable, Selection, Table
+from recapture.query.lower.spark_text import unquoted_name
+from recapture.query.model import CompiledQuery
+from recapture.time_model.ticks import TICKS_PER_SECOND
+
+
+def explained(query: CompiledQuery) -> list[str]:
+    """Return a line for each relation of each output, in the order in which they are computed, and for its expressions.
+
+    The sizes of windows are in ticks of 100 ns.
+
+    SELECT k, COUNT(*) AS n INTO o … GROUP BY k, … => output o / output: reads input telemetry / _k0 = k / …
+    """
+    lines: list[str] = []
+    for output in query.outputs:
+        lines.append(f"output {output.alias}")
+        if output.tables is not None:
+            for table in (*output.tables.steps, output.tables.output):
+                lines += (f"  {line}" for line in _relation(table))
+    return lines
+
+
+def _relation(table: Table) -> Iterator[str]:
+    name = unquoted_name(table.name)
+    if isinstance(table, CommonTable):
+        for selection in table.selections:
+            yield f"{name}: reads {unquoted_name(selection.table)}"
+            yield from (f"  {line}" for line in _expressions(selection))
+        return
+    yield f"{name}: joins {', '.join(map(unquoted_name, table.sources))}"
+    for number, join in enumerate(table.joins, 1):
+        yield f"  side {number} on {join.condition}"
+
+
+def _expressions(selection: Selection) -> Iterator[str]:
+    """Yield what a SELECT computes, in order: analytic functions, APPLY, WHERE, GROUP BY and the select list."""
+    for number, function in enumerate(selection.analytics.functions if selection.analytics else ()):
+        yield f"{result_name(number)} = {_analytic(function)}"
+    for lateral in selection.laterals:
+        yield f"{lateral.column} = each of {lateral.array}"
+    if selection.where is not None:
+        yield f"where {selection.where}"
+    if selection.grouping is not None:
+        yield from _groups(selection.grouping)
+    yield from (f"{item.name} = {item.expression}" for item in selection.items)
+
+
+def _groups(grouping: Grouping) -> Iterator[str]:
+    yield from (f"grouped by {grouped.window}" for grouped in grouping.windows)
+    yield from (f"_k{number} = {key}" for number, key in enumerate(grouping.keys))
+    yield from (f"_r{number} = {_aggregate(aggregate)}" for number, aggregate in enumerate(grouping.aggregates))
+    if grouping.having is not None:
+        yield f"having {grouping.having}"
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    argument = "*" if aggregate.argument is None else str(aggregate.argument.node)
+    order = [f"{by.value.node}{' desc' if by.descending else ''}" for by in aggregate.orderings]
+    return f"{aggregate.function}({argument})" + (f" ordered by {', '.join(order)}" if order else "")
+
+
+def _analytic(function: AnalyticFunction) -> str:
+    history = function.history
+    match function:
+        case EarlierValue(_, value, steps, default):
+            called = f"value {steps} rows back of {value}, or {default}" if steps else f"last {value}, or {default}"
+        case HistoryAggregate(_, aggregate):
+            called = _aggregate(aggregate)
+        case _:
+            called = "is first"
+    by = f" by {', '.join(map(str, history.keys))}" if history.keys else ""
+    when = "" if history.when is None else f" when {history.when}"
+    return f"{called} within {history.length / TICKS_PER_SECOND:g} s{by}{when}"

@@ -1,0 +1,78 @@
+"""The lines that explain a compiled query."""
+
+import pytest
+
+from recapture.formats.event_hubs import CaptureInput
+from recapture.query.compile import compile_query
+from recapture.query.explained import explained
+
+ON = (
+    "and(equal(0.k, 1.k), and(greater_or_equal(1._system_timestamp, add(0._system_timestamp, 0)),"
+    " less_or_equal(1._system_timestamp, add(0._system_timestamp, 50000000))))"
+)
+DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list array);"
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        (
+            "WITH warm AS (SELECT k, x * 2 AS double FROM telemetry WHERE x > 1)"
+            " SELECT k, COUNT(*) AS events, MAX(double) AS most INTO out FROM warm"
+            " GROUP BY k, TumblingWindow(second, 5) HAVING COUNT(*) > 2",
+            """
+            output out
+              step 0: reads input telemetry
+                where greater(x, cast[float, False](1))
+                k = k
+                double = multiply(x, cast[float, False](2))
+              output: reads step 0
+                grouped by HoppingWindow(size=50000000, hop=50000000, offset=0)
+                _k0 = k
+                _r0 = COUNT(*)
+                _r1 = MAX(double)
+                having greater(_r0, 2)
+                k = _k0
+                events = _r0
+                most = _r1
+            """,
+        ),
+        (
+            "SELECT k, LAG(x, 2, 0) OVER (PARTITION BY k LIMIT DURATION(minute, 1) WHEN n > 1) AS before,"
+            " SUM(n) OVER (LIMIT DURATION(second, 1)) AS total, ISFIRST(second, 10) AS first, e.ArrayIndex AS i"
+            " INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e",
+            """
+            output out
+              output: reads input telemetry
+                @f0 = value 2 rows back of x, or cast[float, False](0) within 60 s by k when greater(n, 1)
+                @f1 = SUM(n) within 1 s
+                @f2 = is first within 10 s
+                @@e0 = each of array_elements(list)
+                k = k
+                before = @f0
+                total = @f1
+                first = @f2
+                i = @@e0.ArrayIndex
+            """,
+        ),
+        (
+            "SELECT a.k, TopOne(b.x) OVER (ORDER BY b.n DESC) AS top INTO out FROM telemetry a JOIN telemetry b"
+            " ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5 GROUP BY a.k, System.Timestamp()",
+            f"""
+            output out
+              join 79: joins input telemetry, input telemetry
+                side 1 on {ON}
+              output: reads join 79
+                grouped by SnapshotWindow()
+                _k0 = 0.k
+                _r0 = TOPONE(1.x) ordered by 1.n desc
+                k = _k0
+                top = _r0
+            """,
+        ),
+    ],
+)
+def test_each_relation_and_each_expression_is_a_line(query: str, lines: str) -> None:
+    compiled = compile_query(DECLARED + query, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
+    shown = explained(compiled)
+    assert shown == [line[12:] for line in lines.strip("\n").rstrip().split("\n")]
