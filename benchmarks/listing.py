@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.blob_service import serve
+from benchmarks.blob_service import KEY, serve
 from benchmarks.usage import peak_mib
 from recapture.archive.definitions import InputDefinition, RunDefinition
 from recapture.archive.manifest import pin_blobs
@@ -27,8 +27,6 @@ BEFORE = timedelta(days=31)
 INTERVAL = timedelta(minutes=5)
 PARTITIONS = 32
 NAMES = CaptureNames("contoso", "telemetry")
-KEY = "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""Key of the storage emulator's account, which is public."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -37,7 +37,7 @@ STAGED = "staged"
 """Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 
 
-@task
+@task(multiple_outputs=False)
 def audit(
     file: str,
     run: str,
@@ -83,7 +83,7 @@ def audit(
     raise error
 
 
-@task
+@task(multiple_outputs=False)
 def publish(
     file: str,
     run: str,
@@ -139,7 +139,7 @@ def publish(
     return published
 
 
-@task
+@task(multiple_outputs=False)
 def report(file: str, run: str) -> dict[str, Any]:
     """Write the run's report, and return the summary of the run with the address of the page under `report`."""
     from recapture.run.approval import approval_of
@@ -156,7 +156,7 @@ def report(file: str, run: str) -> dict[str, Any]:
     return result | {"report": write_run_report(planned_run, computed, audited, result["warnings"])}
 
 
-@task
+@task(multiple_outputs=False)
 def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
     """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
     from recapture.run.rollback import rollback
@@ -170,7 +170,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
     return result
 
 
-@task
+@task(multiple_outputs=False)
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
     from recapture.keep.check import check

@@ -25,7 +25,7 @@ WORKING = (Stage.PLAN, Stage.ORDER_AND_AGGREGATE, Stage.AUDIT, Stage.PUBLISH)
 _LOG = logging.getLogger(__name__)
 
 
-@task(task_id=DUE)
+@task(task_id=DUE, multiple_outputs=False)
 def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
     """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
 

@@ -60,6 +60,10 @@ class Airflow:
         self._client: httpx.Client
         self._database: Postgres
         self._servers: dict[str, Server] = {}
+        self._passwords = Path()
+        """File from which Airflow reads the password of its user, at every sign-in."""
+        self._environment: dict[str, str] = {}
+        """Environment of Airflow's commands."""
         self._started = ExitStack()
 
     @property
@@ -76,7 +80,7 @@ class Airflow:
             "CORE__PARALLELISM": "4",
             "CORE__LOAD_EXAMPLES": "False",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
+            "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "DATABASE__SQL_ALCHEMY_CONN": database.replace("postgresql", "postgresql+psycopg2", 1),
             "DATABASE__SQL_ALCHEMY_CONN_ASYNC": database.replace("postgresql", "postgresql+asyncpg", 1),
@@ -111,17 +115,15 @@ class Airflow:
             started.callback(os.close, lock)
             self._database = Postgres(home / "database", home / "postgres.log", [lock], self._databases)
             started.enter_context(self._database)
-            passwords = home / "passwords.json"
-            passwords.touch(mode=0o600)
-            passwords.write_text(json.dumps({USER: self.password}))
-            env = {**os.environ, **self._settings(home), **self._env}
-            # On the first start, this also makes the configuration with its keys.
-            run_once("airflow db migrate", [sys.executable, "-m", "airflow", "db", "migrate"], env)
+            self._passwords = home / "passwords.json"
+            self._write_password()
+            self._environment = {**os.environ, **self._settings(home), **self._env}
+            self.run("db", "migrate")  # on the first start, this also makes the configuration with its keys
             self._servers.clear()
             started.callback(lambda: stop_all(self._servers.values()))
             for component, options in COMPONENTS.items():
                 command, log = [sys.executable, "-m", "airflow", component, *options], home / f"{component}.log"
-                self._servers[component] = Server(f"Airflow's {component}", command, env, log, [lock])
+                self._servers[component] = Server(f"Airflow's {component}", command, self._environment, log, [lock])
 
             def ready() -> bool:
                 for server in self._servers.values():
@@ -146,6 +148,10 @@ class Airflow:
         self._database.require_running()
         for server in self._servers.values():
             server.keep_running()
+
+    def run(self, *command: str) -> None:
+        """Run a command of Airflow's. Raise RuntimeError, with its last lines, if it fails."""
+        run_once(f"airflow {' '.join(command)}", [sys.executable, "-m", "airflow", *command], self._environment)
 
     def connect(self, connection: str, **fields: str) -> None:
         """Create a connection. Airflow stores its password and its extra encrypted."""
@@ -238,10 +244,30 @@ class Airflow:
             return False
         return all(health[part]["status"] == "healthy" for part in PARTS)
 
+    def _write_password(self) -> None:
+        self._passwords.touch(mode=0o600)
+        self._passwords.write_text(json.dumps({USER: self.password}))
+
     def _sign_in(self) -> None:
+        """Sign in. If something else has changed the passwords file, print that and write it again.
+
+        Raise RuntimeError if Airflow refuses the password that the file has.
+        """
         body = {"username": USER, "password": self.password}
-        answer = self._client.post("/auth/token", json=body).raise_for_status()
-        self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        answer = self._client.post("/auth/token", json=body)
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            if self._has_password():
+                raise RuntimeError(f"Airflow at {self.url} refuses the password that {self._passwords} has")
+            print(f"something else has changed {self._passwords}, which is written again", flush=True)
+            self._write_password()
+            answer = self._client.post("/auth/token", json=body)
+        self._client.headers["Authorization"] = f"Bearer {answer.raise_for_status().json()['access_token']}"
+
+    def _has_password(self) -> bool:
+        try:
+            return bool(json.loads(self._passwords.read_text()).get(USER) == self.password)
+        except (OSError, ValueError):
+            return False
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the answer to a request. Sign in again if the token has expired, as it does after a day."""

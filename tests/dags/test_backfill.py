@@ -74,6 +74,11 @@ def test_a_dag_that_is_parsed_again_is_not_a_new_version(parsed: dict[str, Any])
     assert " object at 0x" not in json.dumps(parsed["dags"])
 
 
+def test_airflow_stores_the_result_of_a_task_once_and_not_each_of_its_keys_too(parsed: dict[str, Any]) -> None:
+    several = [name for dag in parsed["dags"] for name, task in tasks(dag).items() if task.get("multiple_outputs")]
+    assert several == []
+
+
 def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: dict[str, Any]) -> None:
     assert parsed["heavy"] == []
 

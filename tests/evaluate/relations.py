@@ -8,13 +8,9 @@ import pyarrow as pa
 
 from recapture.evaluate.bounds import SliceBounds
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query import compile as compiler
-from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.compile import compile_query
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.statements import Selection
-from recapture.query.parse.asaql import parse
-from recapture.query.parse.create_table import declared_types
-from recapture.query.parse.source import Source
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.oracle_windows import Event
 
@@ -33,10 +29,9 @@ def relations(
 ) -> tuple[list[Selection], list[JoinedTable]]:
     """Return the SELECTs of a query, those of steps first, and the rows of its JOINs."""
     inputs = {alias: CaptureInput.metadata for alias in streams} | dict.fromkeys(references)
-    script = parse(text)
-    types = FieldTypes(script.source, declared_types(Source(text), script.declarations, inputs))
-    compiled = compiler._compiled(script, types, inputs, ["out"])
-    tables = [*compiled.tables, *(output.table for output in compiled.outputs)]
+    [output] = compile_query(text, inputs=inputs, output_aliases=["out"], in_tasks=False).outputs
+    assert output.tables is not None
+    tables = [*output.tables.steps, output.tables.output]
     joins = [table for table in tables if isinstance(table, JoinedTable)]
     return [part for table in tables if not isinstance(table, JoinedTable) for part in table.selections], joins
 

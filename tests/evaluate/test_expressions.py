@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -106,3 +107,76 @@ def test_casts_of_numbers(spark: SparkSession) -> None:
 def test_what_is_not_known_is_refused_before_any_row_is_read(text: str) -> None:
     with pytest.raises(NotEvaluatedError):
         here(NUMBERS.slice(0, 0), [text])
+
+
+STRINGS = [
+    "",
+    "a",
+    " Ab ",
+    "ß",
+    "İstanbul",
+    "ΑΣ",
+    "😀茶",
+    'q"\\\n',
+    "12",
+    " -7\x7f",
+    "1e5",
+    "1d",
+    "0x1p3",
+    "NaN",
+    "12\n",
+    None,
+]
+DOCUMENTS = [
+    *(
+        '{"a":1.50,"A":2}',
+        '{"a":null,"a":"x"}',
+        '{"a":[1, 2.0, "😀", {"b":null}]}',
+        '{"a":1} x',
+        '{"a":1',
+        '{"A":1e400}',
+    ),
+    *("{'a':'it\\'s'}", '{"a":NaN}', '{"a":-0}', '{"a":"x\ty"}', '{"a":"\\ud800"}', "[1.50, null, [2]]", "[", "", None),
+]
+
+
+def test_floats_are_written_as_java_writes_them(spark: SparkSession) -> None:
+    bits = np.random.default_rng(1).integers(0, 2**63, 20_000).view(np.float64)
+    decimals = np.round(np.random.default_rng(2).normal(size=20_000) * 1_000, 2)
+    numbers = pa.table({"x": np.concatenate([bits, decimals, [1e23, 2e-3, 2.0**-44, 5e-324, 1e7, 1e-3]])})
+    same(spark, numbers, "CAST(`x` AS STRING)", "round(`x`, 1)", "pow(`x`, 0.3D)", "exp(`x`)", "round(`x`, -2)")
+
+
+def test_strings(spark: SparkSession) -> None:
+    pairs = rows(s=(STRINGS, pa.string()), t=(["", "a", "é", "s", None], pa.string()))
+    same(
+        spark,
+        pairs,
+        *("upper(`s`)", "lower(`s`)", "reverse(`s`)", "length(`s`)", "concat_ws('-', `s`, `t`)", "concat(`s`, `t`)"),
+        *(
+            "locate(`t`, `s`, 1)",
+            "replace(`s`, `t`, 'x')",
+            "translate(`s`, 'a12', 'xy')",
+            "`s` LIKE '%a%'",
+            "`s` < `t`",
+        ),
+        *(
+            "substring(`s`, 2, 1)",
+            "right(`s`, 2)",
+            "overlay(`s` PLACING `t` FROM 2 FOR 1)",
+            "ascii(`s`)",
+            "`s` RLIKE '^1.$'",
+        ),
+        *("try_cast(`s` AS BIGINT)", "try_cast(`s` AS DOUBLE)", "to_json(array(`s`))"),
+    )
+
+
+def test_documents(spark: SparkSession) -> None:
+    properties = "from_json(`r`, 'MAP<STRING, STRING>')"
+    similar = f"get(map_values(map_filter({properties}, (`@@key`, `@@value`) -> lower(`@@key`) = lower('a'))), 0)"
+    same(
+        spark,
+        rows(r=(DOCUMENTS, pa.string())),
+        *("get_json_object(`r`, '$[\\'a\\']')", similar, "json_array_length(`r`)", "json_object_keys(`r`) IS NOT NULL"),
+        *(f"try_element_at({properties}, 'a')", "get(from_json(`r`, 'ARRAY<STRING>'), 2)"),
+    )

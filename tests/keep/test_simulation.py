@@ -221,18 +221,20 @@ class World:
         if not self.deployment.stopped:
             return
         stopped = self.draw.choice(self.deployment.stopped)
-        later = self.published_later(stopped)
+        later, possibly = self.published_later(stopped), self.published_later(stopped, certainly=False)
         try:
             self.deployment.approve(stopped)
         except PermanentError:
-            assert later or self.published_later(stopped), "only a later run keeps an approved one from being published"
+            possibly = possibly or self.published_later(stopped, certainly=False)
+            assert possibly, "only a later run keeps an approved one from being published"
         else:
             assert not later, "an approved run replaces no later one"
 
-    def published_later(self, stopped: Stopped) -> list[str]:
+    def published_later(self, stopped: Stopped, *, certainly: bool = True) -> list[str]:
         """Return the slices that hold another run, which was published after the audit of the stopped one.
 
-        A rollback may restore an earlier publication, which is not published by that.
+        A rollback may restore an earlier publication, which is not published by that. If another run was published and
+        rolled back since, the approval may be refused all the same: then return the slice unless `certainly`.
         """
         deployment = self.deployment
         log = deployment.store.logs.get(deployment.tables.publications.url, [])
@@ -243,6 +245,7 @@ class World:
                 continue
             before, now = [Entry(None), *entries[: stopped.version + 1]], entries[-1]
             is_restored = now.taken_back is not None and now.current in [entry.current for entry in before]
+            is_restored &= certainly or now.taken_back == before[-1].run
             if now.run not in (None, stopped.run, before[-1].run) and not is_restored:
                 later.append(start)
         return later

@@ -205,6 +205,14 @@ def quoted(text: str) -> str:
     return f'"{_TO_ESCAPE.sub(_escaped, text)}"'
 
 
+_TO_ESCAPE_IN_TEXT = re.compile('["\\\\\x00-\x1f]')
+
+
+def quoted_text(text: str) -> str:
+    """Return a string as to_json writes it, which escapes no characters beyond U+FFFF."""
+    return f'"{_TO_ESCAPE_IN_TEXT.sub(_escaped, text)}"'
+
+
 @lru_cache(maxsize=65536)
 def _number(text: str) -> str:
     """Return a number as Jackson writes it: 1.50 => 1.5, -0 => 0, 1e400 => "Infinity" with its quotes"""

@@ -16,7 +16,7 @@ from recapture.evaluate.documents import (
     document,
     element_text,
     path_text,
-    quoted,
+    quoted_text,
 )
 from recapture.evaluate.float_text import texts
 from recapture.evaluate.frames import Frame, Node
@@ -200,8 +200,8 @@ def listed(frame: Frame, node: Node) -> Any:
         return _in_brackets(strings, numbers.null, frame.size)
     column = frame.array(argument)
     encoded = column.dictionary_encode()
-    strings = pa.array([quoted(text) for text in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
-    return _in_brackets(strings, None, frame.size)
+    strings = pa.array([quoted_text(text) for text in encoded.dictionary.to_pylist()], pa.string())
+    return _in_brackets(strings.take(encoded.indices), None, frame.size)
 
 
 def _in_brackets(strings: pa.Array, null: Any, size: int) -> pa.Array:

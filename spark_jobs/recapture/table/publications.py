@@ -112,10 +112,13 @@ class Entry:
         return None if self.current is None else self.current.files.get(name)
 
     def is_newer(self, run: str | None) -> bool:
-        """Return whether something was published after `run`, which the slice held at some time; None for nothing."""
+        """Return whether the slice holds something that was published after it held `run`; None for nothing.
+
+        If the last change is a rollback of another run than `run`, that is not known for certain, and true is returned.
+        """
         if self.run is None or self.run == run:
             return False
-        return run is None or self.taken_back is None or run in (publication.run for publication in self.earlier)
+        return run is None or self.taken_back != run or run in (publication.run for publication in self.earlier)
 
     def after_publishing(self, publication: Publication) -> "Entry":
         """Return the entry after a publication. Publishing the same input again replaces its publication."""
