@@ -1,6 +1,7 @@
 """Azurite listens on a port of its own, and never mistakes another server for itself."""
 
 import socket
+import uuid
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,13 @@ def test_an_emulator_whose_port_is_taken_does_not_start(tmp_path: Path) -> None:
             azurite.__enter__()
 
 
-def test_emulators_choose_ports_of_their_own(tmp_path: Path) -> None:
-    with Azurite(tmp_path / "first") as first, Azurite(tmp_path / "second") as second:
-        assert first.port != second.port
-        BlobServiceClient.from_connection_string(first.connection_string).create_container("mine")
-        assert (containers(first), containers(second)) == (["mine"], [])
+def test_emulators_choose_ports_of_their_own(azurite: Azurite, tmp_path: Path) -> None:
+    name = f"test-{uuid.uuid4().hex}"
+    with Azurite(tmp_path / "log") as second:
+        assert azurite.port != second.port
+        BlobServiceClient.from_connection_string(azurite.connection_string).create_container(name)
+        assert name in containers(azurite)
+        assert containers(second) == []
 
 
 def test_an_emulator_starts_again_on_the_port_that_it_was_given(tmp_path: Path) -> None:

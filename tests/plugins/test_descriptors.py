@@ -1,7 +1,7 @@
 """Processes of Airflow that run for months do not lose file descriptors."""
 
 import os
-from collections.abc import Iterator
+import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,15 +20,15 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
+def pipeline(azurite: Azurite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """A pipeline with an archive in which nothing is complete."""
-    with Azurite(tmp_path / "log") as azurite:
-        monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
-        with ContainerClient.from_connection_string(azurite.connection_string, "capture") as client:
-            client.create_container()
-            client.upload_blob("contoso/telemetry/0/2026/03/01/10/00/00.avro", b"")
-        capture = TELEMETRY | {"container": f"{azurite.url}/capture", "empty_blobs": True}
-        yield World(tmp_path).define(inputs=[capture], table=f"{azurite.url}/capture/table")
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azurite.connection_string)
+    name = f"test-{uuid.uuid4().hex}"
+    with ContainerClient.from_connection_string(azurite.connection_string, name) as client:
+        client.create_container()
+        client.upload_blob("contoso/telemetry/0/2026/03/01/10/00/00.avro", b"")
+    capture = TELEMETRY | {"container": f"{azurite.url}/{name}", "empty_blobs": True}
+    return World(tmp_path).define(inputs=[capture], table=f"{azurite.url}/{name}/table")
 
 
 def descriptors() -> int:
