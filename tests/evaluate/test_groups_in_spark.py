@@ -51,6 +51,7 @@ OTHERS = [
     *("TopOne(id) OVER (ORDER BY n DESC)", "TopOne(x) OVER (ORDER BY x)", "TopOne(name) OVER (ORDER BY x DESC, n)"),
     *("TopOne(sold) OVER (ORDER BY bought DESC)", "uda.last(x)", "uda.last(bought)", "uda.last(name)"),
     *("CollectTop(3, doc) OVER (ORDER BY n DESC)", "CollectTop(2, doc) OVER (ORDER BY bought, x)", "Collect(doc)"),
+    *("Collect(name)", "Collect(x)", "Collect(bought)"),
 ]
 CASES = [
     ("TumblingWindow(Duration(second, 7), Offset(second, 3))", ("f", "b"), RUNNING),

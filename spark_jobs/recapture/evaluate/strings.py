@@ -1,6 +1,6 @@
 """String functions as Spark computes them. A character is a code point."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture.evaluate import control
 from recapture.evaluate.distinct import each, is_ascii, of_many
-from recapture.evaluate.faults import stop
+from recapture.evaluate.faults import RowError, stop
 from recapture.evaluate.frames import Frame, Node
 from recapture.evaluate.vectors import Numbers, from_arrow
 
@@ -35,7 +36,10 @@ def changed(frame: Frame, node: Node) -> Any:
     column = frame.array(node.arguments[0])
     if is_ascii(column):
         return (pc.ascii_upper if name == "upper" else pc.ascii_lower)(column)
-    return each(upper if name == "upper" else lower, column, pa.string())
+    at_once, one_by_one = (pc.ascii_upper, upper) if name == "upper" else (pc.ascii_lower, lower)
+    ascii_ = pc.string_is_ascii(column)
+    others = each(one_by_one, pc.if_else(ascii_, pa.scalar(None, pa.string()), column), pa.string())
+    return pc.if_else(ascii_, at_once(column), others)
 
 
 _NEW = {
@@ -232,4 +236,53 @@ def same(frame: Frame, node: Node) -> Any:
 
 
 REVERSED = arrow(pc.utf8_reverse)
-LEFT, RIGHT, PART = of_many(left), of_many(right), of_many(part)
+RIGHT = of_many(right)
+_left, _part, _locate = of_many(left), of_many(part), of_many(locate)
+
+
+def _constants(frame: Frame, nodes: Sequence[Node]) -> list[int] | None:
+    """Return integers that are computed from literals; None if a row decides one, or if one is NULL."""
+    if not all(map(_is_literal, nodes)):
+        return None
+    try:
+        vectors = [frame.vector(node) for node in nodes]
+    except RowError:
+        return None
+    shared = [vector.values.item() for vector in vectors if not vector.values.shape and vector.null is None]
+    return shared if len(shared) == len(vectors) else None
+
+
+def _is_literal(node: Node) -> bool:
+    if not node.arguments:
+        return node.kernel is control.constant
+    return all(map(_is_literal, node.arguments))
+
+
+def substring(frame: Frame, node: Node) -> Any:
+    """Return SUBSTRING."""
+    text, *places = node.arguments
+    constants = _constants(frame, places)
+    if constants is None or constants[0] < 1 or constants[1] < 0:
+        return _part(frame, node)
+    start, count = constants
+    return pc.utf8_slice_codeunits(frame.array(text), start - 1, min(start - 1 + count, _LARGEST_INT))
+
+
+def taken_left(frame: Frame, node: Node) -> Any:
+    text, count = node.arguments
+    constants = _constants(frame, [count])
+    if constants is None or constants[0] < 0:
+        return _left(frame, node)
+    return pc.utf8_slice_codeunits(frame.array(text), 0, constants[0])
+
+
+def located(frame: Frame, node: Node) -> Any:
+    """Return LOCATE; in ASCII, bytes are characters."""
+    sought, text, start = node.arguments
+    vector = frame.vector(sought)
+    constants = _constants(frame, [start])
+    if constants == [1] and isinstance(vector, pa.Scalar) and vector.is_valid and vector.as_py():
+        column = frame.array(text)
+        if is_ascii(column):
+            return from_arrow(pc.add(pc.find_substring(column, pattern=vector.as_py()), 1))
+    return _locate(frame, node)

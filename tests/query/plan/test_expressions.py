@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from functools import partial, reduce
 
 import pytest
 
@@ -68,6 +69,16 @@ def test_an_expression_is_equal_in_another_process_whose_strings_hash_otherwise(
         env=environment,
     )
     assert received.stdout == b"found\n"
+
+
+def test_a_long_chain_of_operators_is_compared_and_pickled() -> None:
+    def chain(last: int) -> Expr:
+        links = [bigint(number) for number in range(5_000)]
+        return call(Op.ADD, reduce(partial(call, Op.ADD), links), bigint(last))
+
+    assert chain(1) == chain(1)
+    assert chain(1) != chain(2)
+    assert pickle.loads(pickle.dumps(chain(1))) == chain(1)
 
 
 def test_a_part_is_replaced_wherever_it_is_and_no_other() -> None:

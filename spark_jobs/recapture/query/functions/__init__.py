@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
-from recapture.model import ShapeComparison
+from recapture.model import AsaType, ShapeComparison
 from recapture.query.functions import choices, dates, geography, numbers, records, strings, types
-from recapture.query.functions.call import Call
+from recapture.query.functions.call import Call, computing
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
 from recapture.query.generate.values import Value
 from recapture.query.plan.operations import Op
 
 __all__ = ["FUNCTIONS", "UNSUPPORTED"]
+
+BIGINT, STRING, DATETIME = AsaType.BIGINT, AsaType.STRING, AsaType.DATETIME
 
 FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "ABS": numbers.absolute,
@@ -27,31 +29,31 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "DATENAME": dates.datename,
     "DATEPART": dates.datepart,
     "DATETIMEFROMPARTS": dates.from_parts,
-    "DAY": dates.giving("day"),
+    "DAY": computing(Op.DATE_PART, DATETIME, to=BIGINT, constants=["day"]),
     "EXP": numbers.exponential,
     "FLOOR": numbers.floor,
     "GETARRAYELEMENT": records.array_element,
-    "GETARRAYLENGTH": records.array_length,
+    "GETARRAYLENGTH": computing(Op.ARRAY_LENGTH, AsaType.ARRAY, to=BIGINT),
     "GETRECORDPROPERTYVALUE": records.record_property,
     "GETTYPE": types.type_name,
     "IIF": choices.iif,
-    "JSON_PARSE": records.parsed,
+    "JSON_PARSE": computing(Op.PARSED_RECORD, STRING, to=AsaType.RECORD),
     "LEFT": strings.taking(Op.LEFT),
-    "LEN": strings.length,
-    "LOWER": strings.changing(Op.LOWER),
-    "LTRIM": strings.trimming(Op.TRIM_START),
-    "MONTH": dates.giving("month"),
-    "NCHAR": strings.nchar,
+    "LEN": computing(Op.LENGTH, STRING, to=BIGINT),
+    "LOWER": computing(Op.LOWER, STRING, to=STRING),
+    "LTRIM": computing(Op.TRIM_START, STRING, to=STRING, constants=[strings.WHITE_SPACE]),
+    "MONTH": computing(Op.DATE_PART, DATETIME, to=BIGINT, constants=["month"]),
+    "NCHAR": computing(Op.CHARACTER, BIGINT, to=STRING),
     "NULLIF": choices.nullif,
     "PATINDEX": strings.patindex,
     "POWER": numbers.power,
     "REGEXMATCH": regexmatch,
-    "REPLACE": strings.replace,
-    "REPLICATE": strings.replicate,
-    "REVERSE": strings.changing(Op.REVERSE),
+    "REPLACE": computing(Op.REPLACE, STRING, STRING, STRING, to=STRING),
+    "REPLICATE": computing(Op.REPEAT, STRING, BIGINT, to=STRING),
+    "REVERSE": computing(Op.REVERSE, STRING, to=STRING),
     "RIGHT": strings.taking(Op.RIGHT),
     "ROUND": numbers.rounded,
-    "RTRIM": strings.trimming(Op.TRIM_END),
+    "RTRIM": computing(Op.TRIM_END, STRING, to=STRING, constants=[strings.WHITE_SPACE]),
     "SIGN": numbers.sign,
     "SPACE": strings.space,
     "SQRT": numbers.square_root,
@@ -59,10 +61,10 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "STUFF": strings.stuff,
     "SUBSTRING": strings.substring,
     "TRANSLATE": strings.translate,
-    "TRIM": strings.trimming(Op.TRIM),
-    "UNICODE": strings.unicode,
-    "UPPER": strings.changing(Op.UPPER),
-    "YEAR": dates.giving("year"),
+    "TRIM": computing(Op.TRIM, STRING, to=STRING, constants=[strings.WHITE_SPACE]),
+    "UNICODE": computing(Op.CODE_POINT, STRING, to=BIGINT),
+    "UPPER": computing(Op.UPPER, STRING, to=STRING),
+    "YEAR": computing(Op.DATE_PART, DATETIME, to=BIGINT, constants=["year"]),
     **{function: geography.comparing(function) for function in ShapeComparison},
 }
 """Functions by name in capitals."""

@@ -1,11 +1,13 @@
 """One call of a scalar function, as the function sees it."""
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.generate.values import Value
-from recapture.query.plan.expressions import Expr
+from recapture.query.plan.expressions import Constant, Expr
+from recapture.query.plan.operations import Op
 
 MANY = 1_000
 """Number of arguments that no query reaches."""
@@ -67,3 +69,14 @@ def takes(call: Call, least: int, most: int | None = None) -> None:
         count = f"{least}" if least == most else f"{least} or more" if most == MANY else f"{least} to {most}"
         noun = "argument" if count == "1" else "arguments"
         raise call.error(None, f"{call.name} takes {count} {noun}, but this has {call.count}")
+
+
+def computing(op: Op, *types: AsaType, to: AsaType, constants: Sequence[Constant] = ()) -> Callable[[Call], Value]:
+    """Return the function that is one operation on arguments of these types, with its result."""
+
+    def compute(call: Call) -> Value:
+        takes(call, len(types))
+        arguments = [call.argument(index, type_).node for index, type_ in enumerate(types)]
+        return Value(Expr(op, arguments, constants), to)
+
+    return compute

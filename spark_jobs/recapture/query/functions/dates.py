@@ -4,8 +4,6 @@ Parts and their short names are those of Microsoft's page "DATEPART (Azure Strea
 follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, and 1 January is always in week 1.
 """
 
-from collections.abc import Callable
-
 from recapture.model import AsaType
 from recapture.query.functions.call import Call, takes
 from recapture.query.generate.values import Value
@@ -66,16 +64,6 @@ def datename(call: Call) -> Value:
     if names is None:
         return Value(cast_as(number, AsaType.STRING), AsaType.STRING)
     return Value(Expr(Op.NAME_OF, [number], [names]), AsaType.STRING)
-
-
-def giving(part: str) -> Callable[[Call], Value]:
-    """Return the function of ASAQL that gives a part of a date: YEAR(date), MONTH(date) or DAY(date), a bigint."""
-
-    def give(call: Call) -> Value:
-        takes(call, 1)
-        return _date_part(part, call.argument(0, AsaType.DATETIME))
-
-    return give
 
 
 def from_parts(call: Call) -> Value:

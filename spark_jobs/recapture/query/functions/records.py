@@ -23,21 +23,8 @@ def array_element(call: Call) -> Value:
     return Value(element, AsaType.STRING, is_json_element=True)
 
 
-def array_length(call: Call) -> Value:
-    """GetArrayLength(array), a bigint."""
-    takes(call, 1)
-    array = call.argument(0, AsaType.ARRAY).node
-    return Value(Expr(Op.ARRAY_LENGTH, [array]), AsaType.BIGINT)
-
-
 def record_property(call: Call) -> Value:
     """GetRecordPropertyValue(record, name): a name in any case."""
     takes(call, 2)
     record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.STRING)
     return Value(Expr(Op.JSON_PROPERTY, [record.node, name.node]), AsaType.STRING, is_json_element=True)
-
-
-def parsed(call: Call) -> Value:
-    """JSON_PARSE(text): the record that a text holds; NULL if it is not a JSON object."""
-    takes(call, 1)
-    return Value(Expr(Op.PARSED_RECORD, [call.argument(0, AsaType.STRING).node]), AsaType.RECORD)

@@ -14,49 +14,17 @@ from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import Expr, bigint, failure, string
 from recapture.query.plan.operations import Op
 
-_WHITE = (
+WHITE_SPACE = (
     "\t\n\x0b\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
 """White space that TRIM removes: ASA's list. T-SQL removes blanks only."""
 
 
-def changing(op: Op) -> Callable[[Call], Value]:
-    """Return a function of one text: UPPER(text), LOWER(text) or REVERSE(text)."""
-    return lambda call: _string(op, [_only_text(call)])
-
-
-def trimming(op: Op) -> Callable[[Call], Value]:
-    """Return TRIM(text), LTRIM(text) or RTRIM(text): without white space, of every kind, at both or one of the ends."""
-    return lambda call: _string(op, [_only_text(call)], [_WHITE])
-
-
-def length(call: Call) -> Value:
-    """LEN(text), a bigint: its characters, without the blanks at its end."""
-    return Value(Expr(Op.LENGTH, [_only_text(call)]), AsaType.BIGINT)
-
-
-def unicode(call: Call) -> Value:
-    """UNICODE(text), a bigint: the code point of the first character; NULL for an empty text."""
-    return Value(Expr(Op.CODE_POINT, [_only_text(call)]), AsaType.BIGINT)
-
-
-def nchar(call: Call) -> Value:
-    """NCHAR(number): the character of a code point; NULL outside 0 to 1114111."""
-    takes(call, 1)
-    return _string(Op.CHARACTER, [call.argument(0, AsaType.BIGINT).node])
-
-
 def space(call: Call) -> Value:
     """SPACE(count); NULL for a negative count."""
     takes(call, 1)
     return _string(Op.REPEAT, [string(" "), call.argument(0, AsaType.BIGINT).node])
-
-
-def replicate(call: Call) -> Value:
-    """REPLICATE(text, count); NULL for a negative count."""
-    takes(call, 2)
-    return _string(Op.REPEAT, [call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.BIGINT).node])
 
 
 def concat(call: Call) -> Value:
@@ -73,17 +41,12 @@ def concat_ws(call: Call) -> Value:
     return _string(Op.JOIN_STRINGS, [between, *_joined(call, 1)])
 
 
-def replace(call: Call) -> Value:
-    """REPLACE(text, found, replacement): every occurrence; an empty `found` changes nothing."""
-    takes(call, 3)
-    return _string(Op.REPLACE, _texts(call, 3))
-
-
 def translate(call: Call) -> Value:
     """TRANSLATE(text, characters, others): each character by its other; lists of unlike length stop the run."""
     takes(call, 3)
     refused = failure("TRANSLATE: the two lists of characters are not equally long")
-    return _string(Op.TRANSLATE, [*_texts(call, 3), refused])
+    texts = [call.argument(index, AsaType.STRING).node for index in range(3)]
+    return _string(Op.TRANSLATE, [*texts, refused])
 
 
 def taking(op: Op) -> Callable[[Call], Value]:
@@ -143,17 +106,8 @@ def patindex(call: Call) -> Value:
         raise call.error(0, str(error)) from None
 
 
-def _only_text(call: Call) -> Expr:
-    takes(call, 1)
-    return call.argument(0, AsaType.STRING).node
-
-
-def _texts(call: Call, count: int) -> list[Expr]:
-    return [call.argument(index, AsaType.STRING).node for index in range(count)]
-
-
-def _string(op: Op, arguments: Sequence[Expr], constants: Sequence[str] = ()) -> Value:
-    return Value(Expr(op, arguments, constants), AsaType.STRING)
+def _string(op: Op, arguments: Sequence[Expr]) -> Value:
+    return Value(Expr(op, arguments), AsaType.STRING)
 
 
 def _or_empty(text: Value) -> Expr:

@@ -1,6 +1,6 @@
 """Scalar expressions as values: an operation, its arguments and its constants. They have no SQL."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from recapture.model import AsaType
@@ -8,6 +8,8 @@ from recapture.query.plan.operations import Op
 
 Constant: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """What an operation has besides its arguments."""
+_Part: TypeAlias = tuple[Op, tuple[int, ...], tuple[Constant, ...]]
+"""An operation, the places of its arguments in a list of parts, and its constants."""
 
 
 class Expr:
@@ -29,20 +31,34 @@ class Expr:
         self._hash = hash((op, self.arguments, self.constants))
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, Expr)
-            and self._hash == other._hash
-            and (self.op, self.constants, self.arguments) == (other.op, other.constants, other.arguments)
-        )
+        if not isinstance(other, Expr):
+            return NotImplemented
+        # No recursion: a long chain of operators is deep.
+        todo, seen = [(self, other)], set()
+        while todo:
+            one, two = todo.pop()
+            if one is two or (id(one), id(two)) in seen:
+                continue
+            if (one._hash, one.op, one.constants) != (two._hash, two.op, two.constants):
+                return False
+            if len(one.arguments) != len(two.arguments):
+                return False
+            seen.add((id(one), id(two)))
+            todo += zip(one.arguments, two.arguments, strict=True)
+        return True
 
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[type["Expr"], tuple[object, ...]]:
-        # Another process hashes strings in another way.
-        return Expr, (self.op, self.arguments, self.constants)
+    def __reduce__(self) -> tuple[Callable[[list[_Part]], "Expr"], tuple[list[_Part]]]:
+        # Without recursion, and without the hash: another process hashes strings in another way.
+        places: dict[Expr, int] = {}
+        parts: list[_Part] = []
+        for part in reversed([*walk(self)]):
+            if part not in places:
+                places[part] = len(parts)
+                parts.append((part.op, tuple(places[argument] for argument in part.arguments), part.constants))
+        return _from_parts, (parts,)
 
     def __repr__(self) -> str:
         return self.text
@@ -72,6 +88,13 @@ class Expr:
                 return "null"
         constants = f"[{', '.join(map(str, self.constants))}]" if self.constants else ""
         return f"{self.op}{constants}({', '.join(argument.text for argument in self.arguments)})"
+
+
+def _from_parts(parts: list[_Part]) -> Expr:
+    expressions: list[Expr] = []
+    for op, places, constants in parts:
+        expressions.append(Expr(op, [expressions[place] for place in places], constants))
+    return expressions[-1]
 
 
 NULL = Expr(Op.NULL)
