@@ -1,19 +1,15 @@
-"""Every case in `queries/` publishes its rows. Spark reads the events as the views of one slice, without an archive."""
+"""Every case in `queries/` publishes its rows, from events as the rows of one slice, without an archive."""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
-from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.execute import references
-from recapture.execute.spark.functions import register
-from recapture.execute.spark.references import create_view
 from recapture.formats.bodies import Projection
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_bodies.decoder import JsonBodies
@@ -26,26 +22,24 @@ from recapture.time_model import timestamps
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime
 from tests.cases.case import PARTITION, Case, Row, arrival, body, parse
-from tests.evaluate.evaluated import require_same
-from tests.query import views
-from tests.settings import interpreting
+from tests.query.both_engines import rows_of_outputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CASES = {file.stem: parse(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_of_queries(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """Spark interprets the query. In the profile `deep`, it compiles it, and also computes what tasks aggregate."""
-    if settings.get_current_profile_name() == "deep":
-        require_rows(spark, tmp_path, CASES[name], in_tasks=False)
-        require_rows(spark, tmp_path, CASES[name])
-        return
-    with interpreting(spark):
-        require_rows(spark, tmp_path, CASES[name])
+def test_a_case_of_queries(spark_too: "SparkSession | None", tmp_path: Path, name: str) -> None:
+    """In the profile `deep`, Spark computes the rows, too, from events and from what tasks aggregate."""
+    if spark_too is not None:
+        require_rows(spark_too, tmp_path, CASES[name], in_tasks=False)
+    require_rows(spark_too, tmp_path, CASES[name])
 
 
-def require_rows(spark: SparkSession, folder: Path, case: Case, *, in_tasks: bool = True) -> None:
-    """Fail unless Spark computes the expected rows. If the query needs no Spark, they must be the same without it."""
+def require_rows(spark: "SparkSession | None", folder: Path, case: Case, *, in_tasks: bool = True) -> None:
+    """Fail unless the rows are the expected ones, on each engine."""
     query = compile_query(
         case.query,
         inputs=dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references),
@@ -55,14 +49,11 @@ def require_rows(spark: SparkSession, folder: Path, case: Case, *, in_tasks: boo
     )
     slice_ = Slice(*map(from_datetime, case.span))
     events = {read.alias: list(view_rows(read, case.inputs[read.alias], slice_)) for read in query.inputs}
-    register(spark, query)
     rows_by_view = {
-        reference.view: create_reference_view(spark, folder, reference, case.references[reference.alias])
+        reference.view: reference_rows(spark, folder, reference, case.references[reference.alias])
         for reference in query.references
     }
-    views.create(spark, query, events)
-    tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
-    require_same(query, events, tables, rows_by_view)
+    tables = rows_of_outputs(spark, query, events, rows_by_view)
     for output, table in zip(query.outputs, tables, strict=True):
         if difference := case.difference(output.alias, output.columns, table.to_pylist()):
             pytest.fail(difference, pytrace=False)
@@ -87,11 +78,16 @@ def view_rows(read: CompiledInput, rows: Sequence[Row], slice_: Slice) -> Iterat
         }
 
 
-def create_reference_view(spark: SparkSession, folder: Path, reference: CompiledReference, rows: list[Row]) -> pa.Table:
-    """Create the view of reference data, and return its rows."""
+def reference_rows(
+    spark: "SparkSession | None", folder: Path, reference: CompiledReference, rows: list[Row]
+) -> pa.Table:
+    """Return the rows of reference data, of which Spark gets a view."""
     (folder / f"{reference.alias}.json").write_text(json.dumps(rows))
     container = open_container(folder.as_uri())
     versions = tuple(PinnedVersion(0, blob) for blob in container.list(f"{reference.alias}.json"))
     planned = PlannedReference(reference.alias, container.url, 0, versions)
-    create_view(spark, planned, reference, JsonReader(), container)
+    if spark is not None:
+        from recapture.execute.spark.references import create_view
+
+        create_view(spark, planned, reference, JsonReader(), container)
     return references.rows(planned, reference, JsonReader(), container)

@@ -68,7 +68,7 @@ def test_the_end_of_a_worker_stops_the_run_and_says_what_to_do(world: World, tmp
             worker.join()
 
         with pytest.raises(
-            RunError, match="a worker ended suddenly: if the machine had no memory left, backfill fewer"
+            RunError, match="a worker ended suddenly: if the machine had no memory left, compute fewer slices"
         ):
             compute(started, run, tmp_path, kill)
 

@@ -3,21 +3,21 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
-from recapture.execute.spark.functions import register
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
-from tests.evaluate.evaluated import require_same
 from tests.oracle_windows import Event
-from tests.query import views
+from tests.query.both_engines import rows_of_outputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
 
@@ -40,9 +40,12 @@ def compiled(
 
 
 def published(
-    spark: SparkSession, query: CompiledQuery, slices: Sequence[Slice], arrivals: Sequence[int] | None = None
+    spark: "SparkSession | None",
+    query: CompiledQuery,
+    slices: Sequence[Slice],
+    arrivals: Sequence[int] | None = None,
 ) -> list[list[Row]]:
-    """Return the rows of each slice. All are computed at once, each slice from no more than it may read.
+    """Return the rows of each slice, with Spark or without. Each is computed from no more than it may read.
 
     `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
     Of several inputs, an event's payload names its own as `input`.
@@ -53,11 +56,8 @@ def published(
     events = {
         read.alias: [row for slice_ in slices for row in _events(read, slice_, arrivals)] for read in query.inputs
     }
-    views.create(spark, query, events)
-    register(spark, query)
     output = query.outputs[0]
-    table = spark.sql(output.sql).toArrow()
-    require_same(query, events, [table])
+    table = rows_of_outputs(spark, query, events)[0]
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
     if "_unanchored" in table.column_names:
         columns.append(OutputColumn("_unanchored", AsaType.BIT))

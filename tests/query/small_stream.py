@@ -3,21 +3,21 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from hypothesis import settings
-from pyspark.sql import SparkSession
 
-from recapture.execute.spark.functions import register
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, MetadataColumn, kind_name
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
-from tests.evaluate.evaluated import require_same
-from tests.query import views
+from tests.query.both_engines import rows_of_outputs
 from tests.query.fast_path import kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
@@ -46,9 +46,11 @@ def compiled(
 
 
 def rows(
-    spark: SparkSession, text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()
+    spark: "SparkSession | None", text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()
 ) -> list[list[Row]]:
-    """Return the rows of the output for the hour from ten. Datetimes are seconds after ten; JSON is parsed.
+    """Return the rows of the output for the hour from ten, from Spark or without it.
+
+    Datetimes are seconds after ten; JSON is parsed.
 
     In the profile `deep`, check that they are the same, to the last bit, if Spark alone computes them.
     """
@@ -60,9 +62,8 @@ def rows(
     return results
 
 
-def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
+def published(spark: "SparkSession | None", query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
     """Return the rows of every output of a compiled query; see `rows`."""
-    register(spark, query)
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     placed = [
@@ -72,9 +73,7 @@ def published(spark: SparkSession, query: CompiledQuery, events: Iterable[Row]) 
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
-    views.create(spark, query, {query.inputs[0].alias: placed})
-    tables = [spark.sql(output.sql).toArrow() for output in query.outputs]
-    require_same(query, {query.inputs[0].alias: placed}, tables)
+    tables = rows_of_outputs(spark, query, {query.inputs[0].alias: placed})
     results = []
     for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from recapture.execute.merging import GROUP_HASH, merge_to_groups
 from recapture.ordering import order, panes
@@ -14,12 +13,15 @@ from recapture.query.lower.spark_text import quoted_name
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.slices import Slice
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Row = dict[str, Any]
 
 EVENTS_IN_BATCH = 7
 
 
-def create(spark: SparkSession, query: CompiledQuery, events: Mapping[str, Iterable[Row]]) -> None:
+def create(spark: "SparkSession", query: CompiledQuery, events: Mapping[str, Iterable[Row]]) -> None:
     """Create the views of a query: those of events, with one Spark partition for each of an input's, and of groups.
 
     The events of each input, by its alias, are those that each slice needs, as rows of the view. Those of a slice in a
@@ -36,7 +38,9 @@ def create(spark: SparkSession, query: CompiledQuery, events: Mapping[str, Itera
     create_groups_views(spark, query, panes_by_view)
 
 
-def _create_event_view(spark: SparkSession, read: CompiledInput, tables: Mapping[tuple[str, Slice], pa.Table]) -> None:
+def _create_event_view(
+    spark: "SparkSession", read: CompiledInput, tables: Mapping[tuple[str, Slice], pa.Table]
+) -> None:
     partitions: dict[str, list[pa.Table]] = {}
     for (partition, _), table in tables.items():
         partitions.setdefault(partition, []).append(table)
@@ -44,10 +48,10 @@ def _create_event_view(spark: SparkSession, read: CompiledInput, tables: Mapping
     # Spark makes each chunk of a table a partition of its own, and stops at a table without chunks.
     whole = [pa.concat_tables([nothing, *tables]).combine_chunks() for tables in partitions.values()] or [nothing]
     frames = [spark.createDataFrame(table).coalesce(1) for table in whole]
-    reduce(DataFrame.unionAll, frames).createOrReplaceTempView(quoted_name(read.view))
+    reduce(lambda one, other: one.unionAll(other), frames).createOrReplaceTempView(quoted_name(read.view))
 
 
-def create_groups_views(spark: SparkSession, query: CompiledQuery, panes_by_view: Mapping[str, pa.Table]) -> None:
+def create_groups_views(spark: "SparkSession", query: CompiledQuery, panes_by_view: Mapping[str, pa.Table]) -> None:
     """Create the views of groups of a query, which are merged in this process.
 
     The panes of each input are a table of `panes.schema`, by the view of the input.

@@ -109,12 +109,12 @@ def stream(*times: int) -> Slice:
     return Slice(zero - seconds(1), zero + seconds(100), events)
 
 
-def rows_of(spark: "SparkSession", query: str, slice_: Slice) -> list[tuple[Any, ...]]:
-    [rows] = published(spark, compiled(DECLARED + query), [slice_])
+def rows_of(spark_too: "SparkSession | None", query: str, slice_: Slice) -> list[tuple[Any, ...]]:
+    [rows] = published(spark_too, compiled(DECLARED + query), [slice_])
     return sorted(tuple(row.values()) for row in rows)
 
 
-def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "SparkSession") -> None:
+def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark_too: "SparkSession | None") -> None:
     query = (
         "WITH a AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, TumblingWindow(second, 5))\n"
         "SELECT System.Timestamp() AS e, c, LAG(c) OVER (PARTITION BY k LIMIT DURATION(second, 6)) AS b INTO out FROM a"
@@ -122,7 +122,7 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark: "Spa
     slice_ = stream(1, 2, 7, 13, 14, 18, 29)
     edges = [slice_.start, *(seconds(FIRST_WEEK * WEEK + second) for second in (5, 6, 12, 15, 20, 40))]
     apart = [Slice(start, end, slice_.events) for start, end in itertools.pairwise(edges)]
-    rows = [row for rows in published(spark, compiled(DECLARED + query), apart) for row in rows]
+    rows = [row for rows in published(spark_too, compiled(DECLARED + query), apart) for row in rows]
     assert [(row["c"], row["b"]) for row in sorted(rows, key=lambda row: row["e"])] == [
         (2, None), (1, 2), (2, 1), (1, 2), (1, None)
     ]  # fmt: skip

@@ -32,49 +32,49 @@ COUNTS = "SELECT System.Timestamp() AS e, COUNT(*) AS n INTO out FROM telemetry 
     ],
 )
 def test_only_windows_that_end_in_the_slice_are_published(
-    spark: "SparkSession", window: str, counts: dict[float, int]
+    spark_too: "SparkSession | None", window: str, counts: dict[float, int]
 ) -> None:
-    [actual] = rows(spark, f"{COUNTS} {window}", [at(-1), at(0), at(1), at(3600), at(3601)])
+    [actual] = rows(spark_too, f"{COUNTS} {window}", [at(-1), at(0), at(1), at(3600), at(3601)])
     assert {row["e"]: row["n"] for row in actual} == counts
 
 
-def test_empty_groups_give_no_row(spark: "SparkSession") -> None:
-    assert rows(spark, f"{COUNTS} Tumbling(second, 10)", []) == [[]]
+def test_empty_groups_give_no_row(spark_too: "SparkSession | None") -> None:
+    assert rows(spark_too, f"{COUNTS} Tumbling(second, 10)", []) == [[]]
     keyed = COUNTS.replace("System.Timestamp() AS e", "k")
-    actual = rows(spark, f"{keyed} k, Hopping(second, 10, 10)", [at(1, k="a"), at(11, k="b")])
+    actual = rows(spark_too, f"{keyed} k, Hopping(second, 10, 10)", [at(1, k="a"), at(11, k="b")])
     assert actual == [[{"k": "a", "n": 1}, {"k": "b", "n": 1}]]
 
 
-def test_seven_day_windows_end_on_monday_midnight(spark: "SparkSession") -> None:
+def test_seven_day_windows_end_on_monday_midnight(spark_too: "SparkSession | None") -> None:
     monday = datetime(2026, 3, 2, tzinfo=UTC)
     assert monday.weekday() == 0
     end = from_datetime(monday)
     slice_ = Slice(end - HOUR, end, [Event(START + 1, {})])
     query = fast_path.compiled(f"{COUNTS} Tumbling(day, 7)")
-    assert fast_path.published(spark, query, [slice_]) == [[{"e": end, "n": 1}]]
+    assert fast_path.published(spark_too, query, [slice_]) == [[{"e": end, "n": 1}]]
 
 
-def test_slices_are_computed_apart(spark: "SparkSession") -> None:
+def test_slices_are_computed_apart(spark_too: "SparkSession | None") -> None:
     query = fast_path.compiled("SELECT COUNT(*) AS n INTO out FROM telemetry GROUP BY Tumbling(hour, 1)")
     events = [Event(START + from_seconds(second), {}) for second in (1, 2, 3601)]
     slices = [Slice(START, START + HOUR, events), Slice(START + HOUR, START + 2 * HOUR, events)]
-    assert fast_path.published(spark, query, slices) == [[{"n": 2}], [{"n": 1}]]
+    assert fast_path.published(spark_too, query, slices) == [[{"n": 2}], [{"n": 1}]]
 
 
 @pytest.mark.parametrize(
-    ("item", "events", "error", "message"),
+    ("item", "events", "message"),
     [
-        ("SUM(i / j)", [at(1, i=1, j=0)], ArithmeticException, "DIVIDE_BY_ZERO"),
-        ("SUM(i + 0)", [at(1, i=2**63 - 1), at(2, "1", i=1)], ArithmeticException, "OVERFLOW"),
-        ("SUM(i)", [at(1, i=2**63 - 1), at(2, "1", i=1)], RunError, "the sum of bigints is too large for a bigint"),
+        ("SUM(i / j)", [at(1, i=1, j=0)], "DIVIDE_BY_ZERO"),
+        ("SUM(i + 0)", [at(1, i=2**63 - 1), at(2, "1", i=1)], "OVERFLOW|the sum of bigints is too large for a bigint"),
+        ("SUM(i)", [at(1, i=2**63 - 1), at(2, "1", i=1)], "the sum of bigints is too large for a bigint"),
     ],
 )
 def test_division_by_zero_and_overflow_fail_rather_than_give_null(
-    spark: "SparkSession", item: str, events: list[Row], error: type[Exception], message: str
+    spark_too: "SparkSession | None", item: str, events: list[Row], message: str
 ) -> None:
     table = "CREATE TABLE telemetry (i bigint, j bigint)"
-    with pytest.raises(error, match=message):
-        rows(spark, f"{table} SELECT {item} AS s INTO out FROM telemetry GROUP BY Tumbling(s, 10)", events)
+    with pytest.raises((ArithmeticException, RunError), match=message):
+        rows(spark_too, f"{table} SELECT {item} AS s INTO out FROM telemetry GROUP BY Tumbling(s, 10)", events)
 
 
 def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: "SparkSession") -> None:
@@ -102,9 +102,9 @@ def test_float_sums_do_not_depend_on_how_spark_arranges_the_partitions(spark: "S
     assert len(results) == 1
 
 
-def test_partitions_are_summed_in_the_order_of_their_ids(spark: "SparkSession") -> None:
+def test_partitions_are_summed_in_the_order_of_their_ids(spark_too: "SparkSession | None") -> None:
     values = {"0": 1e16, "1": 1.0, "2": -1e16, "3": 1.0}
     text = "SELECT SUM(v) AS s INTO out FROM telemetry GROUP BY Tumbling(s, 10)"
-    [[row]] = rows(spark, text, [at(1, partition, v=v) for partition, v in values.items()])
+    [[row]] = rows(spark_too, text, [at(1, partition, v=v) for partition, v in values.items()])
     assert row["s"] == ((1e16 + 1.0) - 1e16) + 1.0
     assert row["s"] != math.fsum(values.values())

@@ -89,11 +89,11 @@ def spark_rows(rows: Iterable[dict[str, Any]], *columns: str) -> list[tuple[Any,
 @slow(1)
 @given(slices=batches(size=20))
 def test_a_join_of_the_input_with_itself_has_the_rows_of_the_oracle(
-    spark: "SparkSession", kind: str, case: Case, slices: list[Slice]
+    spark_too: "SparkSession | None", kind: str, case: Case, slices: list[Slice]
 ) -> None:
     query = compiled(f"{CREATE}{IDS} FROM {INPUT.format('a')} {kind} {INPUT.format('b')} ON {case.on}")
     bounds = [Bound(0, case.low, case.high)]
-    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+    for slice_, rows in zip(slices, published(spark_too, query, slices), strict=True):
         expected = join(rows_of(slice_.events), slice_.events, bounds, case.condition, kind.startswith("LEFT"))
         assert spark_rows(rows, "a", "b") == oracle_rows(expected, slice_), described(slice_)
 
@@ -115,7 +115,7 @@ def events_by_input(slice_: Slice) -> dict[str, list[Event]]:
 @slow(1)
 @given(slices=batches(size=20))
 def test_a_join_of_two_inputs_has_the_rows_of_the_oracle(
-    spark: "SparkSession", kind: str, case: Case, slices: list[Slice]
+    spark_too: "SparkSession | None", kind: str, case: Case, slices: list[Slice]
 ) -> None:
     text = f"{IDS} FROM {INPUT.format('a')} {kind} alarms b TIMESTAMP BY t ON {case.on}"
     query = compiled(f"{CREATE}{ALARMS}{text}", inputs=("telemetry", "alarms"))
@@ -125,7 +125,7 @@ def test_a_join_of_two_inputs_has_the_rows_of_the_oracle(
         for slice_, inputs in zip(slices, sides, strict=True)
     ]
     bounds = [Bound(0, case.low, case.high)]
-    for slice_, inputs, rows in zip(slices, sides, published(spark, query, read), strict=True):
+    for slice_, inputs, rows in zip(slices, sides, published(spark_too, query, read), strict=True):
         expected = join(rows_of(inputs["telemetry"]), inputs["alarms"], bounds, case.condition, kind.startswith("LEFT"))
         assert spark_rows(rows, "a", "b") == oracle_rows(expected, slice_), described(slice_)
 
@@ -167,13 +167,19 @@ def step(name: str, events: Sequence[Event]) -> list[Event]:
 @slow(1)
 @given(slices=batches(size=20))
 def test_a_join_of_steps_has_the_rows_of_the_oracle(
-    spark: "SparkSession", left: str, kind: str, right: str, difference: str, bound: Bound, slices: list[Slice]
+    spark_too: "SparkSession | None",
+    left: str,
+    kind: str,
+    right: str,
+    difference: str,
+    bound: Bound,
+    slices: list[Slice],
 ) -> None:
     query = compiled(
         f"{CREATE}{STEPS}SELECT System.Timestamp() AS e, a.k AS k, a.n AS a, b.n AS b INTO out"
         f" FROM {left} a {kind} {right} b ON a.k = b.k AND {difference}"
     )
-    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+    for slice_, rows in zip(slices, published(spark_too, query, slices), strict=True):
         steps = step(left, slice_.events), step(right, slice_.events)
         joined = join(rows_of(steps[0]), steps[1], [bound], same_key, kind == "LEFT JOIN")
         expected = [
@@ -221,7 +227,7 @@ THREE = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b, c.id AS c INTO ou
 @slow(1)
 @given(slices=batches(size=15))
 def test_several_joins_have_the_rows_of_the_oracle(
-    spark: "SparkSession",
+    spark_too: "SparkSession | None",
     second: str,
     second_bounds: list[Bound],
     third: str,
@@ -230,7 +236,7 @@ def test_several_joins_have_the_rows_of_the_oracle(
 ) -> None:
     joins = f"{second} {third}".format(b=INPUT.format("b"), c=INPUT.format("c"))
     query = compiled(f"{CREATE}{THREE} FROM {INPUT.format('a')} {joins}")
-    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+    for slice_, rows in zip(slices, published(spark_too, query, slices), strict=True):
         pairs = join(rows_of(slice_.events), slice_.events, second_bounds, same_key, second.startswith("LEFT"))
         expected = join(pairs, slice_.events, third_bounds, same_key, third.startswith("LEFT"))
         assert spark_rows(rows, "a", "b", "c") == oracle_rows(expected, slice_), described(slice_)
@@ -247,7 +253,7 @@ def test_several_joins_have_the_rows_of_the_oracle(
 @slow(1)
 @given(slices=batches(size=15))
 def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
-    spark: "SparkSession", window: str, means: Hopping | Sliding | Session, slices: list[Slice]
+    spark_too: "SparkSession | None", window: str, means: Hopping | Sliding | Session, slices: list[Slice]
 ) -> None:
     """The sides are read as far back as the window and the bounds together look."""
     query = compiled(
@@ -256,7 +262,7 @@ def test_a_window_over_a_left_join_has_the_rows_of_the_oracle(
         f" ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 6 GROUP BY a.k, {window}"
     )
     bounds = [Bound(0, seconds(1), seconds(6))]
-    for slice_, rows in zip(slices, published(spark, query, slices), strict=True):
+    for slice_, rows in zip(slices, published(spark_too, query, slices), strict=True):
         joined = join(rows_of(slice_.events), slice_.events, bounds, same_key, outer=True)
         events = [
             Event(row.time, {"k": a.payload["k"], "b": b and b.payload["id"], "x": b and b.payload["x"]})
@@ -291,7 +297,7 @@ def test_a_join_gives_the_same_values_however_spark_distributes_it(spark: "Spark
 
 
 @pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
-def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark: "SparkSession", kind: str) -> None:
+def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark_too: "SparkSession | None", kind: str) -> None:
     query = compiled(
         f"{CREATE}{IDS} FROM {INPUT.format('a')} {kind} {INPUT.format('b')} ON DATEDIFF(second, a, b) BETWEEN 1 AND 7"
     )
@@ -299,8 +305,8 @@ def test_a_slice_has_the_same_joined_rows_alone_and_among_others(spark: "SparkSe
     events = [Event(zero + seconds(time), {"id": id}) for id, time in enumerate((1, 2, 2, 5, 9, 10, 22, 23, 30, 37))]
     edges = [zero + seconds(edge) for edge in (0, 10, 15, 30, 60)]
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
-    alone = [published(spark, query, [slice_])[0] for slice_ in reversed(slices)][::-1]
-    among = published(spark, query, slices)
+    alone = [published(spark_too, query, [slice_])[0] for slice_ in reversed(slices)][::-1]
+    among = published(spark_too, query, slices)
     assert [spark_rows(rows, "a", "b") for rows in alone] == [spark_rows(rows, "a", "b") for rows in among]
     whole = join(rows_of(events), events, [Bound(0, seconds(1), seconds(7))], always, kind == "LEFT JOIN")
     assert sum(map(len, among)) == len(whole)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from recapture.archive.references import PlannedReference
 from recapture.execute.engine import Engine
 from recapture.execute.processes.slice_rows import slice_query, write_rows
-from recapture.execute.processes.task_files import WrittenBatch, write_reference, write_task
+from recapture.execute.processes.task_files import LESS_MEMORY, WrittenBatch, write_reference, write_task
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import STAGE, InputTasks, stage_rows
 from recapture.formats.events import Reader
@@ -82,7 +82,7 @@ def compute(
         with computation(run, STAGE, Engine.PROCESSES, workers.count, parts):
             return stage_rows(run, workers.count, staged)
     except BrokenProcessPool:
-        raise workers.broken("backfill fewer hours at once") from None
+        raise workers.broken(LESS_MEMORY) from None
     except BaseException:
         workers.kill()  # before its temporary files are removed
         raise

@@ -18,6 +18,10 @@ from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput, CompiledReference
 from recapture.storage import open_container
 
+LESS_MEMORY = (
+    "compute fewer slices at the same time, such as with --master local[1], or write engine: spark in the pipeline file"
+)
+"""What to do if a worker has no memory left."""
 _BOUNDS = ("_slice_start", "_slice_end")
 
 
@@ -124,7 +128,7 @@ def one_error() -> Iterator[None]:
     except RecaptureError as error:
         raise RunError(str(error)) from None
     except MemoryError:
-        raise RunError("a worker has no memory left: backfill fewer hours at once") from None
+        raise RunError(f"a worker has no memory left: {LESS_MEMORY}") from None
     except Exception as error:
         message = (str(error).splitlines() or ["no message"])[0]
         raise RunError(f"a worker failed: {type(error).__name__}: {message}") from error
