@@ -166,7 +166,7 @@ class Lowering:
             case Call("[]", (Call("transform", (Call("array", (value,)), Lambda((name,), body))), Constant(0, "INT"))):
                 bound = self.lower(value, names)
                 used = self.lower(body, {**names, name: bound})
-                return self.node(control.after, (bound, used), used.type)
+                return self.node(control.after, (bound, used), used.type) if bound.raises else used
             case Call(
                 "get", (Call("map_values", (Call("map_filter", (map_, Lambda((key, _), condition))),)), Constant(0))
             ):
