@@ -176,7 +176,7 @@ class Op(StrEnum):
     STUFF = "stuff"
     """A string, a start, a length, an insertion, and what stands for a negative length; the last as in LEFT.
 
-    `length` characters from the start, which is 1 at least, are replaced by the insertion. Empty if it is beyond the end.
+    The insertion replaces `length` characters from the start, which is 1 at least. Empty for a start beyond the end.
     """
     POSITION = "position"
     """[whether the first argument is known not to be empty, whether the start is known not to be NULL]
