@@ -42,7 +42,7 @@ def joined(table: JoinedTable, read: Callable[[str], pa.Table], bounds: SliceBou
     The columns are those of JoinedTable without the bounds of the slice.
 
     The rows are in the order of the rows of the first side, then of the next. Those of a new stream come by time and
-    arrival. Those of reference data come as Spark finds them: the last one first, unless ON compares no keys.
+    arrival. Those of reference data are in Spark's order: the last one first, unless ON compares no keys.
     """
     first, *others = (_side(table, number, read, bounds, extra_look_back) for number in range(len(table.sides)))
     rows = _Rows((first,), (np.arange(len(first)),), first[_TIME].to_numpy())
