@@ -18,7 +18,7 @@ from recapture.tools.sample import SampleEvent, capture_file
 from tests.commands import FIRST_HOUR
 from tests.leaks import Watch, holds_secret, spellings
 from tests.paths import ROOT
-from tests.worlds import COUNTS, QUICK_START, World, at, blob_name, body
+from tests.worlds import QUICK_START, World, at, blob_name, body
 
 WRONG_KEY = "YW5vdGhlci1hY2NvdW50cy1rZXk="
 
@@ -27,7 +27,6 @@ import logging, os
 logging.basicConfig(filename=f"{os.environ['LOGS']}/{os.getpid()}.log", level=logging.DEBUG)
 """
 """Code that every Python process of the command runs first, including Spark's workers."""
-NEEDS_SPARK = COUNTS.replace("COUNT(*)", "COUNT(DISTINCT eventTime)")
 COMMANDS = """
 import json, os, sys, tempfile
 from recapture import cli
@@ -71,7 +70,7 @@ class Runs:
 def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Two hubs with one blob each, one of them truncated; backfills that publish, and backfills that are stopped.
 
-    The first one needs Spark.
+    Spark computes the first one.
     """
     home = tmp_path_factory.mktemp("runs")
     client = ContainerClient.from_connection_string(azurite.connection_string, f"test-{uuid.uuid4().hex}")
@@ -81,7 +80,7 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
         client.upload_blob(f"capture/{blob_name('0', at(5), hub)}", content)
     place = f"{azurite.url}/{client.container_name}"
     telemetry, damaged = (define(home, place, hub, hub) for hub in ("telemetry", "damaged"))
-    strict = define(home, place, "telemetry", "strict", quality="rows.json", query=NEEDS_SPARK)
+    strict = define(home, place, "telemetry", "strict", quality="rows.json", engine="spark")
     key, writer, reader = azurite.connection_string, signed(azurite, "rwl"), signed(azurite, "rl")
     wrong = key.replace(KEY, WRONG_KEY)
     commands = {
@@ -115,13 +114,13 @@ def runs(azurite: Azurite, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs(dict(zip(commands, outcomes, strict=True)), blobs, secrets, watch)
 
 
-def define(home: Path, place: str, hub: str, table: str, quality: str | None = None, query: str = COUNTS) -> str:
+def define(home: Path, place: str, hub: str, table: str, quality: str | None = None, **keys: str) -> str:
     """Write a pipeline file for a hub and a table, and return its path."""
     world = World(home)
     ten_rows = {"type": "expect_table_row_count_to_be_between", "description": "ten rows", "kwargs": {"min_value": 10}}
     world.write_suite(ten_rows, name="rows")
-    world.define(query, quality=quality)
-    sections = world.sections()
+    world.define(quality=quality)
+    sections = world.sections() | keys
     sections["input"] |= {"container": f"{place}/capture", "event_hub": hub, "arrival_time": "EventEnqueuedUtcTime"}
     sections["output"]["table"] = f"{place}/{table}"
     file = home / f"{table}_pipeline.yaml"

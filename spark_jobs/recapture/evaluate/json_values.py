@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.evaluate import json_parts
+from recapture.evaluate.distinct import each
 from recapture.evaluate.documents import (
     INVALID,
     Leniency,
@@ -21,7 +22,7 @@ from recapture.evaluate.documents import (
 from recapture.evaluate.float_text import texts
 from recapture.evaluate.frames import Frame, Node
 from recapture.evaluate.strings import lower
-from recapture.evaluate.vectors import Numbers, from_arrow
+from recapture.evaluate.vectors import Numbers, from_arrow, to_arrow
 
 
 @dataclass(frozen=True)
@@ -135,19 +136,21 @@ def _read_at_once(
     `read` takes strings, the parameters and the type. It returns the values of plain documents, and which are plain.
     """
 
-    def kernel(frame: Frame, node: Node) -> pa.Array:
+    def kernel(frame: Frame, node: Node) -> Any:
         (parsed,) = node.arguments
         (leniency,) = parsed.parameters
         strings = frame.array(parsed.arguments[0])
         found, is_plain = read(strings, *node.parameters, node.type)
         others = np.flatnonzero(~is_plain)
         if not len(others):
-            return found
+            return from_arrow(found)
         documents = _documents(strings.take(pa.array(others)), leniency)
-        rest = documents.each(lambda value: function(value, *node.parameters), node.type)
+        rest = to_arrow(
+            documents.each(lambda value: function(value, *node.parameters), node.type), node.type, len(others)
+        )
         places = np.arange(len(found))
         places[others] = np.arange(len(found), len(found) + len(others))
-        return pa.concat_arrays([found, rest]).take(pa.array(places))
+        return from_arrow(pa.concat_arrays([found, rest]).take(pa.array(places)))
 
     return kernel
 
@@ -156,8 +159,37 @@ PROPERTY = _read_at_once(lambda strings, name, _: json_parts.first_property(stri
 IS_OBJECT, ARRAY_LENGTH = over_documents(_is_object), over_documents(_array_length)
 ELEMENTS = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.ARRAY, type_), _elements)
 PROPERTIES = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.OBJECT, type_), _properties)
-ELEMENT = over_documents(_element)
-HAS_NAME, NAMED, SIMILAR = over_documents(_has_name), over_documents(_named), over_documents(_similar)
+
+
+def _has_names(strings: pa.Array, name: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return which plain objects have a property with the exact name."""
+    rows, names, _, is_plain = _properties_at_once(strings)
+    has = np.zeros(len(strings), np.bool_)
+    has[rows[pc.equal(names, name).to_numpy(zero_copy_only=False)]] = True
+    return pa.array(has, type_, mask=~is_plain), is_plain
+
+
+def _similar_properties(strings: pa.Array, small: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return the first property of plain objects whose name is equal to another in small letters."""
+    rows, names, values, is_plain = _properties_at_once(strings)
+    places = np.flatnonzero(pc.equal(each(lower, names, pa.string()), small).to_numpy(zero_copy_only=False))
+    found, first = np.unique(rows[places], return_index=True)
+    chosen = np.full(len(strings), -1)
+    chosen[found] = places[first]
+    return values.take(pa.array(chosen, mask=chosen < 0)).cast(type_), is_plain
+
+
+def _properties_at_once(strings: pa.Array) -> tuple[NDArray[np.int64], pa.Array, pa.Array, NDArray[np.bool_]]:
+    """Return the rows, the names and the values of the properties of plain objects, and which rows have such one."""
+    listed, is_plain = json_parts.parts(strings, json_parts.OBJECT, _PAIRS)
+    names, values = listed.flatten().flatten()
+    return pc.list_parent_indices(listed).to_numpy(), names, values, is_plain
+
+
+_PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+
+ELEMENT, NAMED = over_documents(_element), over_documents(_named)
+HAS_NAME, SIMILAR = _read_at_once(_has_names, _has_name), _read_at_once(_similar_properties, _similar)
 
 
 def _by_row(function: Callable[[Any, Any], Any]) -> Callable[[Frame, Node], Any]:

@@ -166,7 +166,7 @@ class Lowering:
             case Call("[]", (Call("transform", (Call("array", (value,)), Lambda((name,), body))), Constant(0, "INT"))):
                 bound = self.lower(value, names)
                 used = self.lower(body, {**names, name: bound})
-                return self.node(control.after, (bound, used), used.type)
+                return self.node(control.after, (bound, used), used.type) if bound.raises else used
             case Call(
                 "get", (Call("map_values", (Call("map_filter", (map_, Lambda((key, _), condition))),)), Constant(0))
             ):
@@ -209,6 +209,8 @@ class Lowering:
             fitting = self.fitting(arguments, signature.arguments, signature.many)
             if fitting is not None:
                 kernel, parameters = signature.kernel, signature.parameters
+                if kernel is strings.same:
+                    return fitting[0]
                 return self.node(kernel, fitting, signature.type, parameters, signature.raises)
         types = ", ".join(str(argument.type) for argument in arguments)
         raise NotEvaluatedError(f"{function.upper()}({types})")
@@ -441,6 +443,9 @@ def _case_of_letters(name: str) -> Callable[[Lowering, list[Node]], Node]:
         (text,) = _strings(lowering, arguments)
         while text.kernel is strings.changed:
             (text,) = text.arguments
+        if lowering.is_constant(text) and text.parameters[0].is_valid:
+            change = strings.upper if name == "upper" else strings.lower
+            return lowering.constant(change(text.parameters[0].as_py()), STRING)
         return lowering.node(strings.changed, [text], STRING, (name,))
 
     return lower
