@@ -126,8 +126,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
     for partition in itertools.chain.from_iterable(progress.values()):
         out.print(_line(partition))
     for read in result["inputs"]:
-        passed_on = f"pass its events on: {read['not_aggregated_because']}"
-        how = "aggregate its events" if read["aggregated_in_tasks"] else passed_on
+        ordered = f"order its events, but do not aggregate them: {read['not_aggregated_because']}"
+        how = "aggregate its events" if read["aggregated_in_tasks"] else ordered
         out.print(_line(f"input {read['alias']}: tasks {how}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")

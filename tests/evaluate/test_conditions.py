@@ -5,6 +5,7 @@ import pytest
 from recapture.evaluate.conditions import parts_of
 from recapture.query.generate.joins import Join
 from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import columns_of
 from recapture.time_model.joins import TimeBound
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import DECLARED, relations
@@ -52,3 +53,17 @@ def test_on_is_divided_into_keys_time_bounds_and_the_rest(
     assert [(render(one), render(other)) for one, other in parts.keys] == keys
     assert list(parts.bounds) == bounds
     assert (parts.rest and render(parts.rest)) == rest
+
+
+def test_the_conditions_on_one_side_guard_the_keys_of_that_side() -> None:
+    on = "b.x > 0.0 AND a.n = 4 / b.n AND a.x < b.x AND b.k = 'x' AND a.b = 1 AND DATEDIFF(second, a, b) = 0"
+    _, [table] = relations(
+        f"{DECLARED}SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t JOIN telemetry b TIMESTAMP BY t ON {on}"
+    )
+    [join] = table.joins
+    parts = parts_of(join.condition, 1)
+    assert parts.new_guard is not None
+    assert parts.earlier_guard is not None
+    assert columns_of(parts.new_guard).keys() == {"1.x", "1.k"}
+    assert columns_of(parts.earlier_guard).keys() == {"0.b"}
+    assert parts.without_earlier_guard().earlier_guard is None

@@ -109,6 +109,25 @@ def test_a_join_has_the_rows_of_nested_loops(
 
 
 @pytest.mark.parametrize(
+    ("kind", "on", "unmatched"),
+    [
+        ("JOIN", "b.n <> 0 AND a.n = 4 / b.n", set()),
+        ("JOIN", "4 / a.n = b.n AND a.n > 0", set()),
+        ("LEFT JOIN", "a.n = 4 / b.n AND b.n <> 0", {(0, None), (None, None)}),
+    ],
+)
+def test_a_condition_on_one_side_guards_the_key_of_that_side(
+    kind: str, on: str, unmatched: set[tuple[int | None, None]]
+) -> None:
+    events = [at(second, n=n) for second, n in enumerate((4, 0, None, 1), start=1)]
+    on += " AND DATEDIFF(second, a, b) BETWEEN -9 AND 9"
+    actual = rows(
+        join_of(f"SELECT a.id INTO out FROM {INPUT.format('a')} {kind} {INPUT.format('b')} ON {on}"), table(events)
+    )
+    assert set(zip(actual["0.n"].to_pylist(), actual["1.n"].to_pylist(), strict=True)) == {(4, 1), (1, 4)} | unmatched
+
+
+@pytest.mark.parametrize(
     ("second", "second_bounds", "third", "third_bounds"),
     [
         (

@@ -126,6 +126,13 @@ def test_only_the_rows_with_an_error_have_one() -> None:
     assert values.null_count == len(column) - errors.null_count
 
 
+@pytest.mark.parametrize("number", [2.0**53 + 2, -(2.0**54), 9.3e18, 1e20, 1e21, 0.1])
+def test_a_float_may_be_an_integer_of_any_size(number: float) -> None:
+    values, errors = engine("function main(x) { return x; }", AsaType.FLOAT).call([pa.array([number, None])], 2)
+    assert values.to_pylist() == [number, None]
+    assert errors.null_count == 2
+
+
 def test_a_loop_without_end_stops_the_run() -> None:
     limited = engine("function main(x) { while (x < 3) {} return x; }", limits=BatchLimits(seconds=0.2))
     with pytest.raises(RunError) as error:

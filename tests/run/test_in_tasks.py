@@ -117,7 +117,8 @@ WITHOUT_SPARK = "recapture backfill computes the rows without Spark, unless --ma
         (
             "PERCENTILE_CONT(0.5) OVER (ORDER BY temperature) AS n",
             [
-                "input telemetry: tasks pass its events on: PERCENTILE_CONT is not computed in tasks",
+                "input telemetry: tasks order its events, but do not aggregate them: "
+                "PERCENTILE_CONT is not computed in tasks",
                 WITHOUT_SPARK,
             ],
             False,

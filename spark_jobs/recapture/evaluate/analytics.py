@@ -63,7 +63,7 @@ def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_lo
 
 
 def _inputs(analytics: Analytics) -> list[Expr]:
-    """Return the different expressions that analytic functions need of each row."""
+    """Return the distinct expressions that analytic functions read of each row."""
     inputs: dict[Expr, None] = {}
     for function in analytics.functions:
         values = [] if isinstance(function, IsFirst) else [_value(function)]
@@ -77,7 +77,7 @@ def _met(history: History) -> Expr:
 
 
 def _value(function: EarlierValue | HistoryAggregate) -> Expr:
-    """Return what a function finds in a row, or aggregates; NULL unless the row meets the condition."""
+    """Return the value that a function takes or aggregates in each row; NULL unless the row meets the condition."""
     value = function.value if isinstance(function, EarlierValue) else function.aggregate.prepared()
     return function.history.met(value)
 
@@ -85,7 +85,7 @@ def _value(function: EarlierValue | HistoryAggregate) -> Expr:
 def _with_default(
     rows: pa.Table, values: pa.ChunkedArray, missing: Bools, default: Expr, bounds: SliceBounds
 ) -> pa.ChunkedArray:
-    """Return the values, and the default of the rows in whose places they are missing."""
+    """Return the values, and the default where a value is missing."""
     if default == NULL:
         return values
     mask = pa.array(missing)
@@ -113,7 +113,7 @@ class _Histories:
     values: Mapping[Expr, pa.ChunkedArray]
     """Values of the expressions of `_inputs`."""
     orders: dict[tuple[Expr, ...], _Order] = field(default_factory=dict)
-    """Orders of the rows by the keys of their histories, as far as they are known."""
+    """Orders of the rows that have been computed, by the keys of their histories."""
 
     @property
     def times(self) -> Int64s:

@@ -7,7 +7,7 @@ from recapture.model import JavaScriptFunction, ShapeComparison
 
 @dataclass(frozen=True)
 class SliceBounds:
-    """Bounds of the slice whose rows are evaluated; ticks. Expressions read them as _slice_start and _slice_end."""
+    """Bounds of the slice whose rows are evaluated, in ticks: _slice_start and _slice_end in expressions."""
 
     start: int
     """Start of the slice, exclusive."""

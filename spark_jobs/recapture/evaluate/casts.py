@@ -1,4 +1,4 @@
-"""Casts from and to strings: ASA's, each of which is long Spark SQL, and Spark's own."""
+"""Casts from and to strings: ASA's casts, each of which is long in Spark SQL, and Spark's own."""
 
 import math
 import re
@@ -37,7 +37,7 @@ _ZONE = re.compile(r"(?<=T..)(?:Z|[+-][0-9:]+)$|(?<=[0-9:.])(?:Z|(?<=:..)[+-][0-
 
 
 def bigint(text: str) -> int | None:
-    """Return the bigint that Spark reads; None for none."""
+    """Return the bigint that Spark reads from a string; None if it reads none."""
     trimmed = text.strip(_SPARK_BLANKS)
     if not re.fullmatch("[+-]?[0-9]+", trimmed, re.ASCII):
         return None
@@ -46,7 +46,7 @@ def bigint(text: str) -> int | None:
 
 
 def double(text: str) -> float | None:
-    """Return the float that Java reads; None for none."""
+    """Return the float that Java reads from a string; None if it reads none."""
     trimmed = text.strip(_JAVA_BLANKS)
     if _JAVA_FLOAT.fullmatch(trimmed):
         return float(trimmed.rstrip("fFdD"))
@@ -61,12 +61,12 @@ def double(text: str) -> float | None:
 
 
 def asa_float(text: str) -> float | None:
-    """Return the float of a string that ASA can cast; None for none."""
+    """Return the float that ASA casts a string to; None if it cannot."""
     return float(text.strip(" \t")) if _ASA_FLOAT.fullmatch(text) else None
 
 
 def asa_bit(text: str) -> bool | None:
-    """Return the bit of a string; None for none."""
+    """Return the bit that ASA casts a string to; None if it cannot."""
     return _BITS.get(text.strip(" \t").lower()) if text.isascii() else None
 
 

@@ -1,4 +1,4 @@
-"""Whether a compiled query can be evaluated without Spark: it is evaluated over no events."""
+"""Find out whether a compiled query can be evaluated without Spark, by evaluating it over no events."""
 
 from collections.abc import Iterator
 
@@ -15,12 +15,12 @@ from recapture.query.model import CompiledOutput, CompiledQuery
 
 
 def not_evaluated_because(query: CompiledQuery) -> str | None:
-    """Return what of a query needs Spark, the first construct if there are several; None if nothing does."""
+    """Return why a query needs Spark, the first reason if there are several; None if it does not."""
     return next((f"output {alias}: {because}" for alias, because in refusals(query) if because), None)
 
 
 def refusals(query: CompiledQuery) -> Iterator[tuple[str, str | None]]:
-    """Yield the alias of each output, and what of it needs Spark; None if nothing does."""
+    """Yield the alias of each output and why it needs Spark; None if it does not."""
     evaluation = _over_nothing(query)
     for output in query.outputs:
         yield output.alias, _refusal(evaluation, output)

@@ -1,7 +1,7 @@
 """ON of a JOIN in parts: what both sides share, how far apart in time they are, and the rest."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from recapture.query.generate.joins import side_time
@@ -20,6 +20,14 @@ class On:
     """Limits of the time of the new side's row."""
     rest: Expr | None
     """The other conditions, over the columns of both."""
+    earlier_guard: Expr | None
+    """Those of the other conditions that read only the sides before."""
+    new_guard: Expr | None
+    """Those of the other conditions that read only the new side."""
+
+    def without_earlier_guard(self) -> "On":
+        """Return the parts of ON of a LEFT JOIN, in which Spark computes the keys of all rows of the sides before."""
+        return replace(self, earlier_guard=None)
 
 
 def parts_of(condition: Expr, new: int) -> On:
@@ -39,7 +47,15 @@ def parts_of(condition: Expr, new: int) -> On:
             keys.append(key)
         else:
             rest.append(part)
-    return On(tuple(keys), tuple(bounds), reduce(partial(call, Op.AND), rest) if rest else None)
+    sides = [{side_of(name) == new for name in columns_of(part)} for part in rest]
+    earlier_guard, new_guard = (
+        _all_of([part for part, is_new in zip(rest, sides, strict=True) if is_new == {side}]) for side in (False, True)
+    )
+    return On(tuple(keys), tuple(bounds), _all_of(rest), earlier_guard, new_guard)
+
+
+def _all_of(conditions: Sequence[Expr]) -> Expr | None:
+    return reduce(partial(call, Op.AND), conditions) if conditions else None
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -1,4 +1,4 @@
-"""Columns, literals, conditions and choices: what decides over which rows other operations are evaluated."""
+"""Columns, literals, conditions and choices: they decide for which rows other operations are evaluated."""
 
 from typing import Any
 

@@ -3,8 +3,9 @@
 Rows become panes, panes become windows (docs/time-model.md, section 4), and each aggregate is computed in all windows
 at once. Memory is proportional to the rows and to the groups: a window is a range of panes, and panes are not repeated
 for the windows that hold them. Most aggregates take a time proportional to the rows and the groups, too. PERCENTILE,
-TopOne and CollectTop take its logarithm more. In windows that overlap, the float sums of a hopping window, STDEV, VAR
-and their forms take a time proportional to the panes of all windows: floats must be added in Spark's order.
+TopOne and CollectTop take longer by the logarithm of the rows. In windows that overlap, the float sums of a hopping
+window, STDEV, VAR and their forms take a time proportional to the panes of all windows: floats must be added in Spark's
+order.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Spark SQL of several functions that this package evaluates as one operation, such as ASA's casts.
 
-Each is what the compiler writes for a value in the place of a hole. An expression that has the same form, with any
-other value in this place, is that operation.
+Each form is what the compiler writes for a placeholder. An expression with the same form and any value in place of the
+placeholder is that operation.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ def idioms() -> Mapping[str, tuple[Idiom, ...]]:
 
 
 def matched(expression: Call) -> tuple[Idiom, Syntax] | None:
-    """Return the idiom that an expression is, and the value in its place; None for none."""
+    """Return the idiom that an expression matches, and its value; None if it matches none."""
     for idiom in idioms().get(expression.function, ()):
         values: list[Syntax] = []
         if _matches(idiom.form, expression, values):

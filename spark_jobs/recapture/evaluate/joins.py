@@ -42,7 +42,7 @@ def joined(table: JoinedTable, read: Callable[[str], pa.Table], bounds: SliceBou
     The columns are those of JoinedTable without the bounds of the slice.
 
     The rows are in the order of the rows of the first side, then of the next. Those of a new stream come by time and
-    arrival. Those of reference data come as Spark finds them: the last one first, unless ON compares no keys.
+    arrival. Those of reference data are in Spark's order: the last one first, unless ON compares no keys.
     """
     first, *others = (_side(table, number, read, bounds, extra_look_back) for number in range(len(table.sides)))
     rows = _Rows((first,), (np.arange(len(first)),), first[_TIME].to_numpy())
@@ -108,6 +108,7 @@ def _joined(rows: _Rows, new: pa.Table, join: Join, bounds: SliceBounds) -> _Row
     """Return the rows of a JOIN with a stream."""
     on, times = parts_of(join.condition, len(rows.sides)), new[_TIME].to_numpy()
     span = _Span(times, *_limits(rows, on.bounds))
+    on = on if join.latest_match is None else on.without_earlier_guard()
     left, right = _matches(rows, new, on, span, new[_ARRIVAL].to_numpy(), bounds)
     pairs = rows.at(left).with_side(new, right, np.maximum(rows.times[left], times[right]))
     if join.latest_match is None:
@@ -121,6 +122,7 @@ def _joined(rows: _Rows, new: pa.Table, join: Join, bounds: SliceBounds) -> _Row
 def _looked_up(rows: _Rows, new: pa.Table, lookup: Lookup, bounds: SliceBounds) -> _Rows:
     """Return the rows of a JOIN with reference data. A row looks into the version that is in force at its time."""
     on = parts_of(lookup.condition, len(rows.sides))
+    on = on.without_earlier_guard() if lookup.outer else on
     versions, in_force = _versions(new, rows.times)
     order = np.arange(len(new))
     left, right = _matches(rows, new, on, _Span(versions, in_force, in_force), -order if on.keys else order, bounds)
@@ -183,7 +185,7 @@ def _matches(
     They come by joined row, then by the number of the span, then by `tie`.
     """
     new = new.rename_columns([side_column(len(rows.sides), name) for name in new.column_names])
-    candidates = _candidates(*_codes(rows, new, on.keys, bounds), span, tie, None if on.rest is None else MOST_PAIRS)
+    candidates = _candidates(*_codes(rows, new, on, bounds), span, tie, None if on.rest is None else MOST_PAIRS)
     if on.rest is not None:
         candidates = _fulfilling(on.rest, rows, new, candidates, bounds)
     lefts, rights = zip(*candidates, strict=True)
@@ -228,15 +230,29 @@ def _fulfilling(
         yield left[chosen], right[chosen]
 
 
-def _codes(rows: _Rows, new: pa.Table, keys: Sequence[tuple[Expr, Expr]], bounds: SliceBounds) -> tuple[Int64s, Int64s]:
+def _codes(rows: _Rows, new: pa.Table, on: On, bounds: SliceBounds) -> tuple[Int64s, Int64s]:
     """Return numbers for the keys of joined rows and of new rows: equal for equal keys, -1 if a part is NULL."""
     count, new_count = len(rows.times), len(new)
-    if not keys:
+    if not on.keys:
         return np.zeros(count, np.int64), np.zeros(new_count, np.int64)
-    values = _values(rows, [key for key, _ in keys], bounds), evaluated(new, [key for _, key in keys], bounds)
+    earlier, added = zip(*on.keys, strict=True)
+    read = {name for key in (*earlier, *([on.earlier_guard] if on.earlier_guard else [])) for name in columns_of(key)}
+    columns = rows.columns(sorted(read))
+    values = _guarded(columns, earlier, on.earlier_guard, bounds), _guarded(new, added, on.new_guard, bounds)
     both = [_chained(*parts) for parts in zip(*values, strict=True)]
     codes = np.where(np.logical_and.reduce([valid(column) for column in both]), key_codes(both), -1)
     return codes[:count], codes[count:]
+
+
+def _guarded(rows: pa.Table, keys: Sequence[Expr], guard: Expr | None, bounds: SliceBounds) -> list[pa.ChunkedArray]:
+    """Return keys, which are NULL where the guard is not true: `b.m <> 0 AND a.n = 7 / b.m` never divides by zero."""
+    if guard is None or all(key.is_column for key in keys):
+        return evaluated(rows, keys, bounds)
+    numbered = rows.append_column(_PAIR, pa.array(np.arange(len(rows))))
+    chosen = project(numbered, [(_PAIR, column(_PAIR))], guard, bounds)[_PAIR].to_numpy()
+    places = np.full(len(rows), -1)
+    places[chosen] = np.arange(len(chosen))
+    return [taken(values, places) for values in evaluated(rows.take(chosen), keys, bounds)]
 
 
 def _chained(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:

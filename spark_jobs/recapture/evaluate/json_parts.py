@@ -2,7 +2,7 @@
 
 Only plain documents are read here: those whose parts Jackson would write in the same way, but for blanks. Strings have
 no escapes; numbers are integers of up to 18 digits, or decimals of up to 15 that Java writes with the same characters.
-Any other document, and whatever is none, is left to `documents`.
+`documents` reads all other strings.
 """
 
 from dataclasses import dataclass

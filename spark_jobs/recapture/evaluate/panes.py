@@ -1,4 +1,4 @@
-"""Rows in the order of their panes: the stretches of time that each window holds whole or not at all.
+"""Rows in the order of their panes. A pane is a time range that every window contains completely or not at all.
 
 A pane holds rows of one key and one partition: those of a tumbling window, of a hop's share of a hopping window, or of
 one instant.

@@ -1,4 +1,4 @@
-"""Why a part of a query is not evaluated without Spark."""
+"""The error for a part of a query that needs Spark."""
 
 
 class NotEvaluatedError(Exception):

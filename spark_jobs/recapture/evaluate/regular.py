@@ -1,7 +1,7 @@
 """Java's regular expressions, as far as the compiler writes them, for RE2 and for Python.
 
-A pattern is read and written anew, so that each part means the same: classes are ASCII, `.` and `$` know Java's ends of
-lines, and letters without case list their variants. Whatever is not known is refused.
+A pattern is parsed and rewritten so that each part has the same meaning: classes are ASCII, `.` and `$` use Java's ends
+of lines, and where case is ignored, a letter lists its variants. Anything else is refused.
 """
 
 import re
@@ -236,7 +236,7 @@ class _Reader:
         if "i" not in self.flags:
             return written
         if not last.isascii():
-            raise NotEvaluatedError("a range of letters without case in a regular expression")
+            raise NotEvaluatedError("REGEXMATCH of a range beyond ASCII, because it ignores case")
         letters = {
             variant
             for code in range(ord(first), ord(last) + 1)
@@ -249,7 +249,7 @@ class _Reader:
 def _equal_letters(character: str) -> list[str]:
     """Return the characters that are equal to one outside ASCII, where case does not matter."""
     if len(character.upper()) > 1 or len(character.lower()) > 1:
-        raise NotEvaluatedError(f"the letter {character} without case in a regular expression")
+        raise NotEvaluatedError(f"REGEXMATCH of the letter {character}, because it ignores case")
     if character.upper() == character.lower():
         return [character]
     return _letters_by_fold()[_fold(character)]

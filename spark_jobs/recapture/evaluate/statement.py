@@ -1,7 +1,7 @@
 """The rows of the outputs of a compiled query in one slice, from the rows of its inputs.
 
-A step is evaluated once, although several outputs may read it: each table is kept under its name and what it and the
-tables that it reads must look back.
+A step that several outputs read is evaluated once. Each table is kept under its name and the look-backs that its rows
+depend on: its own, and those of the tables that it reads.
 """
 
 from collections.abc import Callable, Sequence

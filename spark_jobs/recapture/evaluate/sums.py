@@ -73,7 +73,7 @@ def sums_of_floats(column: pa.Array, ordered: bool, windowed: WindowedRows) -> S
 
 
 def as_floats(column: pa.Array) -> NDArray[np.float64]:
-    """Return a column of floats or bigints as floats; any for NULL."""
+    """Return a column of floats or bigints as floats; arbitrary for NULL."""
     return np.array(column.fill_null(0)).astype(np.float64)
 
 

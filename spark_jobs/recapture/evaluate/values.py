@@ -19,7 +19,7 @@ def evaluated(rows: pa.Table, expressions: Iterable[Expr], bounds: SliceBounds) 
 
 
 def taken(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
-    """Return the values in some places of a column; -1 stands for NULL."""
+    """Return the values at some places of a column; place -1 gives NULL."""
     return column.take(pa.array(places, mask=places < 0))
 
 

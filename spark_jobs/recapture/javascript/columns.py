@@ -53,7 +53,8 @@ def _listed(column: pa.Array) -> str:
 
 def results(returned: str, output: AsaType) -> tuple[pa.Array, dict[int, str]]:
     """Return the values that runtime.js returned for a batch, a datetime in ticks, and the errors by row."""
-    document = json.loads(returned)
+    # Arrow converts no integer beyond 2^53 to a float, and V8 writes floats up to 1e21 as integers.
+    document = json.loads(returned, parse_int=float if output is AsaType.FLOAT else int)
     values = pa.array(document["values"], TYPES[output].view)
     if output is AsaType.DATETIME:
         values = pc.add(pc.multiply(values, TICKS_PER_MILLISECOND), UNIX_EPOCH)

@@ -91,9 +91,9 @@ class CompiledInput:
     reaches: tuple[Reach, ...]
     """Reaches of the windows and of the JOINs over the input: the events that each needs."""
     aggregations: tuple[PaneAggregation, ...] = ()
-    """What its tasks aggregate; nothing if they pass the events on."""
+    """What its tasks aggregate; nothing if they return the ordered events."""
     not_aggregated_because: str | None = None
-    """Why its tasks pass the events on; None if they aggregate, or if they were not asked to."""
+    """Why its tasks return the ordered events; None if they aggregate, or if they were not asked to."""
 
     @property
     def view(self) -> str:

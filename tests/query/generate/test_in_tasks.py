@@ -101,21 +101,21 @@ def test_tasks_aggregate_what_means_the_same_on_arrow(query: str) -> None:
 
 
 @pytest.mark.parametrize(("query", "reason"), NOT_AGGREGATED.items())
-def test_tasks_pass_on_the_events_of_other_queries_and_say_why(query: str, reason: str) -> None:
+def test_tasks_do_not_aggregate_the_events_of_other_queries_and_say_why(query: str, reason: str) -> None:
     (read,) = compiled(query).inputs
     assert read.aggregations == ()
     assert reason in str(read.not_aggregated_because)
 
 
 @pytest.mark.parametrize("terms", [500, 700])
-def test_a_long_condition_compiles_and_goes_to_spark(terms: int) -> None:
+def test_a_long_condition_compiles_and_is_not_computed_in_tasks(terms: int) -> None:
     condition = " OR ".join(f"n = {number}" for number in range(terms))
     query = f"SELECT COUNT(*) AS c INTO out FROM telemetry WHERE {condition} GROUP BY Tumbling(s, 1)"
     (read,) = compiled(query).inputs
     assert read.not_aggregated_because == "WHERE is too long for tasks"
 
 
-def test_steps_that_multiply_an_expression_compile_at_once_and_go_to_spark() -> None:
+def test_steps_that_multiply_an_expression_compile_at_once_and_are_not_computed_in_tasks() -> None:
     steps = ", ".join(f"s{n} AS (SELECT x + x AS x FROM {f's{n - 1}' if n else 'telemetry'})" for n in range(40))
     (read,) = compiled(f"WITH {steps} SELECT SUM(x) AS s INTO out FROM s39 GROUP BY Tumbling(s, 1)").inputs
     assert "is too long for tasks" in str(read.not_aggregated_because)
@@ -135,7 +135,7 @@ def test_steps_that_are_nested_too_deeply_for_panes_compile() -> None:
         ("DATEADD(day, 9223372036854775807, System.Timestamp()) AS d", "column d is not computed in tasks"),
         ("DATEADD(month, 1, System.Timestamp()) AS d", "column d is not computed in tasks"),
         ("COUNT(*) + 1 AS c", "column c is not computed in tasks"),
-        ("COUNT(DISTINCT k) AS c", "tasks pass the events of input telemetry on"),
+        ("COUNT(DISTINCT k) AS c", "tasks do not aggregate the events of input telemetry"),
     ],
 )
 def test_an_output_that_is_not_merged_from_panes_says_why(column: str, reason: str) -> None:

@@ -1,7 +1,7 @@
 """Which GROUP BYs the tasks of an input compute in part.
 
-Tasks aggregate an input if all that a query reads of it can be aggregated there; otherwise Spark gets its events. What
-reads a step that only selects and filters events reads the events themselves.
+Tasks aggregate an input if all that a query reads of it can be aggregated there; otherwise they return the ordered
+events. What reads a step that only selects and filters events reads the events themselves.
 
     WITH s AS (SELECT k, t FROM input WHERE t > 1), SELECT k, AVG(t) FROM s GROUP BY k, Tumbling(minute, 1)
     => panes of a minute over the events with t > 1: key k, sum and count of t
@@ -46,9 +46,9 @@ class InTasks:
     """What the tasks of an input compute."""
 
     aggregations: tuple[PaneAggregation, ...] = ()
-    """Aggregations; none if the tasks pass the events on."""
+    """Aggregations; none if the tasks return the ordered events."""
     because: str | None = None
-    """Why the tasks pass the events on; None if they aggregate."""
+    """Why the tasks return the ordered events; None if they aggregate."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Assignment:
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
     ) -> Iterator[tuple[str, str | None]]:
-        """Yield what a table reads in Spark, with the reason or None for a SELECT; add what tasks aggregate for it."""
+        """Yield what a table reads of events, with the reason or None for a SELECT; add what tasks aggregate for it."""
         if not isinstance(table, CommonTable):
             yield from ((name, "a JOIN needs events") for name in table.sources)
             return

@@ -65,10 +65,10 @@ class Merger:
     def selects(
         self, output: CommonTable, columns: Sequence[OutputColumn]
     ) -> tuple[tuple[MergedSelect, ...], str | None]:
-        """Return the SELECTs that give the rows of an output from panes, or none and why they need Spark."""
+        """Return the SELECTs that give the rows of an output from panes, or none and why."""
         for table, computed in self.in_tasks.items():
             if not computed.aggregations:
-                return (), f"tasks pass the events of {unquoted_name(table)} on"
+                return (), f"tasks do not aggregate the events of {unquoted_name(table)}"
         try:
             return tuple(self._select(selection, columns) for selection in output.selections), None
         except NotInTasksError as error:
@@ -108,7 +108,7 @@ class Merger:
         table, aggregations = self.assignment.aggregated(selection)
         computed = self.in_tasks[table].aggregations
         if not set(computed) >= set(aggregations):
-            raise NotInTasksError(f"tasks pass the events of {unquoted_name(table)} on")
+            raise NotInTasksError(f"tasks do not aggregate the events of {unquoted_name(table)}")
         windows = []
         for grouped, aggregation in zip(grouping.windows, aggregations, strict=True):
             assert isinstance(grouped.window, HoppingWindow)

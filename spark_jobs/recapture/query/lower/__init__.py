@@ -1,1 +1,1 @@
-"""Engines: each writes the operations of a plan in its own language."""
+"""The operations of `plan` in the language of each engine."""

@@ -1,4 +1,4 @@
-"""Scalar expressions in Spark SQL: what each operation is there.
+"""Scalar expressions in Spark SQL: a table with the SQL of each operation.
 
 Spark must run in ANSI mode, which the session of a run sets: an overflow, a division by zero or an impossible CAST then
 stops the run instead of giving NULL.

@@ -1,1 +1,1 @@
-"""The plan of a query: typed values without any SQL, which `lower` writes for an engine."""
+"""The scalar expressions of a query, without SQL. `lower` writes them in the language of an engine."""

@@ -1,4 +1,4 @@
-"""Scalar expressions as values: an operation, its arguments and its constants. They have no SQL."""
+"""Scalar expressions as values: each is an operation with its arguments and constants, and has no SQL."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -13,7 +13,7 @@ _Part: TypeAlias = tuple[Op, tuple[int, ...], tuple[Constant, ...]]
 
 
 class Expr:
-    """An expression over one row. It never changes, and several may share a part.
+    """An expression over one row. It is immutable, and expressions may share parts.
 
     Expressions are compared by value. The hash of each is computed once, from those of its arguments.
     """
@@ -161,7 +161,7 @@ def walk(expression: Expr) -> Iterator[Expr]:
 
 
 def columns_of(expression: Expr) -> dict[str, None]:
-    """Return the names of the columns of the row that an expression reads, a struct for its field, in order."""
+    """Return the names of the columns that an expression reads, in order; for a field, that of its struct."""
     read = (part for part in walk(expression) if part.op is Op.COLUMN)
     return dict.fromkeys(part.name if part.is_column else str(part.constants[1]) for part in read)
 
@@ -177,7 +177,7 @@ def user_calls(expression: Expr) -> list[Expr]:
 
 
 def replaced(expression: Expr, parts: Mapping[Expr, Expr]) -> Expr:
-    """Return an expression with others in the places of some parts: add(x, f(y)), {f(y): z} => add(x, z)"""
+    """Return an expression with some parts replaced: add(x, f(y)), {f(y): z} => add(x, z)"""
     if expression in parts or not expression.arguments:
         return parts.get(expression, expression)
     arguments = [replaced(argument, parts) for argument in expression.arguments]

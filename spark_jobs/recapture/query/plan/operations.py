@@ -1,4 +1,4 @@
-"""The operations of scalar expressions, each with what it gives.
+"""The operations of scalar expressions, each with its result.
 
 Unless an operation says otherwise, it gives NULL if an argument is NULL. A datetime is a bigint of ticks, a record or
 an array is its JSON text, and a kind is the type of a single value in ASA, as text.
@@ -48,7 +48,7 @@ class Op(StrEnum):
     IS_ANY_NULL = "is_any_null"
     """Whether one of the values is NULL; never NULL itself."""
     CASE = "case"
-    """Conditions and values by turns, then the default: the value after the first condition that is true.
+    """Alternating conditions and values, then the default: the value after the first condition that is true.
 
     A condition that is NULL is not true. No other value is computed.
     """
@@ -138,7 +138,7 @@ class Op(StrEnum):
     """A datetime as milliseconds since 1970."""
 
     CONCAT = "concat"
-    """Strings, one after the other."""
+    """The concatenation of strings."""
     JOIN_STRINGS = "join_strings"
     """A separator and strings: those that are not NULL, with the separator between them."""
     UPPER = "upper"
@@ -157,11 +157,11 @@ class Op(StrEnum):
     CHARACTER = "character"
     """The character of a code point; NULL outside 0 to 1114111."""
     REPEAT = "repeat"
-    """A string and a count: the string so often; NULL for a negative count."""
+    """A string and a count: the string repeated; NULL for a negative count."""
     REPLACE = "replace"
-    """A string, what is found in it, and what each occurrence is replaced by."""
+    """A string, what to find in it, and what replaces each occurrence."""
     TRANSLATE = "translate"
-    """A string, characters, others, and what stands for lists of unlike length: each character by its other."""
+    """A string, characters, others, and what stands for lists of unlike length: each character by its counterpart."""
     LEFT = "left"
     """A string, a length, and what stands for a negative length; without it, the length is known not to be negative."""
     RIGHT = "right"
@@ -176,7 +176,7 @@ class Op(StrEnum):
     STUFF = "stuff"
     """A string, a start, a length, an insertion, and what stands for a negative length; the last as in LEFT.
 
-    `length` characters from the start, which is 1 at least, give way to the insertion. Empty beyond the end.
+    The insertion replaces `length` characters from the start, which is 1 at least. Empty for a start beyond the end.
     """
     POSITION = "position"
     """[whether the first argument is known not to be empty, whether the start is known not to be NULL]
@@ -188,7 +188,7 @@ class Op(StrEnum):
     MATCHES = "matches"
     """[regular expression of Java]: whether it matches a part of a string."""
     LIKE = "like"
-    r"""[pattern]: whether it matches a string; % stands for any characters, _ for one, and \ takes their meaning."""
+    r"""[pattern]: whether it matches a string; % stands for any characters, _ for one, and \ escapes them."""
     LIKE_COMPUTED = "like_computed"
     """A pattern without escapes, a string, and what stands for a pattern with `[`: as LIKE."""
 

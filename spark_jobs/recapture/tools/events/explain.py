@@ -188,7 +188,7 @@ class Explainer:
         if fields["system_timestamp"] is None:
             return result | {"why": "it was dropped before it reached the query"}
         if not output.selects:
-            because = output.not_merged_because or found.source.compiled.not_aggregated_because or "it needs Spark"
+            because = output.not_merged_because or found.source.compiled.not_aggregated_because or "not aggregated"
             return result | {"why": f"not known: events cannot be followed through this query yet ({because})"}
         groupings = [grouping for grouping in found.keys if grouping.output is output]
         if not groupings:

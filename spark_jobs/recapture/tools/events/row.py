@@ -123,8 +123,8 @@ def _require_followed(pipeline: Pipeline, output: CompiledOutput, groupings: Seq
         because = "several SELECTs write to it"
     if because is not None or not groupings:
         raise DefinitionError(
-            f"the events of a row of {output.alias} cannot be named yet: {because or 'it needs Spark'}; this works for "
-            "one GROUP BY with tumbling or hopping windows over one input"
+            f"the events of a row of {output.alias} cannot be named yet: {because or 'no GROUP BY writes to it'}; this "
+            "works for one GROUP BY with tumbling or hopping windows over one input"
         )
 
 
