@@ -78,6 +78,8 @@ class Stopped:
     at: datetime
     version: int
     """Version of the publications when the audit began; -1 if there were none."""
+    result: str
+    """Result of the audit, by which an approval names it."""
 
 
 @dataclass
@@ -101,6 +103,8 @@ class Deployment:
     """What was computed, published or not."""
     stopped: list[Stopped] = field(default_factory=list)
     """Runs that their audits stopped, in the order of their last audits."""
+    approved: dict[str, str] = field(default_factory=dict)
+    """Results with which people approved runs."""
     fulfilled: "Counter[tuple[str, int]]" = field(default_factory=Counter)
     """How often a slice was published for a request."""
 
@@ -186,7 +190,10 @@ class Deployment:
         return run
 
     def backfill(self, start: int, end: int, *, by: DueRange | None = None) -> str:
-        """Plan, compute, judge and publish a range, and return the run. Raise AuditError if its audit stops it."""
+        """Plan, compute, judge and publish a range, and return the run.
+
+        Raise AuditError if its audit stops it, and nobody approved it with this result.
+        """
         manifest = self.plan(start, end)
         files = RunFiles(self.run_files, manifest.run)
         files.write_manifest(manifest)
@@ -206,16 +213,23 @@ class Deployment:
         }
         version = len(self.store.logs.get(self.tables.publications.url, ())) - 1
         held = {ticks.to_text(start): self.entry(start).run for start in starts}
+        quality, newer_than = "passed", None
         if fault := self._fault(manifest, rows):
+            incomplete = tuple(sorted(manifest.incomplete_slices))
+            result = " ".join([fault, *incomplete])
             reads, writes = dict(zip(held, manifest.reads, strict=True)), self.run_files.writes
             try:
-                STOPPED_RUNS.record(files, Unpublished(ticks.text_of(self.clock.now), self.parts, reads, held))
+                now = ticks.text_of(self.clock.now)
+                STOPPED_RUNS.record(files, Unpublished(now, self.parts, reads, held, incomplete))
             finally:
                 if self.run_files.writes > writes:  # also if it is killed when the mark is written
                     earlier = [stopped for stopped in self.stopped if stopped.run != manifest.run]
-                    self.stopped = [*earlier, Stopped(manifest.run, publications, self.clock.now, version)]
-            raise AuditError(f"run {manifest.run}: {fault}")
-        publish.publish(self.tables, publications)
+                    self.stopped = [*earlier, Stopped(manifest.run, publications, self.clock.now, version, result)]
+            if self.approved.get(manifest.run) != result:
+                raise AuditError(f"run {manifest.run}: {fault}")
+            quality, newer_than = "approved", held
+        publications = {start: replace(entry, quality=quality) for start, entry in publications.items()}
+        publish.publish(self.tables, publications, unless_newer_than=newer_than)
         computation.is_published = True
         return manifest.run
 
@@ -233,6 +247,7 @@ class Deployment:
         """Publish a run that its audit stopped. Raise PermanentError if another run was published since."""
         mark = STOPPED_RUNS.read(self.run_files, stopped.run)
         assert mark is not None
+        self.approved[stopped.run] = stopped.result
         now = self.clock.now
         approved = {
             start: replace(publication, quality="approved", published=now)

@@ -12,15 +12,21 @@ import yaml
 
 from recapture.archive.manifest import Manifest
 from recapture.cli import main
-from recapture.definition.pipeline import Pipeline
+from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError, RunError
 from recapture.keep.due import DueRange
 from recapture.run import plan
+from recapture.run.approval import approval_of, approve
+from recapture.run.publish import publish as publish_run
 from recapture.run.status import status
 from recapture.run_files.changes import read_changes
+from recapture.run_files.computed import read_computed
+from recapture.run_files.contents import AUDIT
+from recapture.run_files.planned import load_run
 from recapture.storage import open_container
 from recapture.table import publish
 from recapture.time_model import ticks
+from tests.run.test_approval import APPROVAL
 from tests.worlds import COUNTS, TELEMETRY, World, at, body, contents, not_warmer_than, published
 
 ENQUEUED = TELEMETRY | {"arrival_time": "EventEnqueuedUtcTime", "search_hours": 6}
@@ -221,6 +227,52 @@ def test_a_run_that_its_audit_stops_fails_the_update_and_is_not_tried_again(worl
     put(world, 80)
     restored = update(210)
     assert (restored["waiting"], restored["code"]) == ([], 0)
+
+
+def test_an_approved_run_is_published_if_its_audit_stops_it_with_the_same_result_and_not_staged(
+    world: World, update: Update, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.write_suite(not_warmer_than(19))
+    world.define(inputs=[ENQUEUED], quality="rooms.json")
+    schedule(world, since=at(60).isoformat())
+    assert update(135)["code"] == 1
+    (mark,) = (world.table / "_recapture" / "blocked").iterdir()
+    approve(load_run(load(world.file), mark.name), APPROVAL)
+    options = [str(world.file), "--from", at(60).isoformat(), "--to", at(120).isoformat(), "--json"]
+    assert main(["backfill", *options, "--stage"]) == 1
+    capsys.readouterr()
+    assert main(["backfill", *options]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["run"], result["quality"]["approval"]["by"]) == (mark.name, "Ada")
+    assert [slice_["state"] for slice_ in shown(world)] == ["published after approval"]
+
+
+def test_an_approved_run_of_a_provisional_slice_is_not_repeated_when_the_slice_is_complete(
+    world: World, update: Update, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.write_suite(not_warmer_than(19))
+    world.define(inputs=[ENQUEUED | {"empty_blobs": True}], quality="rooms.json")
+    for path in world.capture.rglob("*.avro"):
+        if path.stat().st_mtime > at(60.2).timestamp():
+            path.unlink()
+    schedule(world, since=at(0).isoformat(), until=at(60).isoformat(), provisional=True)
+    plan_at(monkeypatch, 61)
+    assert update(61)["code"] == 1
+    (mark,) = (world.table / "_recapture" / "blocked").iterdir()
+    run = load_run(load(world.file), mark.name)
+    approve(run, APPROVAL)
+    audited = run.files.read(AUDIT)
+    publish_run(run, read_computed(run.files), audited, approval_of(run.files, audited))
+    assert [slice_["state"] for slice_ in shown(world)] == ["published provisionally"]
+    os.utime(mark, (mark.stat().st_mtime - 5,) * 2)
+    plan_at(monkeypatch, 600)
+    stopped = update(600)
+    assert (list(due(stopped)), stopped["code"]) == (["10:00"], 1)
+    assert run.id in stopped["failures"][0]
+    assert approval_of(run.files, run.files.read(AUDIT)) is None, "the audit no longer warns of an incomplete slice"
+    again = update(601)
+    assert (again["due"], again["code"]) == ([], 0)
+    assert again["waiting"][0]["waits_for"] == [f"a person, because the audit stopped run {run.id}"]
 
 
 def test_a_publication_that_was_interrupted_is_finished(

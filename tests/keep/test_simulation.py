@@ -493,8 +493,16 @@ class World:
         entry = deployment.entry(start)
         changed = deployment.store.last_change(deployment.tables.publications.url, text)
         runs = [run for run in deployment.stopped if text in run.publications and run.version >= changed]
-        runs = [run for run in runs if run.run not in (entry.run, entry.taken_back)]
+        runs = [
+            run for run in runs if run.run not in (entry.run, entry.taken_back) or self.is_stopped_again(run, start)
+        ]
         return max(runs, key=lambda run: (run.at, -len(run.publications)), default=None)
+
+    def is_stopped_again(self, stopped: Stopped, start: int) -> bool:
+        """Return whether a slice holds the run, published before the slice was complete, and its audit came later."""
+        current = self.deployment.entry(start).current
+        is_held = current is not None and current.run == stopped.run and current.provisional
+        return is_held and not stopped.publications[ticks.to_text(start)].provisional
 
     def compare(self, due: Tick, certain: set[int], possible: set[int]) -> None:
         """Compare what an update does with the oracle."""

@@ -572,6 +572,41 @@ def test_a_slice_waits_for_a_person_when_its_blobs_are_again_those_of_the_run_th
     assert holds(world, 7) == ["a person, because the audit stopped run"]
 
 
+def test_an_approved_run_of_a_provisional_slice_is_computed_once_when_the_slice_is_complete() -> None:
+    world = World(8, until=MIDNIGHT + 8 * HOUR, provisional=True)
+    with world.in_use():
+        world.spoil(7, b"poison")
+        for _ in range(4):
+            world.update()
+        world.approve(world.stopped[-1])
+        assert is_provisional(world, 7)
+        world.clock.advance(60 * 4)
+        number = len(world.computations)
+        for _ in range(3):
+            world.update()
+        again = [run for run in world.computations[number:] if hour(7) in run.slices]
+        assert [run.run for run in again] == [world.stopped[-1].run]
+        assert holds(world, 7) == ["a person, because the audit stopped run"]
+        world.approve(world.stopped[-1])
+        assert (is_provisional(world, 7), holds(world, 7)) == (False, [])
+
+
+def test_a_requested_slice_is_published_again_if_its_run_was_approved_with_the_same_result(world: World) -> None:
+    world.spoil(7, b"poison")
+    with pytest.raises(AuditError):
+        world.backfill(hour(7), hour(8))
+    world.approve(world.stopped[-1])
+    world.request(7, 8)
+    world.update()
+    assert world.requests_by_id()["1"].published == {ticks.to_text(hour(7)): world.stopped[-1].run}
+
+
+def is_provisional(world: World, number: int) -> bool:
+    current = world.entry(hour(number)).current
+    assert current is not None
+    return current.provisional
+
+
 def holds(world: World, number: int) -> list[str]:
     """Return what an hour waits for, without the names of runs."""
     waits_for = {slice_.start: slice_.waits_for for slice_ in world.look().waiting}

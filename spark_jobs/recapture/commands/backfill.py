@@ -23,6 +23,7 @@ from recapture.errors import DefinitionError, InterruptedRunError, RunError
 from recapture.execute.engine import Engine, chosen_engine
 from recapture.keep.holding import holding
 from recapture.process import log
+from recapture.run.approval import approval_of
 from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
 from recapture.run.plan import (
@@ -40,6 +41,7 @@ from recapture.run.suites import Parameters, parse_parameters
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited, Outcome
 from recapture.run_files.planned import PlannedRun
+from recapture.table.publications import Approval
 from recapture.time_model import ticks
 from recapture.tools.reports.drawing import Drawing, drawing_process
 from recapture.tools.reports.write import with_report
@@ -119,6 +121,8 @@ class Backfill:
     warnings: list[str] = field(init=False)
     computed: Computed = field(init=False)
     audited: Audited = field(init=False)
+    approval: Approval | None = None
+    """Decision to publish the run although its audit stops it; None if there is none with this result."""
     outcome: Outcome | None = None
     """What was published; None before that, and for a run that is staged."""
     result: dict[str, Any] = field(init=False)
@@ -155,22 +159,28 @@ class Backfill:
         self.computed = compute(self.run, self.arguments.master, check, self.bar)
 
     def audit(self) -> None:
-        """Judge what is staged. Raise AuditError, with the address of the report, if the audit fails."""
+        """Judge what is staged. Raise AuditError, with the address of the report, if the audit fails.
+
+        A run that a person approved with this result already goes on, unless it is to be staged.
+        """
         accept_loss, is_staged = self.arguments.accept_loss, self.arguments.stage
         self.audited = audit(self.run, self.computed, self.parameters, accept_loss=accept_loss, is_staged=is_staged)
-        if error := stopped(self.run, self.computed, self.audited):
+        self.approval = None if is_staged else approval_of(self.run.files, self.audited)
+        if self.approval is None and (error := stopped(self.run, self.computed, self.audited)):
             raise with_report(error, self.run, self.computed, self.audited, self.warnings, self.drawing.svg)
 
     def publish(self) -> None:
         """Replace the slices in the tables."""
         self.bar.remove()
-        self.outcome = publish(self.run, self.computed, self.audited, take_over=self.arguments.take_over)
+        take_over = self.arguments.take_over
+        self.outcome = publish(self.run, self.computed, self.audited, self.approval, take_over=take_over)
 
     def report(self) -> None:
         """Write the report of the published or staged run, and print its summary. Errors are those of `reported`."""
         self.bar.remove()
-        json, draw = self.arguments.json, self.drawing.svg
-        self.result = reported(self.run, self.computed, self.audited, self.outcome, self.warnings, draw, json=json)
+        run, computed, audited, draw = self.run, self.computed, self.audited, self.drawing.svg
+        outcome, approval, json = self.outcome, self.approval, self.arguments.json
+        self.result = reported(run, computed, audited, outcome, self.warnings, draw, approval, json=json)
 
     def interrupted(self, stage: Stage) -> str:
         """Return what Ctrl-C during a stage means for the tables."""

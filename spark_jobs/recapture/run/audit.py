@@ -138,7 +138,8 @@ def audit(
     if audited.verdict == "failed" or is_staged:
         marks = STOPPED_RUNS if audited.verdict == "failed" else STAGED_RUNS
         read, now = dict(zip(run.slices, run.manifest.reads, strict=True)), ticks.whole_seconds(datetime.now(UTC))
-        marks.record(run.files, Unpublished(now, parts_of(pipeline), read, held))
+        incomplete = tuple(sorted(run.manifest.incomplete_slices))
+        marks.record(run.files, Unpublished(now, parts_of(pipeline), read, held, incomplete))
     return audited
 
 

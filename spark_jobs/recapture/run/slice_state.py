@@ -13,7 +13,7 @@ from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes, read_changes
-from recapture.run_files.marks import STOPPED_RUNS, Mark
+from recapture.run_files.marks import STOPPED_RUNS, Mark, Unpublished
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
@@ -157,48 +157,58 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
 def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: int) -> dict[str, str]:
     """Return the slices that are blocked, as `blocked_slices`; `container` is that of the run files."""
 
-    def held(run: str) -> Mapping[str, str | None] | None:
-        stopped = STOPPED_RUNS.read(container, run)
-        return None if stopped is None else stopped.held
+    def stopped(run: str) -> Unpublished | None:
+        return STOPPED_RUNS.read(container, run)
 
-    return blocked_slices(entries, STOPPED_RUNS.runs(container), length, held)
+    return blocked_slices(entries, STOPPED_RUNS.runs(container), length, stopped)
 
 
 def blocked_slices(
     entries: Mapping[str, ShownEntry],
     blocks: Iterable[Mark],
     length: int,
-    held: Callable[[str], Mapping[str, str | None] | None],
+    stopped: Callable[[str], Unpublished | None],
 ) -> dict[str, str]:
     """Return the slices that are blocked, each with the last run that its audit stopped; `length` is that of a slice.
 
     `entries` are those of the publications' snapshot, by slice_start. A slice is blocked until something is published
-    for it. A run that was published or rolled back in spite of an earlier audit does not block. Where the times do not
-    tell whether the publication or the stop came first, `held` does: it returns what the slices of a stopped run held
-    when its audit began, or None if that is not known.
+    for it. A run that was published or rolled back in spite of an earlier audit does not block. The exception is a run
+    that was published for a provisional slice, and that its audit stopped again once the slice was complete.
+
+    `stopped` returns what is known of a stopped run, or None. Where the times do not tell whether the publication or
+    the stop came first, what the slices held when the audit began does.
     """
     blocked: dict[str, str] = {}
-    held = cache(held)
+    stopped = cache(stopped)
     for block in blocks:
         for instant in range(block.start, block.end, length):
             start = ticks.to_text(instant)
             entry = entries.get(start, NOTHING_SHOWN)
-            if block.run in (entry.run, entry.taken_back):
+            if block.run in (entry.run, entry.taken_back) and not _is_stopped_again(start, entry, block, stopped):
                 blocked.pop(start, None)
-            elif _is_published_before(start, entry, block, held):
+            elif _is_published_before(start, entry, block, stopped):
                 blocked[start] = block.run
     return blocked
 
 
+def _is_stopped_again(start: str, entry: ShownEntry, block: Mark, stopped: Callable[[str], Unpublished | None]) -> bool:
+    """Return whether the audit of a provisionally published run stopped it once the slice was complete."""
+    if block.run != entry.run or not entry.provisional or (unpublished := stopped(block.run)) is None:
+        return False
+    return unpublished.incomplete is not None and start not in unpublished.incomplete
+
+
 def _is_published_before(
-    start: str, entry: ShownEntry, block: Mark, held: Callable[[str], Mapping[str, str | None] | None]
+    start: str, entry: ShownEntry, block: Mark, stopped: Callable[[str], Unpublished | None]
 ) -> bool:
     """Return whether the audit of a run stopped it after the publication of a slice."""
     if entry.published is None:
         return True
     published = datetime.fromisoformat(entry.published)
-    if abs(published - block.at) < _SAME_TIME and (held_then := held(block.run)) is not None:
-        return held_then.get(start) == entry.run
+    if abs(published - block.at) < _SAME_TIME:
+        unpublished = stopped(block.run)
+        if unpublished is not None and unpublished.held is not None:
+            return unpublished.held.get(start) == entry.run
     return published < block.at
 
 

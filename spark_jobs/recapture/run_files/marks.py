@@ -37,6 +37,8 @@ class Unpublished:
     """What each slice read (`archive.manifest.slice_read`), by slice_start."""
     held: Mapping[str, str | None] | None = None
     """Run that each slice held when the audit began, by slice_start; None if an older version wrote the file."""
+    incomplete: tuple[str, ...] | None = None
+    """Starts of the slices of which Capture may not have written all; None if an older version wrote the file."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 
 from recapture.run.slice_state import Standing, State, blocked_slices
 from recapture.run_files.changes import Changes
-from recapture.run_files.marks import Mark
+from recapture.run_files.marks import Mark, Unpublished
 from recapture.run_files.work import Failure, Work
 from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
@@ -47,9 +47,13 @@ def states(
 
 
 def blocked(
-    entries: dict[str, ShownEntry], *blocks: Mark, held: Mapping[str, str | None] | None = None
+    entries: dict[str, ShownEntry],
+    *blocks: Mark,
+    held: Mapping[str, str | None] | None = None,
+    incomplete: tuple[str, ...] | None = None,
 ) -> dict[str, str]:
-    return blocked_slices(entries, blocks, HOUR, lambda run: held)
+    unpublished = Unpublished("", {}, {}, held, incomplete)
+    return blocked_slices(entries, blocks, HOUR, lambda run: unpublished)
 
 
 def block(run: str, start: str, end: str, when: datetime = SIX_PM) -> Mark:
@@ -130,6 +134,14 @@ def test_of_a_publication_and_a_stop_in_the_same_second_the_later_one_counts(sec
 def test_a_run_that_was_approved_or_rolled_back_does_not_block() -> None:
     entries = {NINE: entry("second", "approved"), TEN: entry(None, None, "second"), ELEVEN: entry()}
     assert blocked(entries, block("second", NINE, TWELVE)) == {ELEVEN: "second"}
+
+
+def test_a_run_that_is_published_provisionally_blocks_once_its_audit_stopped_the_complete_slice() -> None:
+    stopped, provisional = block("second", NINE, TEN), entry("second", "approved")._replace(provisional=1)
+    assert blocked({NINE: provisional}, stopped, incomplete=()) == {NINE: "second"}
+    assert blocked({NINE: provisional}, stopped, incomplete=(NINE,)) == {}
+    assert blocked({NINE: provisional}, stopped, incomplete=None) == {}
+    assert blocked({NINE: entry("second", "approved")}, stopped, incomplete=()) == {}
 
 
 BEGAN = "2024-03-01T16:00:00Z"
