@@ -1,7 +1,7 @@
 """Queries on a handful of events: what each output publishes for one hour, as dictionaries."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +62,13 @@ def rows(
     return results
 
 
-def published(spark: "SparkSession | None", query: CompiledQuery, events: Iterable[Row]) -> list[list[Row]]:
-    """Return the rows of every output of a compiled query; see `rows`."""
+def published(
+    spark: "SparkSession | None",
+    query: CompiledQuery,
+    events: Iterable[Row],
+    references: Mapping[str, pa.Table] | None = None,
+) -> list[list[Row]]:
+    """Return the rows of every output of a compiled query; see `rows`, and `rows_of_outputs` for `references`."""
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
     placed = [
@@ -73,7 +78,7 @@ def published(spark: "SparkSession | None", query: CompiledQuery, events: Iterab
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
-    tables = rows_of_outputs(spark, query, {query.inputs[0].alias: placed})
+    tables = rows_of_outputs(spark, query, {query.inputs[0].alias: placed}, references)
     results = []
     for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}

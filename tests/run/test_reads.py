@@ -59,7 +59,7 @@ def test_a_run_that_its_audit_stops_is_reported_without_reading_what_was_just_wr
 ) -> None:
     world.put("0", at(11), [b"no JSON"] * 50, 10)
     assert cli.main(["backfill", str(world.file), *FIRST_HOUR]) == 1
-    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 2, "cost.json": 2}
+    assert +reads == ONCE | {f"quarantine/{TASK}.parquet": 2, "cost.json": 2, "approval.json": 1}
 
 
 def test_the_report_of_a_range_reads_each_run_file_once(world: World, reads: Counter[str], tmp_path: Path) -> None:

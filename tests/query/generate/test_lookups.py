@@ -47,9 +47,11 @@ def joined(
     spark: SparkSession, folder: Path, text: str, events: Iterable[Row], versions: Mapping[int, Iterable[Row]]
 ) -> list[Row]:
     query = compiled(text)
-    reference = pinned(folder, versions)
-    create_view(spark, reference, query.references[0], JsonReader(), open_container(reference.container))
-    [output] = published(spark, query, events)
+    reference, devices = pinned(folder, versions), query.references[0]
+    container = open_container(reference.container)
+    create_view(spark, reference, devices, JsonReader(), container)
+    rows = reference_rows(reference, devices, JsonReader(), container)
+    [output] = published(spark, query, events, {devices.view: rows})
     return output
 
 
