@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -80,6 +80,33 @@ def test_a_check_is_shown_over_time_and_a_blocked_slice_shows_the_run_that_was_s
         "level": "bad",
         "sentence": f"In the newest slice, {TWELVE}, 1 check failed. 1 check failed or warned before.",
     }
+
+
+@pytest.mark.parametrize(
+    ("run", "results", "level", "ending"),
+    [
+        ("b", (True,), "good", " None failed or warned before."),
+        (None, (True,), "warning", " But 1 slice of the range is not published."),
+        ("b", None, "warning", " But 1 audit cannot be read."),
+        ("a", (False,), "warning", " But its checks had nothing to judge."),
+    ],
+)
+def test_a_trend_is_only_good_if_all_was_looked_at(
+    judged: Judged, run: str | None, results: tuple[bool, ...] | None, level: str, ending: str
+) -> None:
+    passed = next(
+        result
+        for audited in read_trend(load(judged.world.file), TEN, at(60)).audits.values()
+        for result in audited or ()
+        if result.success and result.proved
+    )
+    slices = [TrendSlice(ELEVEN, "a", "a", None, 1), TrendSlice(TWELVE, run, run, None, 1)]
+    known = {"a": (passed,), "b": None if results is None else (passed,)}
+    if results == (False,):
+        known["a"] = (replace(passed, proved=False),)
+    audits = {slice_.judged_run: known[slice_.judged_run] for slice_ in slices if slice_.judged_run is not None}
+    verdict = trend_document(Trend(load(judged.world.file), slices, audits))["verdict"]
+    assert (verdict["level"], verdict["sentence"].endswith(ending)) == (level, True)
 
 
 def test_without_a_range_it_ends_with_the_newest_slice_that_is_published_or_blocked(judged: Judged) -> None:

@@ -46,7 +46,7 @@ def trend_document(trend: Trend) -> dict[str, Any]:
         "hours": [{"name": hour, **_per_slice(_values(trend, hours[hour]))} for hour in sorted(hours)],
         "checks": sorted(checks, key=lambda check: (_worst(check["levels"]), check["title"])),
         "unknown_audits": sum(results is None for results in trend.audits.values()),
-        "verdict": _verdict(list(periods), "slice" if by_slice else "day", checks),
+        "verdict": _verdict(list(periods), "slice" if by_slice else "day", checks, _unseen(trend)),
     }
 
 
@@ -135,8 +135,25 @@ def _title(result: Result) -> str:
     return result.title or result.sentence.partition(" (")[0]
 
 
-def _verdict(periods: Sequence[str], unit: str, checks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what the checks say of the newest period that has any, and how often they failed before."""
+def _unseen(trend: Trend) -> str:
+    """Return what no check could see, as words; empty if there is nothing."""
+    unpublished = sum(slice_.run is None for slice_ in trend.slices)
+    unknown = sum(results is None for results in trend.audits.values())
+    parts = []
+    if unpublished:
+        parts.append(
+            f"{counted(unpublished, 'slice')} of the range {'is' if unpublished == 1 else 'are'} not published"
+        )
+    if unknown:
+        parts.append(f"{counted(unknown, 'audit')} cannot be read")
+    return " and ".join(parts)
+
+
+def _verdict(periods: Sequence[str], unit: str, checks: Sequence[Mapping[str, Any]], unseen: str) -> dict[str, str]:
+    """Return what the checks say of the newest period that has any, and how often they failed before.
+
+    It is only good if a check passed there and no check failed, and if nothing of the range is `unseen`.
+    """
     judged_periods = [number for number in range(len(periods)) if any(check["levels"][number] for check in checks)]
     if not judged_periods:
         return {"level": "", "sentence": "No audit of these slices can be read."}
@@ -147,7 +164,13 @@ def _verdict(periods: Sequence[str], unit: str, checks: Sequence[Mapping[str, An
     failed = " and ".join(f"{counted(now[level], 'check')} {word}" for level, word in words if now[level])
     sentence = f"In the newest {unit}, {periods[newest]}, {failed or 'no check failed'}."
     earlier = f" {counted(before, 'check')} failed or warned before." if before else " None failed or warned before."
-    return {"level": "bad" if now["bad"] else "warning" if now["warning"] else "good", "sentence": sentence + earlier}
+    if now["bad"] or now["warning"]:
+        return {"level": "bad" if now["bad"] else "warning", "sentence": sentence + earlier}
+    missing = unseen or ("" if now["good"] else "its checks had nothing to judge")
+    return {
+        "level": "warning" if missing else "good",
+        "sentence": f"{sentence}{earlier}{missing and f' But {missing}.'}",
+    }
 
 
 def _worst(levels: Iterable[str | None]) -> int:
