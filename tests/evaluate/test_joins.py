@@ -16,6 +16,7 @@ from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import BOUNDS, DECLARED, START, at, relations, table
 from tests.oracle_joins import Bound, Row, join, rows_of
 from tests.oracle_windows import Event
+from tests.three_inputs import THREE_INPUTS
 
 INPUT = "telemetry {} TIMESTAMP BY t"
 WHOLE = START
@@ -127,35 +128,7 @@ def test_a_condition_on_one_side_guards_the_key_of_that_side(
     assert set(zip(actual["0.n"].to_pylist(), actual["1.n"].to_pylist(), strict=True)) == {(4, 1), (1, 4)} | unmatched
 
 
-@pytest.mark.parametrize(
-    ("second", "second_bounds", "third", "third_bounds"),
-    [
-        (
-            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5",
-            [Bound(0, 0, seconds(5))],
-            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) >= 0 AND DATEDIFF(second, b, c) < 0",
-            [Bound(0, 0, None), Bound(1, None, -1)],
-        ),
-        (
-            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
-            [Bound(0, seconds(1), seconds(4))],
-            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN -6 AND -2",
-            [Bound(0, -seconds(6), -seconds(2))],
-        ),
-        (
-            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
-            [Bound(0, seconds(1), seconds(4))],
-            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, b, c) BETWEEN -1 AND 2",
-            [Bound(1, -seconds(1), seconds(2))],
-        ),
-        (
-            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 3",
-            [Bound(0, 0, seconds(3))],
-            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN 1 AND 6 AND DATEDIFF(second, b, c) <= 4",
-            [Bound(0, seconds(1), seconds(6)), Bound(1, None, seconds(4))],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("second", "second_bounds", "third", "third_bounds"), THREE_INPUTS)
 @given(EVENTS)
 def test_several_joins_have_the_rows_of_nested_loops(
     second: str,

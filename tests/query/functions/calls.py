@@ -127,9 +127,9 @@ def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -
     return spark.sql(f"SELECT {items}{over}").first() or Row()
 
 
-def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
-    """Return what `computed_over_columns` does, evaluated without Spark."""
-    columns: dict[str, pa.Array] = {}
+def _over_columns(cases: Sequence[Case], times: int) -> tuple[list[Expr], dict[str, tuple[Value, AsaType]]]:
+    """Return the calls over columns, and the argument and the type that each column stands for."""
+    columns: dict[str, tuple[Value, AsaType]] = {}
     results = []
     for number, (name, given, _) in enumerate(cases):
         arguments: list[Given] = []
@@ -141,10 +141,16 @@ def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
             value = literal(argument)
             assert value.type is not None
             named = column(f"c{number}_{index}")
-            (columns[named.name],) = _row([value.node])
-            columns[named.name] = columns[named.name].cast(TYPES[value.type].view)
+            columns[named.name] = value, value.type
             arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
         results.append(call(name, *arguments).node)
+    return results, columns
+
+
+def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
+    """Return what `computed_over_columns` does, evaluated without Spark."""
+    results, arguments = _over_columns(cases, times)
+    columns = {name: _row([value.node])[0].cast(TYPES[type_].view) for name, (value, type_) in arguments.items()}
     return [values[0].as_py() for values in _row(results, pa.table(columns) if columns else _NO_COLUMNS)]
 
 
@@ -161,21 +167,11 @@ def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int
 
     The argument is an expression that names the column as many `times`.
     """
-    columns: list[str] = []
-    results = []
-    for number, (name, given, _) in enumerate(cases):
-        arguments: list[Given] = []
-        for index, argument in enumerate(given):
-            verbatim = _is_verbatim(name, index) and isinstance(argument, str)
-            if verbatim or argument is None or index in _LITERAL_ONLY.get(name, ()):
-                arguments.append(argument)
-                continue
-            value = literal(argument)
-            assert value.type is not None
-            named = column(f"c{number}_{index}")
-            columns.append(f"CAST({render(value.node)} AS {TYPES[value.type].spark}) AS {render(named)}")
-            arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
-        results.append(call(name, *arguments).node)
+    results, arguments = _over_columns(cases, times)
+    columns = [
+        f"CAST({render(value.node)} AS {TYPES[type_].spark}) AS {render(column(name))}"
+        for name, (value, type_) in arguments.items()
+    ]
     row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
     row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")
     return list(computed(spark, results, " FROM arguments"))

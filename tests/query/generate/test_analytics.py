@@ -1,14 +1,15 @@
 """LAG, LAST, ISFIRST and aggregates with LIMIT DURATION: each row has what the oracle finds in the whole stream."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.analytic_functions import LENGTH, VALUES
 from tests.draws import slow
-from tests.oracle_analytics import Over, Payload, aggregate, field, in_order, is_first, lag, last
+from tests.oracle_analytics import in_order
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, adjacent, described, seconds
@@ -18,41 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"
-LENGTH = seconds(10)
-X = field("x")
-
-
-def n_is_positive(payload: Payload) -> bool:
-    return payload["n"] is not None and payload["n"] > 0
-
-
-def minus_id(payload: Payload) -> int:
-    return -payload["id"]
-
-
-ALL, KEYED = Over(LENGTH), Over(LENGTH, ("k",))
-MET, KEYED_MET = Over(LENGTH, when=n_is_positive), Over(LENGTH, ("k", "n"), n_is_positive)
-LIMIT = "LIMIT DURATION(second, 10)"
-
-VALUES: dict[str, Callable[[list[Event]], list[Any]]] = {
-    f"LAG(id) OVER ({LIMIT})": lambda events: lag(events, ALL, field("id")),
-    f"LAG(x, 2) OVER (PARTITION BY k {LIMIT})": lambda events: lag(events, KEYED, X, 2),
-    f"LAG(id, 1, -id) OVER ({LIMIT} WHEN n > 0)": lambda events: lag(events, MET, field("id"), 1, minus_id),
-    f"LAG(x, 2) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: lag(events, KEYED_MET, X, 2),
-    f"LAST(x, 0.5) OVER ({LIMIT} WHEN n > 0)": lambda events: last(events, MET, X, lambda _: 0.5),
-    f"LAST(id) OVER (PARTITION BY k {LIMIT})": lambda events: last(events, KEYED, field("id")),
-    "ISFIRST(second, 10)": lambda events: is_first(events, LENGTH),
-    "ISFIRST(second, 10) OVER (PARTITION BY k WHEN n > 0)": lambda events: is_first(
-        events, LENGTH, ("k",), n_is_positive
-    ),
-    f"COUNT(*) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "COUNT"),
-    f"COUNT(x) OVER ({LIMIT} WHEN n > 0)": lambda events: aggregate(events, MET, "COUNT", X),
-    f"SUM(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "SUM", field("n")),
-    f"AVG(x) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "AVG", X),
-    f"MIN(x) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: aggregate(events, KEYED_MET, "MIN", X),
-    f"MAX(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "MAX", field("n")),
-}
-"""Analytic functions, each with what the oracle gives for the rows of a stream."""
 
 COLUMNS = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(VALUES))
 QUERY = f"{DECLARED}SELECT id, {COLUMNS} INTO out FROM telemetry TIMESTAMP BY t"

@@ -15,6 +15,7 @@ from tests.oracle_windows import Event, Hopping, Session, Sliding, Window, conte
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import batches, described, seconds
 from tests.settings import SHUFFLE_PARTITIONS, spark_setting
+from tests.three_inputs import THREE_INPUTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,35 +196,7 @@ def test_a_join_of_steps_has_the_rows_of_the_oracle(
 THREE = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b, c.id AS c INTO out "
 
 
-@pytest.mark.parametrize(
-    ("second", "second_bounds", "third", "third_bounds"),
-    [
-        (
-            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 5",
-            [Bound(0, 0, seconds(5))],
-            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) >= 0 AND DATEDIFF(second, b, c) < 0",
-            [Bound(0, 0, None), Bound(1, None, -1)],
-        ),
-        (
-            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
-            [Bound(0, seconds(1), seconds(4))],
-            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN -6 AND -2",
-            [Bound(0, -seconds(6), -seconds(2))],
-        ),
-        (
-            "LEFT JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 1 AND 4",
-            [Bound(0, seconds(1), seconds(4))],
-            "JOIN {c} ON a.k = c.k AND DATEDIFF(second, b, c) BETWEEN -1 AND 2",
-            [Bound(1, -seconds(1), seconds(2))],
-        ),
-        (
-            "JOIN {b} ON a.k = b.k AND DATEDIFF(second, a, b) BETWEEN 0 AND 3",
-            [Bound(0, 0, seconds(3))],
-            "LEFT JOIN {c} ON a.k = c.k AND DATEDIFF(second, a, c) BETWEEN 1 AND 6 AND DATEDIFF(second, b, c) <= 4",
-            [Bound(0, seconds(1), seconds(6)), Bound(1, None, seconds(4))],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("second", "second_bounds", "third", "third_bounds"), THREE_INPUTS)
 @slow(1)
 @given(slices=batches(size=15))
 def test_several_joins_have_the_rows_of_the_oracle(
