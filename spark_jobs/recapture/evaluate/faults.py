@@ -9,7 +9,8 @@ from recapture.errors import PermanentError, RunError
 
 USER_RAISED = "USER_RAISED_EXCEPTION"
 _OF_FUNCTIONS = ("udf.", "uda.", "ST_", "CREATE")
-"""Beginnings of the messages of JavaScript functions and of shapes. They are complete, and trying again is no use."""
+"""Beginnings of the messages of JavaScript functions and of shapes. They are complete sentences. A retry would fail
+in the same way."""
 
 
 class RowError(RunError):

@@ -76,7 +76,7 @@ class _Rows:
         return _Rows((*self.sides, side), (*self.places, places), times)
 
     def integers(self, number: int, name: str) -> Int64s:
-        """Return an integer of a side's rows, such as the time; 0 where there is no row."""
+        """Return an integer of a side's rows, such as the time; 0 for a side without a row."""
         places, values = self.places[number], self.sides[number][name].to_numpy()
         return np.append(values, 0)[places]
 

@@ -39,7 +39,7 @@ class Documents:
         return Documents(self.values, self.indexes[rows])
 
     def each(self, function: Callable[[Any], Any], type_: pa.DataType) -> Any:
-        """Return a function of the documents; NULL for NULL and for what is no document."""
+        """Return a function of the documents; NULL for NULL and for invalid JSON."""
         used = np.zeros(len(self.values) + 1, np.bool_)
         used[self.indexes] = True
         results = [

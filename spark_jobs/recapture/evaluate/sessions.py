@@ -56,7 +56,7 @@ def _sessions(instants: Instants, timeout: int, longest: int, alternating: int, 
     streams, times, events = instants
     start = 0
     while start < len(times):
-        # From here to `stop` there is no pause.
+        # No pause interrupts the events from here to `stop`.
         stop = start + 1
         while stop < len(times) and streams[stop] == streams[start] and times[stop] - times[stop - 1] <= timeout:
             stop += 1
