@@ -18,10 +18,11 @@ from recapture.table.publications import Entry
 from recapture.table.row_changes import quoted
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
-from recapture.tools.compare.assumptions import Assumption
+from recapture.tools.compare.assumptions import Assumption, are_known, combinations_of, reason_of, trial_of
 from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
 from recapture.tools.compare.reasons import Compared, Reasons
-from recapture.tools.compare.words import HOLE, UNEXPLAINED
+from recapture.tools.compare.trials import Compute, Trials
+from recapture.tools.compare.words import HOLE, UNEXPLAINED, causes, words
 from recapture.tools.diff.document import DIFFERENT
 from recapture.tools.diff.files import StoredFile
 
@@ -47,6 +48,8 @@ class Comparison:
     """Column of the end of a row's window."""
     downtimes: Sequence[tuple[datetime, datetime]] = ()
     """Given times between which the live job did not run."""
+    late_seconds: int | None = None
+    """Late tolerance of the live job; None if it is not given."""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -58,6 +61,24 @@ class Comparison:
         grouped = self.pipeline.compiled(self.output).group_columns
         kinds = (AsaType.DATETIME, AsaType.STRING)
         return grouped or tuple(column.name for column in self.columns if column.type in kinds)
+
+    @property
+    def reach(self) -> timedelta:
+        """Length of the longest window."""
+        longest = max(window.look_back for window in self.pipeline.query.windows)
+        return timedelta(microseconds=longest // ticks.TICKS_PER_MICROSECOND)
+
+    @property
+    def stopped(self) -> list[tuple[datetime, datetime]]:
+        """Given downtimes, each from the end of the last window that was certainly written before."""
+        late = self.pipeline.job.late_seconds if self.late_seconds is None else self.late_seconds
+        lag = timedelta(seconds=max(late, 0))
+        return [(start - lag, end) for start, end in self.downtimes]
+
+    @property
+    def by_number(self) -> dict[int, Slice]:
+        """Slices by their numbers, as SLICE has them."""
+        return {number_of(slice_): slice_ for slice_ in self.slices}
 
 
 def output_of(pipeline: Pipeline, alias: str | None) -> Output:
@@ -93,7 +114,8 @@ def compare(
     connection: "DuckDBPyConnection",
     comparison: Comparison,
     address: str,
-    assumptions: Iterable[Assumption],
+    trials: Trials,
+    compute: Compute,
     folder: Path,
 ) -> dict[str, Any]:
     """Return the document of a comparison. Raise DefinitionError if the output of the live job cannot be read."""
@@ -119,34 +141,42 @@ def compare(
             unpublished.append(start)
     ours = rows_of(published, folder / "published", layout, columns)
     reasons = Reasons(connection, compared, ours)
-    by_number = {_number(slice_): slice_ for slice_ in slices}
-    tried: list[str] = []
-    windows = comparison.pipeline.query.windows
-    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
-    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
-    given_downtimes = [(start - lag, end) for start, end in comparison.downtimes]
-    untried = iter(assumptions)
-    while open_slices := [by_number[number] for number in reasons.open_slices()]:
-        assumption = next(untried, None)
-        if assumption is None:
-            break
-        if not assumption.is_given and given_downtimes:
-            _explain_downtimes(reasons, comparison.time, given_downtimes, reach)
-            given_downtimes = []
-        files = assumption.files(open_slices)
-        reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{len(tried)}", layout, columns))
-        tried.append(assumption.reason)
-    silences = reasons.silences(comparison.time, ours)
-    _explain_downtimes(reasons, comparison.time, [*given_downtimes, *silences], reach)
-    reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
-    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, silences)
-
-
-def _explain_downtimes(
-    reasons: Reasons, time: str, downtimes: Iterable[tuple[datetime, datetime]], reach: timedelta
-) -> None:
-    for since, until in downtimes:
-        reasons.explain_downtime(time, since, until, reach)
+    time, downtimes = comparison.time, comparison.stopped
+    tried: dict[str, Sequence[Assumption]] = {}
+    warnings = list(live.warnings)
+    refused: list[set[Assumption]] = []
+    if reasons.open_slices():
+        cuts = [ticks.from_datetime(end) for end in reasons.live_ends(time)]
+        assumptions = trials.assumptions(comparison.downtimes, cuts)
+        for number, combination in enumerate(combinations_of(assumptions)):
+            if not are_known(combination):
+                reasons.explain_missing(time, downtimes)
+            trial = trial_of(combination)
+            since = trial.restart
+            open_slices = [
+                slice_
+                for slice_ in map(comparison.by_number.__getitem__, reasons.open_slices())
+                if since is None or ticks.from_datetime(since) < slice_.end
+            ]
+            if open_slices and not any(guesses <= {*combination} for guesses in refused):
+                reason = reason_of(combination)
+                try:
+                    files = trials.files(trial, open_slices, compute)
+                except RunError as error:
+                    guesses = {assumption for assumption in combination if not assumption.is_known}
+                    if not guesses:
+                        raise
+                    refused.append(guesses)
+                    warnings.append(f"{words(reason)} was not tried, because it cannot be computed: {error}")
+                    continue
+                rows = rows_of(files, folder / f"tried-{number}", layout, columns)
+                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since)
+                tried[reason] = combination
+    silences = reasons.silences(time, ours)
+    for stop, restart in [*downtimes, *silences]:
+        reasons.explain_downtime(time, stop, restart, comparison.reach)
+    reasons.explain_slices(HOLE, [number_of(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
+    return _document(comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings)
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -180,11 +210,12 @@ def _document(
     live: Live,
     ours: str,
     reasons: Reasons,
-    by_number: Mapping[int, Slice],
     tried: Sequence[str],
     unpublished: Sequence[str],
     silences: Sequence[tuple[datetime, datetime]],
+    warnings: Sequence[str],
 ) -> dict[str, Any]:
+    by_number = comparison.by_number
     counts = reasons.counts()
     keys = reasons.keys(ours)
     by_reason: dict[str, dict[str, int]] = {}
@@ -195,7 +226,7 @@ def _document(
         for name, count in ({"rows": sum(values.values())} | values).items():
             total[name] += count
         start = ticks.to_text(by_number[number].start)
-        by_slice.setdefault(start, {})[reason] = sum(values.values())
+        by_slice.setdefault(start, {})[words(reason)] = sum(values.values())
     different = sum(total["rows"] for total in by_reason.values())
     is_explained = UNEXPLAINED not in by_reason and live.rows > 0
     names = [column.name for column in reasons.compared.columns]
@@ -215,7 +246,7 @@ def _document(
         "explained": is_explained,
         "tried": list(tried),
         "reasons": [
-            {"reason": reason, **total, "share": total["rows"] / keys}
+            {"reason": words(reason), "causes": causes(reason), **total, "share": total["rows"] / keys}
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
         "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
@@ -224,7 +255,7 @@ def _document(
         "unpublished": list(unpublished),
         "example_columns": names,
         "examples": [*_examples(reasons, ours, names, by_number)],
-        "warnings": list(live.warnings),
+        "warnings": list(warnings),
         "version": __version__,
         "exit_code": 0 if is_explained else DIFFERENT,
     }
@@ -235,14 +266,14 @@ def _examples(
 ) -> Iterator[dict[str, Any]]:
     for reason, number, side, row in reasons.examples(ours, MAX_EXAMPLES):
         yield {
-            "reason": reason,
+            "reason": words(reason),
             "slice_start": ticks.to_text(by_number[number].start),
             "side": side,
             "values": [value_text(row[name], 17) for name in names],
         }
 
 
-def _number(slice_: Slice) -> int:
+def number_of(slice_: Slice) -> int:
     """Return the number of a slice, as SLICE has it."""
     return (slice_.start - ticks.UNIX_EPOCH) // (slice_.end - slice_.start)
 
