@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.execute.division import SMALLEST_BUCKET, buckets_of_slice, pieces
-from recapture.execute.memory import available_memory, bytes_per_event, share_of_worker
+from recapture.execute.memory import available_memory, bytes_per_event, memory_warnings, share_of_worker
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
 from recapture.query.plan.shared_keys import shared_keys
 from recapture.run.plan import plan_run
 from recapture.time_model.slices import Slice
+from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.worlds import TEN, World, at, steady
 
 DECLARED = "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
@@ -120,3 +121,17 @@ def test_kinds_without_a_shared_key_are_among_those_that_are_tested(tmp_path: Pa
         "LEFT JOIN without a key",
         "LAG of all devices",
     }
+
+
+def test_a_slice_that_cannot_be_divided_is_named_before_it_is_computed(tmp_path: Path) -> None:
+    slice_ = Slice(0, 3600 * TICKS_PER_SECOND)
+    events = {slice_: 10**10, Slice(slice_.end, 2 * slice_.end): 10}
+    query = World(tmp_path).define(DECLARED + KINDS["LAG of all devices"]).query
+    [warning] = memory_warnings(query, events, workers=2)
+    assert warning.startswith("1 slice may not fit into memory: slice 0001-01-01T00:00:00Z with about 10,000,000,000")
+    assert not [*memory_warnings(query, {slice_: 1000}, workers=2)]
+
+
+def test_a_slice_with_shared_keys_can_always_be_divided(tmp_path: Path) -> None:
+    query = World(tmp_path).define(DECLARED + KINDS["LAG"]).query
+    assert not [*memory_warnings(query, {Slice(0, 3600 * TICKS_PER_SECOND): 10**10}, workers=2)]

@@ -1,11 +1,18 @@
 """How much memory a worker may take, and how many events fit into it."""
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rich.filesize import decimal
+
+from recapture.process.wording import counted
 from recapture.query.generate.joins import JoinedTable
 from recapture.query.generate.statements import CommonTable
 from recapture.query.model import CompiledQuery
+from recapture.query.plan.shared_keys import shared_keys
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 from recapture.time_model.windows import SlidingWindow
 
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -52,3 +59,31 @@ def _of_table(table: CommonTable) -> int:
             kinds.append(_GROUPED)
             kinds += [_SLIDING for grouped in selection.grouping.windows if isinstance(grouped.window, SlidingWindow)]
     return max(kinds)
+
+
+def least_memory(query: CompiledQuery, slice_: Slice, events: int) -> int:
+    """Return about how much memory the rows of a slice need at least, however the slice is divided; bytes.
+
+    Buckets divide everything. Without shared keys, the events of a look-back cannot be divided.
+    """
+    if shared_keys(query) is not None:
+        return 0
+    look_back = max(read.look_back for read in query.inputs)
+    share = look_back / (look_back + slice_.end - slice_.start)
+    return int(events * share) * bytes_per_event(query)
+
+
+def memory_warnings(query: CompiledQuery, events_by_slice: Mapping[Slice, int], workers: int) -> Iterator[str]:
+    """Yield a line if slices need more memory than a worker may take, given about how many events each has."""
+    share = share_of_worker(workers)
+    needs = {slice_: least_memory(query, slice_, events) for slice_, events in events_by_slice.items()}
+    large = {slice_: need for slice_, need in needs.items() if need > share}
+    if large:
+        largest = max(large, key=large.__getitem__)
+        event_count, need = f"{events_by_slice[largest]:,} events", decimal(large[largest])
+        yield (
+            f"{counted(len(large), 'slice')} may not fit into memory: slice {ticks.to_text(largest.start)} with about "
+            f"{event_count} needs {need}, and each of {counted(workers, 'worker')} may take {decimal(share)}; "
+            "the steps of the query share no key, and look back too far to be computed piece by piece: add a key to "
+            "GROUP BY, PARTITION BY or JOIN, use fewer workers, or more memory"
+        )

@@ -5,6 +5,7 @@ slice that would need too much memory, or that would leave cores idle, is evalua
 """
 
 import itertools
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -15,7 +16,7 @@ from typing import TypeVar
 from recapture.archive.manifest import RunSlice
 from recapture.execute.division import Bucket, buckets_of_slice
 from recapture.execute.engine import Engine
-from recapture.execute.memory import bytes_per_event, share_of_worker
+from recapture.execute.memory import bytes_per_event, memory_warnings, share_of_worker
 from recapture.execute.processes.slice_parts import merge_runs, write_bucket
 from recapture.execute.processes.task_files import LESS_MEMORY, WrittenBatch, write_reference, write_rows, write_task
 from recapture.execute.processes.workers import Workers
@@ -29,6 +30,7 @@ from recapture.run_files.planned import PlannedRun
 from recapture.storage.took import Took, measured
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 
 def compute(
@@ -77,13 +79,18 @@ def compute(
         batches_by_slice: dict[int, list[WrittenBatch]] = {planned.slice.start: [] for planned in slices}
         for batch in itertools.chain.from_iterable(written):
             batches_by_slice[batch.slice_start].append(batch)
+        events_by_slice = {
+            planned.slice: sum(batch.rows for batch in batches_by_slice[planned.slice.start]) for planned in slices
+        }
+        for warning in memory_warnings(query, events_by_slice, workers.count):
+            _LOG.warning("run %s: %s", run.id, warning)
         work, keys = slice_query(query, outputs), shared_keys(query)
         most = max(1, (share or share_of_worker(workers.count)) // bytes_per_event(query))
         whole: list[Future[tuple[list[StagedSlice], Took]]] = []
         parts_of_slices: list[tuple[RunSlice, list[Future[tuple[list[list[Run]], Took]]]]] = []
         for planned in slices:
             batches = batches_by_slice[planned.slice.start]
-            events = sum(batch.rows for batch in batches)
+            events = events_by_slice[planned.slice]
             buckets = 1 if keys is None else buckets_of_slice(events, most, workers.count, len(slices))
             if buckets == 1 and events <= most:
                 write = partial(write_rows, work, planned.slice, planned.digest, batches, references)
