@@ -15,11 +15,9 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.check import refusals
 from recapture.evaluate.statement import published_rows
 from recapture.process.wording import counted, did_you_mean
-from recapture.query.generate.statements import SLICE_START, CommonTable, OutputTables
+from recapture.query.generate.statements import SLICE_START, OutputTables
 from recapture.query.lower.spark_text import unquoted_name
-from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.plan.expressions import column
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -30,6 +28,7 @@ from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import InputToSearch
 from recapture.tools.events.row_text import Values, has_value, having, values_of
+from recapture.tools.events.row_time import is_time
 from recapture.tools.events.slice_events import SliceEvents, SliceReference
 from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
@@ -126,7 +125,7 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
             raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
         slices = [Slice(start, start + length)]
     else:
-        times = [each.name for each in output.columns if _is_time(_tables(output), _tables(output).output, each.name)]
+        times = [each.name for each in output.columns if is_time(_tables(output), each.name)]
         if not times:
             raise DefinitionError(
                 f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
@@ -143,25 +142,6 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     if slices[0].start < EARLIEST or slices[0].start >= ticks.from_datetime(explainer.now):
         raise DefinitionError("--row: the time of the row must be after 1970 and not in the future")
     return slices
-
-
-def _is_time(tables: OutputTables, table: CommonTable, name: str) -> bool:
-    """Return whether a column of a table is the System.Timestamp of its rows."""
-    steps = {step.name: step for step in tables.steps}
-    for selection in table.selections:
-        value = next(item.expression for item in selection.items if item.name == name)
-        time = column(_TIME if selection.grouping is None else WINDOW_END)
-        source = steps.get(selection.table)
-        is_passed_on = selection.grouping is None and value.is_column and isinstance(source, CommonTable)
-        if value == time or (
-            is_passed_on
-            and isinstance(source, CommonTable)
-            and any(item.name == value.name for item in source.selections[0].items)
-            and _is_time(tables, source, value.name)
-        ):
-            continue
-        return False
-    return True
 
 
 def _tables(output: CompiledOutput) -> OutputTables:
