@@ -8,14 +8,14 @@ from recapture.pages.page import render
 from recapture.process.wording import counted
 from recapture.tools.events.roles import HEADINGS
 
-MAX_EVENTS = 200
+MAX_EVENTS = 50
 """Largest number of events of a role that are shown: JSON has all of them."""
 MEANINGS = {
-    "deciding": "Without it, the row would be another, unless another event has the same value.",
-    "timing": "It is not in the row, but a bound of the row's window depends on it.",
-    "considered": "The query read it for the row, but other events decide the values that the row shows.",
+    "deciding": "Without one of them, the row would be another, unless another event has the same value.",
+    "timing": "They are not in the row, but a bound of its window depends on them.",
+    "considered": "The query read them for the row, but other events decide the values that the row shows.",
 }
-"""What each role means, in a sentence."""
+"""What the events of each role have to do with the row."""
 
 
 @dataclass(frozen=True)
