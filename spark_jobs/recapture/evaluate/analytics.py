@@ -14,16 +14,16 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import evaluated, taken, valid
-from recapture.query.generate.aggregates import AggregateFunction
-from recapture.query.generate.analytics import (
+from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.analytics import (
     ROW,
     Analytics,
     EarlierValue,
+    History,
     HistoryAggregate,
     IsFirst,
     result_name,
 )
-from recapture.query.generate.histories import History
 from recapture.query.plan.expressions import NULL, Expr, bigint
 
 Int64s = NDArray[np.int64]
@@ -39,9 +39,9 @@ def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_lo
     completely. Raise RunError if a sum leaves the bigints.
     """
     if analytics.ties is None:
-        rows = rows.append_column(ROW.name, pa.array(np.arange(len(rows))))
+        rows = rows.append_column(ROW, pa.array(np.arange(len(rows))))
     inputs = _inputs(analytics)
-    ties = [tie.name for tie in analytics.ties or () if tie != ROW]
+    ties = [tie for tie in analytics.ties or () if tie != ROW]
     histories = _Histories(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
     is_kept = histories.times > bounds.start - extra_look_back
     kept = pa.array(is_kept)
@@ -181,8 +181,8 @@ class _Histories:
         if not self.ties:
             return places
         numbers = [codes, self.times, self.rows["_arrival"].to_numpy(), partition_ranks(self.rows["_partition"])]
-        if ROW.name in self.rows.column_names:
-            numbers.append(self.rows[ROW.name].to_numpy())
+        if ROW in self.rows.column_names:
+            numbers.append(self.rows[ROW].to_numpy())
         differs = np.logical_or.reduce([np.diff(values[places]) != 0 for values in numbers])
         tied = np.flatnonzero(~np.append(True, differs) | ~np.append(differs, True))
         if len(tied):

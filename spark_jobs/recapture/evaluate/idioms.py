@@ -14,8 +14,8 @@ from recapture.evaluate import casts, float_text
 from recapture.evaluate.frames import Kernel
 from recapture.evaluate.syntax import Call, Lambda, Name, Syntax, parsed
 from recapture.model import AsaType
-from recapture.query.generate.casts import cast
-from recapture.query.generate.values import Value
+from recapture.query.analyse.casts import cast
+from recapture.query.analyse.values import Value
 from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import Expr, column
 
