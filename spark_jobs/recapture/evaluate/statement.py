@@ -51,16 +51,17 @@ class SliceEvaluation:
         Raise RunError if the query fails for a value.
         """
         assert output.plan is not None
-        rows = _OutputEvaluation(self, output.plan).output()
+        rows = self.table_rows(output.plan)
         times = rows["_system_timestamp"]
         rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))
-        published = pa.table(
-            [_published(column, rows[column.name]) for column in output.columns],
-            schema=published_schema(output.columns),
-        )
+        published = published_rows(rows, output.columns)
         if output.plan.output.unanchored:
             published = published.append_column(UNANCHORED_COLUMN, rows[UNANCHORED_COLUMN])
         return published
+
+    def table_rows(self, tables: OutputPlan) -> pa.Table:
+        """Return the rows of `tables.output` with all columns that were added, and maybe some from before the slice."""
+        return _OutputEvaluation(self, tables).output()
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,11 @@ def _read_of(rows: pa.Table, grouping: Grouping) -> list[Item]:
     """Return the columns of rows that a GROUP BY reads."""
     read = {name for expression in inputs(grouping) for name in columns_of(expression)}
     return [_passed(name) for name in rows.column_names if name.startswith("_") or name in read]
+
+
+def published_rows(rows: pa.Table, columns: Sequence[OutputColumn]) -> pa.Table:
+    """Return the published columns of rows of an output's table."""
+    return pa.table([_published(column, rows[column.name]) for column in columns], schema=published_schema(columns))
 
 
 def _published(column: OutputColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:
