@@ -29,7 +29,7 @@ PaneReader = Callable[[str, int], list[pa.RecordBatch]]
 
 
 def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> pa.Table:
-    """Return the published rows of an output in a slice, sorted as Spark sorts them.
+    """Return the published rows of an output in a slice.
 
     Raise RunError if a sum leaves the bigints.
     """
@@ -39,7 +39,7 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> p
         for window in select.groups.windows:
             table = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
             batches += rows_of_panes(select, window, slice_, table)
-    return sorted_rows(pa.Table.from_batches(batches, schema))
+    return pa.Table.from_batches(batches, schema)
 
 
 def rows_of_panes(
@@ -149,15 +149,28 @@ def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Sort rows by all columns. As in Spark, NULL comes first, and NaN after all other floats."""
+    """Sort rows by all columns. NULL comes first, and NaN after all other floats.
+
+    Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the result does not
+    depend on the order of the rows.
+    """
     keys: dict[str, pa.ChunkedArray] = {}
     for number, column in enumerate(rows.columns):
         if column.null_count:
             keys[f"{number} is given"] = pc.is_valid(column)
         keys[f"{number}"] = column
+    for number, column in enumerate(rows.columns):
+        if pa.types.is_floating(column.type):
+            keys[f"{number} as bits"] = _bits_of_equals(column)
     order = pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
     batches = _with_large_texts(rows).take(order).to_batches(max_chunksize=MERGED_ROWS)
     return pa.Table.from_batches([batch.cast(rows.schema) for batch in batches], rows.schema)
+
+
+def _bits_of_equals(column: pa.ChunkedArray) -> pa.Array:
+    """Return the bits of zeros and of NaN, which are equal to others with other bits; 0 for all other floats."""
+    floats: NDArray[np.float64] = column.fill_null(0.0).to_numpy()
+    return pa.array(np.where((floats == 0.0) | np.isnan(floats), floats.view(np.int64), 0))
 
 
 def _with_large_texts(table: pa.Table) -> pa.Table:
