@@ -84,8 +84,8 @@ def traced(query: CompiledQuery, events: list[Event]) -> TracedTables:
             for k, place in places.items()
         ]
         views[reference.view] = pa.Table.from_pylist(versions)
-    assert output.tables is not None
-    return TracedTables(output.tables, SliceBounds(START, START + LENGTH), views.__getitem__)
+    assert output.plan is not None
+    return TracedTables(output.plan, SliceBounds(START, START + LENGTH), views.__getitem__)
 
 
 def published(query: CompiledQuery, tables: TracedTables) -> list[tuple[int, Row]]:

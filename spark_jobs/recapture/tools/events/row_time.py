@@ -1,19 +1,19 @@
 """Which columns of an output are the System.Timestamp of its rows."""
 
-from recapture.query.generate.joins import JoinedTable, side_column
-from recapture.query.generate.statements import OutputTables, Selection
 from recapture.query.merges import WINDOW_END
 from recapture.query.plan.expressions import column
+from recapture.query.plan.joins import JoinedTable, side_column
+from recapture.query.plan.relations import OutputPlan, Selection
 
 _TIME = "_system_timestamp"
 
 
-def is_time(tables: OutputTables, name: str) -> bool:
+def is_time(tables: OutputPlan, name: str) -> bool:
     """Return whether a published column is the System.Timestamp of the rows, as far as it is passed on unchanged."""
     return all(_selects_time(tables, selection, name) for selection in tables.output.selections)
 
 
-def _selects_time(tables: OutputTables, selection: Selection, name: str) -> bool:
+def _selects_time(tables: OutputPlan, selection: Selection, name: str) -> bool:
     value = next((item.expression for item in selection.items if item.name == name), None)
     if value is None:
         return False
@@ -22,7 +22,7 @@ def _selects_time(tables: OutputTables, selection: Selection, name: str) -> bool
     return value == column(_TIME) or (value.is_column and _has_time(tables, selection.table, value.name))
 
 
-def _has_time(tables: OutputTables, table: str, name: str) -> bool:
+def _has_time(tables: OutputPlan, table: str, name: str) -> bool:
     """Return whether a column of a step, or of its rows joined with reference data, is the time of the rows."""
     step = next((step for step in tables.steps if step.name == table), None)
     if step is None:
