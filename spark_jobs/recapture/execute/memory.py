@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from recapture.process.wording import counted
-from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.statements import CommonTable
 from recapture.query.model import CompiledQuery
+from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.relations import SelectedTable
 from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -43,14 +43,14 @@ def bytes_per_event(query: CompiledQuery) -> int:
     """Return about how much memory an event of a slice takes while the rows of the slice are computed."""
     most = 0
     for output in query.outputs:
-        assert output.tables is not None
+        assert output.plan is not None
         most = max(most, _SELECTED + _COLUMN * len(output.columns))
-        for table in (*output.tables.steps, output.tables.output):
+        for table in (*output.plan.steps, output.plan.output):
             most = max(most, _JOINED if isinstance(table, JoinedTable) else _of_table(table))
     return most
 
 
-def _of_table(table: CommonTable) -> int:
+def _of_table(table: SelectedTable) -> int:
     kinds = [0]
     for selection in table.selections:
         if selection.analytics is not None:

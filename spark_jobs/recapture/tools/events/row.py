@@ -15,11 +15,8 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.check import refusals
 from recapture.evaluate.statement import published_rows
 from recapture.process.wording import counted, did_you_mean
-from recapture.query.generate.statements import SLICE_START, CommonTable, OutputTables
-from recapture.query.lower.spark_text import unquoted_name
-from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.plan.expressions import column
+from recapture.query.plan.relations import SLICE_START, OutputPlan
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -30,6 +27,7 @@ from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import InputToSearch
 from recapture.tools.events.row_text import Values, has_value, having, values_of
+from recapture.tools.events.row_time import is_time
 from recapture.tools.events.slice_events import SliceEvents, SliceReference
 from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
@@ -126,7 +124,7 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
             raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
         slices = [Slice(start, start + length)]
     else:
-        times = [each.name for each in output.columns if _is_time(_tables(output), _tables(output).output, each.name)]
+        times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
         if not times:
             raise DefinitionError(
                 f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
@@ -145,28 +143,9 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     return slices
 
 
-def _is_time(tables: OutputTables, table: CommonTable, name: str) -> bool:
-    """Return whether a column of a table is the System.Timestamp of its rows."""
-    steps = {step.name: step for step in tables.steps}
-    for selection in table.selections:
-        value = next(item.expression for item in selection.items if item.name == name)
-        time = column(_TIME if selection.grouping is None else WINDOW_END)
-        source = steps.get(selection.table)
-        is_passed_on = selection.grouping is None and value.is_column and isinstance(source, CommonTable)
-        if value == time or (
-            is_passed_on
-            and isinstance(source, CommonTable)
-            and any(item.name == value.name for item in source.selections[0].items)
-            and _is_time(tables, source, value.name)
-        ):
-            continue
-        return False
-    return True
-
-
-def _tables(output: CompiledOutput) -> OutputTables:
-    assert output.tables is not None
-    return output.tables
+def _plan(output: CompiledOutput) -> OutputPlan:
+    assert output.plan is not None
+    return output.plan
 
 
 @dataclass
@@ -210,14 +189,14 @@ class _SliceRows:
     def _read(self, view: str) -> pa.Table:
         return self.events[view].rows if view in self.events else self.references[view].rows
 
-    def _traced(self, tables: OutputTables) -> TracedTables:
+    def _traced(self, tables: OutputPlan) -> TracedTables:
         bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
         return TracedTables(tables, bounds, self._read)
 
     def lineage(self, values: Values) -> Lineage:
         """Return the row that has these values. Raise DefinitionError if several different rows have them."""
         values = {name: value for name, value in values.items() if name != SLICE_START}
-        traced = self._traced(_tables(self.output))
+        traced = self._traced(_plan(self.output))
         places, rows = self._rows(traced)
         has = np.flatnonzero(having(rows, values))
         if not len(has):
@@ -241,7 +220,7 @@ class _SliceRows:
     def _of_no_row(self, rows: pa.Table, values: Values) -> Lineage:
         """Return why no row has these values, with the events of a group that HAVING drops."""
         if values and set(values) <= set(self.output.group_columns):
-            traced = self._traced(_without_having(_tables(self.output), values))
+            traced = self._traced(_without_having(_plan(self.output), values))
             places, groups = self._rows(traced)
             has = np.flatnonzero(having(groups, values))
             if len(has):
@@ -257,8 +236,7 @@ class _SliceRows:
         self, traced: TracedTables, place: int, columns: Iterable[str], row: Mapping[str, Any], copies: int
     ) -> Lineage:
         """Return what made a row of the output's table."""
-        sources = roles_of_sources(traced, np.array([place]), columns)
-        roles = {unquoted_name(name): of_rows for name, of_rows in sources.items()}
+        roles = roles_of_sources(traced, np.array([place]), columns)
         events = [self.events[view].with_roles(roles[view]) for view in self.events if view in roles]
         references = [self.references[view].with_roles(roles[view]) for view in self.references if view in roles]
         time = traced.of(traced.tables.output.name).rows[_TIME][place].as_py()
@@ -277,7 +255,7 @@ class _SliceRows:
         )
 
 
-def _without_having(tables: OutputTables, columns: Iterable[str]) -> OutputTables:
+def _without_having(tables: OutputPlan, columns: Iterable[str]) -> OutputPlan:
     """Return tables whose output has all groups, with some of its columns."""
     selections = tuple(
         replace(
