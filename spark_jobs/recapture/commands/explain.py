@@ -39,7 +39,7 @@ def run(
     out = printing.console()
     if row is not None:
         if start is not None or end is not None:
-            raise DefinitionError("--row names the window of the row: leave out --from and --to")
+            raise DefinitionError("--row names the time of the row: leave out --from and --to")
         made = lineage(explainer, row, output)
         if not json:
             printing.print_lineage(out, made.summary)

@@ -15,11 +15,11 @@ from recapture.formats.events import Reader
 from recapture.model import TYPES
 from recapture.ordering.decoding import blaming
 from recapture.process.wording import counted
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledReference
+from recapture.query.plan.joins import VALIDITY
 from recapture.storage import Container, open_container
 
-_FOREVER = 2**63 - 1
+FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
 
 
@@ -52,7 +52,7 @@ def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reade
     Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
     malformed: without it, events would silently find no match.
     """
-    ends = [version.valid_from for version in reference.versions[1:]] + [_FOREVER]
+    ends = [version.valid_from for version in reference.versions[1:]] + [FOREVER]
     return pa.concat_tables(
         _version(reference.alias, version, end, compiled, reader, container)
         for version, end in zip(reference.versions, ends, strict=True)
