@@ -158,8 +158,8 @@ def fault_of(cause: str) -> str:
 def require_true(case: Case, faults: Sequence[Fault], found: dict[Identity, list[str]]) -> None:
     """Fail unless exactly the rows that differ have a reason, and each reason names faults that explain its row.
 
-    No fault that is not needed may be named. A hole, and a downtime that nothing could be computed of, must be a part
-    of an explanation.
+    No fault that is not needed may be named. Of a hole, and a downtime of which nothing could be computed, one must be
+    a part of an explanation.
     """
     explanations = Explanations(case, faults)
     assert sorted(found, key=in_order) == explanations.different()
@@ -167,11 +167,10 @@ def require_true(case: Case, faults: Sequence[Fault], found: dict[Identity, list
         assert UNEXPLAINED not in causes, (identity, explanations.smallest(identity))
         names = frozenset(map(fault_of, causes))
         smallest = explanations.smallest(identity)
-        if HOLE in causes:
-            expected = {MissingPartition.name, LateBlob.name}
+        by_time = {HOLE, DOWNTIME}.intersection(causes)
+        if by_time and names not in smallest:
+            expected = {*map(fault_of, by_time), *([LateBlob.name] if HOLE in by_time else [])}
             assert any(expected & of_row for of_row in smallest), (identity, causes, smallest)
-        elif DOWNTIME in causes and names not in smallest:
-            assert any(Downtime.name in of_row for of_row in smallest), (identity, causes, smallest)
         else:
             assert names in smallest, (identity, causes, smallest)
 

@@ -88,6 +88,11 @@ def are_known(assumptions: Sequence[Assumption]) -> bool:
     return all(assumption.is_known for assumption in assumptions)
 
 
+def changes_events(assumptions: Sequence[Assumption]) -> bool:
+    """Return whether these change what becomes of events, and not only what the query makes of them."""
+    return any(assumption.setting not in ("query", "session_offset", "definition") for assumption in assumptions)
+
+
 def trial_of(assumptions: Sequence[Assumption]) -> Trial:
     """Return how slices are computed again if all of these hold."""
     values = {assumption.setting: assumption.value for assumption in assumptions}

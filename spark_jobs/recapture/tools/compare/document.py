@@ -1,6 +1,6 @@
 """The comparison of a live job's output with published rows, in JSON types."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,11 +18,19 @@ from recapture.table.publications import Entry
 from recapture.table.row_changes import quoted
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
-from recapture.tools.compare.assumptions import Assumption, are_known, combinations_of, reason_of, trial_of
+from recapture.tools.compare.assumptions import (
+    Assumption,
+    are_known,
+    changes_events,
+    combinations_of,
+    reason_of,
+    trial_of,
+)
+from recapture.tools.compare.example_events import Example, events_behind
 from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
 from recapture.tools.compare.reasons import Compared, Reasons
 from recapture.tools.compare.trials import Compute, Trials
-from recapture.tools.compare.words import HOLE, UNEXPLAINED, causes, words
+from recapture.tools.compare.words import DIGITS, DUPLICATES, SEPARATOR, UNEXPLAINED, causes, words
 from recapture.tools.diff.document import DIFFERENT
 from recapture.tools.diff.files import StoredFile
 
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 5
 """Largest number of differences that are shown of each reason."""
+MAX_EXAMPLES_WITH_EVENTS = 5
+"""Largest number of differences of each reason whose events are named."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,8 @@ def compare(
         else:
             unpublished.append(start)
     ours = rows_of(published, folder / "published", layout, columns)
-    reasons = Reasons(connection, compared, ours)
+    holes = [number_of(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)]
+    reasons = Reasons(connection, compared, ours, holes)
     time, downtimes = comparison.time, comparison.stopped
     tried: dict[str, Sequence[Assumption]] = {}
     warnings = list(live.warnings)
@@ -175,8 +186,12 @@ def compare(
     silences = reasons.silences(time, ours)
     for stop, restart in [*downtimes, *silences]:
         reasons.explain_downtime(time, stop, restart, comparison.reach)
-    reasons.explain_slices(HOLE, [number_of(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
-    return _document(comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings)
+    reasons.explain_holes()
+    document = _document(
+        comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings
+    )
+    examples = list(reasons.examples(ours, MAX_EXAMPLES))
+    return document | {"examples": _with_events(examples, comparison, compared, trials, tried)}
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -254,23 +269,46 @@ def _document(
         "missing_columns": list(live.missing),
         "unpublished": list(unpublished),
         "example_columns": names,
-        "examples": [*_examples(reasons, ours, names, by_number)],
         "warnings": list(warnings),
         "version": __version__,
         "exit_code": 0 if is_explained else DIFFERENT,
     }
 
 
-def _examples(
-    reasons: Reasons, ours: str, names: Sequence[str], by_number: Mapping[int, Slice]
-) -> Iterator[dict[str, Any]]:
-    for reason, number, side, row in reasons.examples(ours, MAX_EXAMPLES):
-        yield {
+def _with_events(
+    rows: Sequence[tuple[str, int, str, Mapping[str, Any]]],
+    comparison: Comparison,
+    compared: Compared,
+    trials: Trials,
+    tried: Mapping[str, Sequence[Assumption]],
+) -> list[dict[str, Any]]:
+    """Return the rows of examples in JSON types. The first row of a difference names its events."""
+    names = [*compared.key, *(column.name for column in compared.columns if column.name not in compared.key)]
+    examples: list[dict[str, Any]] = []
+    of_reason: dict[str, dict[tuple[Any, ...], tuple[Example, dict[str, Any]]]] = {}
+    for reason, number, side, row in rows:
+        slice_ = comparison.by_number[number]
+        example: dict[str, Any] = {
             "reason": words(reason),
-            "slice_start": ticks.to_text(by_number[number].start),
+            "slice_start": ticks.to_text(slice_.start),
             "side": side,
             "values": [value_text(row[name], 17) for name in names],
+            "events": [],
         }
+        examples.append(example)
+        keys = {name: row[name] for name in compared.key if name != comparison.time}
+        identity = row[comparison.time], *keys.values()
+        if len(of_reason.setdefault(reason, {})) < MAX_EXAMPLES_WITH_EVENTS:
+            of_reason[reason].setdefault(identity, (Example(slice_, row[comparison.time], keys), example))
+    for reason, by_key in of_reason.items():
+        assumed = SEPARATOR.join(cause for cause in causes(reason) if cause not in (DUPLICATES, DIGITS))
+        combination = tried.get(assumed)
+        if combination is None or not changes_events(combination):
+            continue
+        found = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
+        for (_, example), events in zip(by_key.values(), found, strict=True):
+            example["events"] = events
+    return examples
 
 
 def number_of(slice_: Slice) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import parts_of, quoted
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, SEPARATOR, UNEXPLAINED
+from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, HOLE, SEPARATOR, UNEXPLAINED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -67,9 +67,14 @@ class Compared:
 class Reasons:
     """The reasons of the differences, in the table `reasons`: the key with its slice, and the reason or NULL."""
 
-    def __init__(self, connection: "DuckDBPyConnection", compared: Compared, ours: str) -> None:
-        """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns."""
-        self.connection, self.compared = connection, compared
+    def __init__(
+        self, connection: "DuckDBPyConnection", compared: Compared, ours: str, holes: Sequence[int] = ()
+    ) -> None:
+        """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns.
+
+        `holes` are the numbers of the slices of which the archive lacks events.
+        """
+        self.connection, self.compared, self._holes = connection, compared, holes
         self._compare("differences", ours)
         self._execute(
             f"""
@@ -100,10 +105,10 @@ class Reasons:
             """
         )
 
-    def explain_slices(self, reason: str, slices: Sequence[int]) -> None:
-        """Give this reason to the differences without one in slices, given by their numbers."""
-        if slices:
-            self._explain_where(reason, self._among(slices))
+    def explain_holes(self) -> None:
+        """Give HOLE to the differences without a reason in slices with holes."""
+        if self._holes:
+            self._explain_where(HOLE, self._among(self._holes))
 
     def explain_missing(self, time: str, downtimes: Sequence[tuple[datetime, datetime]]) -> None:
         """Give DOWNTIME to differences without a reason, if the live job wrote no row that ends in a downtime."""
@@ -131,10 +136,12 @@ class Reasons:
         return [end for (end,) in rows]
 
     def _explain_where(self, reason: str, condition: str) -> None:
-        """Give this reason to the differences without one that meet a condition, and name duplicates."""
+        """Give this reason to the differences without one that meet a condition; name duplicates and holes, too."""
+        also = [f"CASE WHEN has_duplicates THEN {_text(DUPLICATES)} END"]
+        if reason != HOLE and self._holes:
+            also.append(f"CASE WHEN {self._among(self._holes)} THEN {_text(HOLE)} END")
         self._execute(
-            f"UPDATE reasons SET reason = {_text(reason)} || "
-            f"CASE WHEN has_duplicates THEN {_text(SEPARATOR + DUPLICATES)} ELSE '' END "
+            f"UPDATE reasons SET reason = concat_ws({_text(SEPARATOR)}, {_text(reason)}, {', '.join(also)}) "
             f"WHERE reason IS NULL AND {condition}"
         )
 
