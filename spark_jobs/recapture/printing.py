@@ -621,7 +621,10 @@ def _window(window: Mapping[str, Any]) -> str:
 
 def _published_by(published: Mapping[str, Any]) -> str:
     run = published["published_by"]
-    return "not published" if run is None else f"published by run {run}"
+    if run is None:
+        asked = published.get("run")
+        return "not published" if asked is None else f"in run {asked}, which is not published for it"
+    return f"published by run {run}"
 
 
 def _row(window: Mapping[str, Any]) -> str:
