@@ -15,13 +15,13 @@ from recapture.evaluate import (
     matching,
     numbers,
     powers,
-    regular,
     strings,
 )
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.lowering import BIGINT, BIT, FLOAT, NULL, STRING, Lowering, Rule, misfit
 from recapture.model import TYPES, AsaType
+from recapture.query.plan import regular
 from recapture.query.plan.expressions import Constant
 from recapture.query.plan.operations import Op
 
