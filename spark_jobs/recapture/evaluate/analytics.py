@@ -14,16 +14,16 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import evaluated, taken, valid
-from recapture.query.generate.aggregates import AggregateFunction
-from recapture.query.generate.analytics import (
+from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.analytics import (
     ROW,
     Analytics,
     EarlierValue,
+    History,
     HistoryAggregate,
     IsFirst,
     result_name,
 )
-from recapture.query.generate.histories import History
 from recapture.query.plan.expressions import NULL, Expr, bigint
 
 Int64s = NDArray[np.int64]
@@ -115,9 +115,9 @@ class Histories:
     def of(cls, rows: pa.Table, analytics: Analytics, bounds: SliceBounds) -> "Histories":
         """Return the histories of rows, which get the column `_row` if they come in order and lack it."""
         if analytics.ties is None:
-            rows = rows.append_column(ROW.name, pa.array(np.arange(len(rows))))
+            rows = rows.append_column(ROW, pa.array(np.arange(len(rows))))
         inputs = _inputs(analytics)
-        ties = [tie.name for tie in analytics.ties or () if tie != ROW]
+        ties = [tie for tie in analytics.ties or () if tie != ROW]
         return cls(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
 
     @property
@@ -186,8 +186,8 @@ class Histories:
         if not self.ties:
             return places
         numbers = [codes, self.times, self.rows["_arrival"].to_numpy(), partition_ranks(self.rows["_partition"])]
-        if ROW.name in self.rows.column_names:
-            numbers.append(self.rows[ROW.name].to_numpy())
+        if ROW in self.rows.column_names:
+            numbers.append(self.rows[ROW].to_numpy())
         differs = np.logical_or.reduce([np.diff(values[places]) != 0 for values in numbers])
         tied = np.flatnonzero(~np.append(True, differs) | ~np.append(differs, True))
         if len(tied):

@@ -15,8 +15,8 @@ from recapture.formats.events import Reader
 from recapture.model import TYPES
 from recapture.ordering.decoding import blaming
 from recapture.process.wording import counted
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledReference
+from recapture.query.plan.joins import VALIDITY
 from recapture.storage import Container, open_container
 
 FOREVER = 2**63 - 1

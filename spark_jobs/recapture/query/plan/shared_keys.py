@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from recapture.model import AsaType
-from recapture.query.generate.analytics import Analytics
-from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.joins import Join, JoinedTable, side_column
-from recapture.query.generate.statements import CommonTable, OutputTables, Selection
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledQuery
 from recapture.query.partials import PaneAggregation
+from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.joins import Join, JoinedTable, side_column
 from recapture.query.plan.operations import Op
+from recapture.query.plan.relations import OutputPlan, SelectedTable, Selection
 from recapture.time_model.windows import SessionWindow
 
 SharedKeys = Mapping[str, tuple[str, ...]]
@@ -50,8 +49,8 @@ def shared_keys(query: CompiledQuery) -> SharedKeys | None:
         types |= {(read.view, column.name): column.type for column in read.metadata}
     keys: frozenset[_Origin] = frozenset([frozenset()])
     for output in query.outputs:
-        assert output.tables is not None
-        for candidates in _Trace(output.tables, types).meetings():
+        assert output.plan is not None
+        for candidates in _Trace(output.plan, types).meetings():
             keys = _merged(keys, candidates)
     if not keys:
         return None
@@ -69,24 +68,23 @@ def pane_columns(aggregation: PaneAggregation, columns: Sequence[str]) -> tuple[
 class _Trace:
     """Where the columns of an output's tables come from."""
 
-    tables: OutputTables
+    plan: OutputPlan
     types: _Types
     _origins: dict[str, _Origins] = field(default_factory=dict)
     """Origins of the columns of steps and JOINs, by the name of the table."""
 
     def meetings(self) -> Iterator[frozenset[_Origin]]:
         """Yield for everything that lets rows meet the keys that these rows share: no row meets one with another."""
-        for table in (*self.tables.steps, self.tables.output):
+        for table in (*self.plan.steps, self.plan.output):
             yield from self._joined(table) if isinstance(table, JoinedTable) else self._united(table)
 
     def _read(self, table: str) -> _Origins:
         """Return the origins of the columns of a table or of a view."""
-        view = unquoted_name(table)
         if table in self._origins:
             return self._origins[table]
-        return {name: frozenset([frozenset([(of, name)])]) for of, name in self.types if of == view}
+        return {name: frozenset([frozenset([(of, name)])]) for of, name in self.types if of == table}
 
-    def _united(self, table: CommonTable) -> Iterator[frozenset[_Origin]]:
+    def _united(self, table: SelectedTable) -> Iterator[frozenset[_Origin]]:
         parts: list[_Origins] = []
         for selection in table.selections:
             yield from self._selected(selection, parts)

@@ -9,17 +9,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.collected import collected_value
 from recapture.evaluate.groups import groups
 from recapture.evaluate.keys import first_rows, key_codes
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
 from recapture.model import AsaType
-from recapture.query.generate.aggregates import COLLECTIONS, Aggregate, AggregateFunction, Ordering
-from recapture.query.generate.grouping import GroupedWindow, Grouping
-from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.values import Value
-from recapture.query.plan.expressions import Expr, column
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction, Ordering
+from recapture.query.plan.expressions import cast_as, column
+from recapture.query.plan.grouping import GroupedWindow, Grouping
+from recapture.query.plan.relations import Item
 from recapture.time_model.windows import HoppingWindow
 
 Bools = NDArray[np.bool_]
@@ -40,22 +38,16 @@ def argument_columns(number: int, aggregate: Aggregate) -> ArgumentColumns:
     return ArgumentColumns(f"@a{number}", tuple(f"@o{number}.{place}" for place in range(len(aggregate.orderings))))
 
 
-def input_items(aggregates: Mapping[int, Aggregate]) -> list[SelectItem]:
+def input_items(aggregates: Mapping[int, Aggregate]) -> list[Item]:
     """Return what aggregates read of a row, under the names of `argument_columns`."""
     items = []
     for number, aggregate in aggregates.items():
         columns = argument_columns(number, aggregate)
-        if (argument := _argument(aggregate)) is not None:
-            items.append(SelectItem(columns.argument, argument))
-        orderings = (ordering.value.node for ordering in aggregate.orderings)
-        items += [SelectItem(name, value) for name, value in zip(columns.orderings, orderings, strict=True)]
+        if aggregate.argument is not None:
+            items.append(Item(columns.argument, aggregate.argument))
+        orderings = (ordering.value for ordering in aggregate.orderings)
+        items += [Item(name, value) for name, value in zip(columns.orderings, orderings, strict=True)]
     return items
-
-
-def _argument(aggregate: Aggregate) -> Expr | None:
-    if aggregate.argument is None:
-        return None
-    return collected_value(aggregate) if aggregate.function in COLLECTIONS else aggregate.argument.node
 
 
 def deciding(aggregate: Aggregate, members: pa.Table, columns: ArgumentColumns, bounds: SliceBounds) -> Bools:
@@ -88,13 +80,15 @@ def _ranked(
     """Return the rows that TopOne and CollectTop take: it collects their numbers, in one window over all of them."""
     places = members.append_column(_MEMBER, pa.array(np.arange(len(members))))
     orderings = tuple(
-        replace(ordering, value=_value(name))
+        replace(ordering, value=column(name), type=AsaType.BIGINT)
         for ordering, name in zip(aggregate.orderings, columns.orderings, strict=True)
     )
     if not aggregate.ordered:
         ties = ("_system_timestamp", "_arrival", "_partition", columns.argument)
-        orderings += tuple(Ordering(_value(name), descending=False) for name in ties)
-    collecting = replace(aggregate, argument=_value(_MEMBER), orderings=orderings)
+        orderings += tuple(Ordering(column(name), AsaType.BIGINT, descending=False) for name in ties)
+    is_json = aggregate.function is AggregateFunction.COLLECTTOP
+    member = cast_as(column(_MEMBER), AsaType.STRING) if is_json else column(_MEMBER)
+    collecting = replace(aggregate, argument=member, argument_type=AsaType.BIGINT, orderings=orderings)
     times = members["_system_timestamp"].to_numpy()
     last, size = int(times.max()), int(times.max() - times.min()) + 1
     window = GroupedWindow(HoppingWindow(size, size, last % size), None)
@@ -105,10 +99,6 @@ def _ranked(
         [result] if aggregate.function is AggregateFunction.TOPONE else [each["value"] for each in json.loads(result)]
     )
     return np.array(chosen, np.int64)
-
-
-def _value(name: str) -> Value:
-    return Value(column(name), AsaType.BIGINT)
 
 
 def _flags(rows: NDArray[np.int64], count: int) -> Bools:

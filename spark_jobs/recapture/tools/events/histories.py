@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from recapture.evaluate.analytics import Histories, value_of
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
-from recapture.query.generate.aggregates import AggregateFunction
-from recapture.query.generate.analytics import AnalyticFunction, EarlierValue, IsFirst
+from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, IsFirst
 from recapture.query.plan.expressions import columns_of
 from recapture.tools.events.roles import Role
 

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from recapture.evaluate.analytics import Histories
 from recapture.evaluate.values import valid
-from recapture.query.generate.analytics import Analytics, result_name
-from recapture.query.generate.joins import Join, JoinedTable, side_column
-from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import CommonTable, Selection
+from recapture.query.plan.analytics import Analytics, result_name
 from recapture.query.plan.expressions import Expr, columns_of
+from recapture.query.plan.joins import Join, JoinedTable, side_column
+from recapture.query.plan.relations import Item, SelectedTable, Selection
 from recapture.tools.events.deciding import input_items
 from recapture.tools.events.histories import LookedAt, columns_of_function
 from recapture.tools.events.members import Groups, Members, row_key
@@ -87,7 +86,7 @@ class _Pass:
             rows = places.filter(pa.array(has_row)).to_numpy()
             self._mark_read(side.table, rows, marks.roles[marks.places[has_row]], columns, side.analytics)
 
-    def _through_selects(self, table: CommonTable, marks: _Marks) -> None:
+    def _through_selects(self, table: SelectedTable, marks: _Marks) -> None:
         """Mark the rows that the SELECTs of a table read for the rows that matter."""
         origins = self.traced.of(table.name).origins
         parts = origins[PART].to_numpy()
@@ -111,7 +110,7 @@ class _Pass:
         assert grouping is not None
         read = set[str]().union(*map(columns_of, [*items, *([grouping.having] if grouping.having else [])]))
         needed = {number: aggregate for number, aggregate in enumerate(grouping.aggregates) if f"_r{number}" in read}
-        keys = [SelectItem(row_key(number), key) for number, key in enumerate(grouping.keys)]
+        keys = [Item(row_key(number), key) for number, key in enumerate(grouping.keys)]
         entering = self.traced.entering(selection, [*keys, *input_items(needed)])
         members = Members(entering, grouping, needed, self.traced.bounds)
         roles = members.roles(groups)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.keys import key_codes, partition_ranks
 from recapture.evaluate.sessions import sessions_of
-from recapture.query.generate.aggregates import Aggregate
-from recapture.query.generate.grouping import Grouping
+from recapture.query.plan.aggregates import Aggregate
+from recapture.query.plan.grouping import Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 from recapture.tools.events.deciding import argument_columns, deciding
 from recapture.tools.events.roles import Role

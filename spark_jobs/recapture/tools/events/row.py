@@ -15,11 +15,10 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.check import refusals
 from recapture.evaluate.statement import published_rows
 from recapture.process.wording import counted, did_you_mean
-from recapture.query.generate.statements import SLICE_START, CommonTable, OutputTables
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.plan.expressions import column
+from recapture.query.plan.relations import SLICE_START, OutputPlan, SelectedTable
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -145,17 +144,17 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     return slices
 
 
-def _is_time(tables: OutputTables, table: CommonTable, name: str) -> bool:
+def _is_time(tables: OutputPlan, table: SelectedTable, name: str) -> bool:
     """Return whether a column of a table is the System.Timestamp of its rows."""
     steps = {step.name: step for step in tables.steps}
     for selection in table.selections:
         value = next(item.expression for item in selection.items if item.name == name)
         time = column(_TIME if selection.grouping is None else WINDOW_END)
         source = steps.get(selection.table)
-        is_passed_on = selection.grouping is None and value.is_column and isinstance(source, CommonTable)
+        is_passed_on = selection.grouping is None and value.is_column and isinstance(source, SelectedTable)
         if value == time or (
             is_passed_on
-            and isinstance(source, CommonTable)
+            and isinstance(source, SelectedTable)
             and any(item.name == value.name for item in source.selections[0].items)
             and _is_time(tables, source, value.name)
         ):
@@ -164,9 +163,9 @@ def _is_time(tables: OutputTables, table: CommonTable, name: str) -> bool:
     return True
 
 
-def _tables(output: CompiledOutput) -> OutputTables:
-    assert output.tables is not None
-    return output.tables
+def _tables(output: CompiledOutput) -> OutputPlan:
+    assert output.plan is not None
+    return output.plan
 
 
 @dataclass
@@ -210,7 +209,7 @@ class _SliceRows:
     def _read(self, view: str) -> pa.Table:
         return self.events[view].rows if view in self.events else self.references[view].rows
 
-    def _traced(self, tables: OutputTables) -> TracedTables:
+    def _traced(self, tables: OutputPlan) -> TracedTables:
         bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
         return TracedTables(tables, bounds, self._read)
 
@@ -257,8 +256,7 @@ class _SliceRows:
         self, traced: TracedTables, place: int, columns: Iterable[str], row: Mapping[str, Any], copies: int
     ) -> Lineage:
         """Return what made a row of the output's table."""
-        sources = roles_of_sources(traced, np.array([place]), columns)
-        roles = {unquoted_name(name): of_rows for name, of_rows in sources.items()}
+        roles = roles_of_sources(traced, np.array([place]), columns)
         events = [self.events[view].with_roles(roles[view]) for view in self.events if view in roles]
         references = [self.references[view].with_roles(roles[view]) for view in self.references if view in roles]
         time = traced.of(traced.tables.output.name).rows[_TIME][place].as_py()
@@ -277,7 +275,7 @@ class _SliceRows:
         )
 
 
-def _without_having(tables: OutputTables, columns: Iterable[str]) -> OutputTables:
+def _without_having(tables: OutputPlan, columns: Iterable[str]) -> OutputPlan:
     """Return tables whose output has all groups, with some of its columns."""
     selections = tuple(
         replace(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recapture.errors import DefinitionError
 from recapture.model import AsaType, OutputColumn
 from recapture.process.wording import did_you_mean
-from recapture.query.generate.statements import SLICE_START
+from recapture.query.plan.relations import SLICE_START
 from recapture.time_model import ticks
 
 _NULL = "NULL"

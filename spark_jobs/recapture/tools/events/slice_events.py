@@ -14,8 +14,8 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute import references
 from recapture.ordering.order import schema
 from recapture.ordering.task import Task
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledReference
+from recapture.query.plan.joins import VALIDITY
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.tools.events.event import json_value

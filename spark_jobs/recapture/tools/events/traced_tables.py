@@ -13,13 +13,11 @@ import pyarrow as pa
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.joins import joined
 from recapture.evaluate.statement import SliceEvaluation
-from recapture.query.generate.joins import JoinedTable, side_column
-from recapture.query.generate.select_items import SelectItem, column
-from recapture.query.generate.statements import CommonTable, OutputTables, Selection, Table
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.plan import expressions
 from recapture.query.plan.expressions import bigint
+from recapture.query.plan.joins import JoinedTable, side_column
+from recapture.query.plan.relations import Item, OutputPlan, SelectedTable, Selection, Table
 
 PLACE = "@place"
 """Column with the number of a row in its table, or in the table that it comes from."""
@@ -48,7 +46,7 @@ class TracedTable:
 class TracedTables:
     """The tables of an output in one slice, from its ordered events."""
 
-    tables: OutputTables
+    tables: OutputPlan
     bounds: SliceBounds
     read_rows: Callable[[str], pa.Table]
     """Returns the rows of an input's view or of reference data, by the name of the view."""
@@ -64,21 +62,21 @@ class TracedTables:
         if name not in self._traced:
             table = next((table for table in self.all if table.name == name), None)
             if table is None:
-                rows = self.read_rows(unquoted_name(name))
+                rows = self.read_rows(name)
                 self._traced[name] = TracedTable(_numbered(rows), pa.table({}))
             else:
                 self._traced[name] = self._evaluated(table)
         return self._traced[name]
 
-    def entering(self, selection: Selection, items: Sequence[SelectItem]) -> pa.Table:
+    def entering(self, selection: Selection, items: Sequence[Item]) -> pa.Table:
         """Return what a SELECT with GROUP BY aggregates: the rows that meet WHERE, with PLACE and these items."""
-        plain = replace(selection, grouping=None, groups_view=None, items=(column(PLACE), *items))
-        table = CommonTable("`entering`", (plain,))
+        plain = replace(selection, grouping=None, groups_view=None, items=(_passed(PLACE), *items))
+        table = SelectedTable("entering", (plain,))
         window_look_back = max(window.look_back for window in selection.windows)
         return self._rows(table, self._look_back_of(selection) + window_look_back)
 
     def _look_back_of(self, selection: Selection) -> int:
-        names = (table.name for table in self.all if isinstance(table, CommonTable) and selection in divided(table))
+        names = (table.name for table in self.all if isinstance(table, SelectedTable) and selection in divided(table))
         return max(self.tables.look_backs[name] for name in names)
 
     def _evaluated(self, table: Table) -> TracedTable:
@@ -98,14 +96,13 @@ class TracedTables:
             added = list(dict.fromkeys(item.name for more in items for item in more))
         return TracedTable(_numbered(rows.drop_columns(added)), rows.select(added))
 
-    def _rows(self, table: CommonTable, look_back: int) -> pa.Table:
+    def _rows(self, table: SelectedTable, look_back: int) -> pa.Table:
         """Return the rows of a table whose sources are traced."""
-        names = {unquoted_name(name): name for name in table.sources}
-        evaluation = SliceEvaluation(self.bounds, lambda name: self.of(names[name]).rows, _no_groups)
-        return evaluation.table_rows(OutputTables((), table, {table.name: look_back}))
+        evaluation = SliceEvaluation(self.bounds, lambda name: self.of(name).rows, _no_groups)
+        return evaluation.table_rows(OutputPlan((), table, {table.name: look_back}))
 
 
-def divided(table: CommonTable) -> list[Selection]:
+def divided(table: SelectedTable) -> list[Selection]:
     """Return the SELECTs of a table: one for each window of a GROUP BY, over rows and not over panes."""
     return [part for selection in table.selections for part in _divided(selection)]
 
@@ -118,16 +115,21 @@ def _divided(selection: Selection) -> Iterator[Selection]:
             yield replace(selection, groups_view=None, grouping=replace(selection.grouping, windows=(window,)))
 
 
-def _origin_items(selection: Selection, part: int) -> list[SelectItem]:
+def _origin_items(selection: Selection, part: int) -> list[Item]:
     """Return the columns that say where the rows of a SELECT come from."""
     if selection.grouping is None:
-        return [SelectItem(PART, bigint(part)), column(PLACE)]
-    keys = enumerate(selection.grouping.key_columns)
+        return [Item(PART, bigint(part)), _passed(PLACE)]
+    keys = enumerate(selection.grouping.key_names)
     return [
-        SelectItem(PART, bigint(part)),
-        SelectItem(END, expressions.column(WINDOW_END)),
-        *(SelectItem(key_column(part, number), key.expression) for number, key in keys),
+        Item(PART, bigint(part)),
+        Item(END, expressions.column(WINDOW_END)),
+        *(Item(key_column(part, number), expressions.column(key)) for number, key in keys),
     ]
+
+
+def _passed(name: str) -> Item:
+    """Return a column of the rows, under its own name."""
+    return Item(name, expressions.column(name))
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
