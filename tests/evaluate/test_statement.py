@@ -9,7 +9,6 @@ import pytest
 
 from recapture.evaluate import expressions, statement
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.check import not_evaluated_because
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
@@ -92,7 +91,3 @@ def test_a_step_that_two_outputs_read_is_evaluated_once(monkeypatch: pytest.Monk
     evaluation = SliceEvaluation(SliceBounds(START, START + HOUR), lambda name: read, lambda view: read)
     assert [evaluation.rows(output).to_pylist() for output in query.outputs] == [[{"twice": 4}], [{"k": "a"}]]
     assert sum("twice" in names and "k" in names for names in projected) == 1
-
-
-def test_a_query_that_is_evaluated_needs_no_spark() -> None:
-    assert not_evaluated_because(compiled("SELECT n + 1 AS m INTO out FROM telemetry")) is None

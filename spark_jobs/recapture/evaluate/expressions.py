@@ -16,9 +16,14 @@ from recapture.evaluate.lowering import BIT, Lowering
 from recapture.evaluate.operations import OPERATIONS
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
+from recapture.process.recursion import room_for
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
 
+_FRAMES_OF_NODE = 10
+"""Most calls of functions within each other that evaluate a node, without those that evaluate its arguments."""
+_FRAMES_OF_KERNEL = 6_000
+"""Most calls within each other in a kernel: a JSON document has up to 1,000 arrays and objects within each other."""
 Items = Sequence[tuple[str, Expr]]
 """Names and expressions of columns."""
 
@@ -31,6 +36,11 @@ def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBound
         items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
         where = where and values[-1]
     program = _program(tuple(items), where, tuple(zip(rows.schema.names, rows.schema.types, strict=True)))
+    with room_for(program.depth * _FRAMES_OF_NODE + _FRAMES_OF_KERNEL):
+        return _projected(rows, program, bounds)
+
+
+def _projected(rows: pa.Table, program: "_Program", bounds: SliceBounds) -> pa.Table:
     frame = whole(rows, bounds)
     for condition in program.where:
         frame = frame.where(control.holds(frame, condition))
@@ -59,6 +69,11 @@ class _Program(NamedTuple):
     items: tuple[tuple[str, Node], ...]
     where: tuple[Node, ...]
     """Conditions that a row has to meet, one after the other."""
+
+    @property
+    def depth(self) -> int:
+        """Number of nodes within each other."""
+        return max((node.depth for node in (*self.where, *(node for _, node in self.items))), default=0)
 
 
 @lru_cache(maxsize=1024)

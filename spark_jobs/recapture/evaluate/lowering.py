@@ -62,7 +62,8 @@ class Lowering:
         node = self._nodes.get(key)
         if node is None:
             raises = raises or any(argument.raises for argument in arguments)
-            node = self._nodes[key] = Node(kernel, tuple(arguments), type_, parameters, raises)
+            depth = 1 + max((argument.depth for argument in arguments), default=0)
+            node = self._nodes[key] = Node(kernel, tuple(arguments), type_, parameters, raises, depth)
         return node
 
     def literal(self, value: Any, type_: pa.DataType) -> Node:

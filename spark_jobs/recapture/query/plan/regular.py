@@ -109,9 +109,7 @@ class _Reader:
                 self.index = match.end()
                 self.written.append(match.group())
             elif sign in "*+?{":
-                raise PatternError(
-                    f"the quantifier {self.java[self.index : self.index + 3]} of a regular expression"
-                )
+                raise PatternError(f"the quantifier {self.java[self.index : self.index + 3]} of a regular expression")
             else:
                 self._single(sign)
         if depth:
