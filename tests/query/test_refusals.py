@@ -364,7 +364,7 @@ def test_a_query_nested_beyond_reason_is_refused_without_a_crash() -> None:
 @pytest.mark.parametrize(
     ("write", "deepest"),
     [
-        (lambda levels: " OR ".join(["x = 1"] * levels), 490),
+        (lambda levels: "(" * levels + "x = 1" + " OR k = 'a' AND x > 1)" * levels, 245),
         (lambda levels: " + ".join(["x"] * levels) + " > 1", 490),
         (lambda levels: "NOT " * levels + "x = 1", 490),
         (lambda levels: "(" * levels + "x = 1" + ")" * levels, 490),
@@ -372,7 +372,7 @@ def test_a_query_nested_beyond_reason_is_refused_without_a_crash() -> None:
         (lambda levels: "SUBSTRING(" * levels + "k" + ", x, 1)" * levels + " = 'a'", 490),
         (lambda levels: "CASE WHEN x = 1 THEN " * levels + "x" + " ELSE 0 END" * levels + " = 1", 245),
     ],
-    ids=["OR", "+", "NOT", "()", "ABS", "SUBSTRING", "CASE"],
+    ids=["OR AND", "+", "NOT", "()", "ABS", "SUBSTRING", "CASE"],
 )
 @pytest.mark.parametrize("depth", [0, 700])
 def test_whether_a_query_is_nested_too_deeply_does_not_depend_on_the_caller(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from recapture.evaluate import control
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.frames import Frame, Node, whole
-from recapture.evaluate.lowering import BIT, Lowering
+from recapture.evaluate.lowering import BIT, Lowering, operands
 from recapture.evaluate.operations import OPERATIONS
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
@@ -81,18 +81,7 @@ def _program(
     items: tuple[tuple[str, Expr], ...], where: Expr | None, columns: tuple[tuple[str, pa.DataType], ...]
 ) -> _Program:
     lowering = Lowering(dict(columns), OPERATIONS)
-    tests = [] if where is None else [lowering.lower(condition) for condition in _conjuncts(where)]
+    conditions = () if where is None else operands(where) if where.op is Op.AND else [where]
+    tests = [lowering.lower(condition) for condition in conditions]
     values = tuple((name, lowering.lower(expression)) for name, expression in items)
     return _Program(values, tuple(lowering.required(tests, [BIT] * len(tests))))
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    """Return the conditions that are tested one after the other: a AND (b AND c) => [a, b, c]"""
-    todo, conjuncts = [condition], []
-    while todo:
-        part = todo.pop()
-        if part.op is Op.AND:
-            todo += reversed(part.arguments)
-        else:
-            conjuncts.append(part)
-    return conjuncts

@@ -114,17 +114,6 @@ def _comparison(kernel: Kernel) -> Rule:
     return _one_of(*(Form([type_, type_], BIT, kernel) for type_ in (BIGINT, FLOAT, STRING, BIT)))
 
 
-def _connective(kernel: Kernel) -> Rule:
-    """Return the rule of AND or OR. A chain is one operation: and(and(p, q), r) => and(p, q, r)"""
-
-    def rule(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-        sides = lowering.required(arguments, [BIT] * len(arguments))
-        chain = [part for side in sides for part in (side.arguments if side.kernel is kernel else [side])]
-        return lowering.node(kernel, chain, BIT)
-
-    return rule
-
-
 def _is_null(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
     return lowering.node(numbers.is_null, arguments, BIT)
 
@@ -381,8 +370,8 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.NULL: _literal(NULL),
     Op.ROW: lambda lowering, _, __: lowering.literal(1, BIGINT),
     Op.FAIL: _fail,
-    Op.AND: _connective(control.conjunction),
-    Op.OR: _connective(control.disjunction),
+    Op.AND: _of_any_number(BIT, BIT, control.conjunction),
+    Op.OR: _of_any_number(BIT, BIT, control.disjunction),
     Op.NOT: _of([BIT], BIT, numbers.NOT),
     Op.EQUAL: _comparison(numbers.EQUAL),
     Op.NOT_EQUAL: _comparison(numbers.NOT_EQUAL),

@@ -9,10 +9,13 @@ from recapture.process.recursion import room_for
 from recapture.query.parse.source import Source
 
 MOST_LEVELS = 500
-"""Largest number of operators, calls and parentheses within each other. In a + b + c, one operator is in the other."""
+"""Largest number of operators, calls and parentheses within each other; a chain of AND or of OR is one operator.
+
+In a + b + c, one operator is in the other.
+"""
 _FRAMES = 20_000
 """Room for the compiler at that depth, in calls of functions within each other."""
-_ADVICE = "compute a part of it in a step of its own, in WITH, or write x IN (…) instead of many comparisons of x"
+_ADVICE = "compute a part of it in a step of its own, in WITH"
 
 
 @contextmanager
@@ -33,4 +36,7 @@ def require_shallow(source: Source, root: exp.Expr) -> None:
         if level > MOST_LEVELS:
             message = f"this is nested too deeply, as {MOST_LEVELS} levels are supported: {_ADVICE}"
             raise source.error(node, message)
-        todo += ((part, level + 1) for part in node.iter_expressions())
+        for part in node.iter_expressions():
+            # A chain of AND or OR is one condition, however long it is.
+            is_chain = isinstance(node, exp.Connector) and type(part) is type(node)
+            todo.append((part, level + (not is_chain)))

@@ -19,7 +19,7 @@ from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.relations import SelectedTable, Selection, Table
-from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar
+from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 SYSTEM = ("_system_timestamp", "_arrival")
@@ -191,7 +191,7 @@ def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ..
     if condition is None:
         return row.conditions
     value = scalar(what, condition, row)
-    if value.type != pa.bool_():
+    if value.type != pa.bool_() or may_stop(value.expression):
         refuse(what)
     return (*row.conditions, value.expression)
 
