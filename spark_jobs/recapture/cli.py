@@ -304,6 +304,7 @@ def _parser() -> _Parser:
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
+    explained.add_argument("--out", type=Path, metavar="FILE", help="also write a page of the row, as HTML")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

@@ -548,7 +548,7 @@ def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
 
 def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
     """Print a row, and the events and the reference data that made it."""
-    from recapture.tools.events.event import lines
+    from recapture.tools.events.event import lines, pushed_lines
     from recapture.tools.events.roles import COUNTED, HEADINGS
 
     out.print(_line(f"{_place(summary)}: {_row(summary)}"))
@@ -556,14 +556,17 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
     for role, events in by_role.items():
         if events and HEADINGS[role]:
             out.print(f"{HEADINGS[role]}:")
-        for line in lines(events[:SHOWN_EVENTS]):
-            out.print(_line(line))
+        for event in events[:SHOWN_EVENTS]:
+            for line in [*lines([event]), *pushed_lines(event)]:
+                out.print(_line(line))
         if len(events) > SHOWN_EVENTS:
             out.print(f"{counted(len(events) - SHOWN_EVENTS, 'more event')}: --json has all of them")
     for row in summary["references"]:
         times = "".join(f" {word} {row[name]}" for word, name in _IN_FORCE.items() if name in row)
         out.print(_line(f"reference data {row['reference']}: row {row['row']:,} of {row['blob']}, in force{times}"))
         out.print(_line(f"  {_named(row['columns'])}"))
+    if not summary["events"]:
+        return
     others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
     out.print(f"made of {counted(len(by_role['deciding']), 'event')}{others}")
 

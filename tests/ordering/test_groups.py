@@ -277,3 +277,13 @@ def test_the_order_of_equal_zeros_and_nan_does_not_depend_on_the_order_of_the_ro
     assert [str(value) for value in groups.sorted_rows(rows)["x"].to_pylist()] == (
         ["None", "-1.0", "-0.0", "0.0", "1.0", "nan", "nan"]
     )
+
+
+def test_strings_that_occur_often_are_sorted_by_their_bytes_and_null_comes_first() -> None:
+    words = [None, "", "b", "a\u00e9", "a", "\uffff", "\U0001f600", "aa"]
+    rows = pa.table({"word": [words[number * 7 % 8] for number in range(9000)], "x": [*range(9000, 0, -1)]})
+
+    expected = sorted(rows.to_pylist(), key=lambda row: ((row["word"] or "").encode(), row["x"]))
+    expected.sort(key=lambda row: row["word"] is not None)
+
+    assert groups.sorted_rows(rows).to_pylist() == expected

@@ -245,10 +245,10 @@ def _like(lowering: Lowering, constants: Constants, arguments: list[Node]) -> No
 
 
 def _like_computed(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    pattern, text, refused = arguments
+    pattern, text = lowering.required(arguments[:2], [STRING, STRING])
     has_set = lowering.node(strings.contains, [pattern, lowering.literal("[", STRING)], BIT)
     matches = lowering.node(matching.like_computed, [text, pattern], BIT)
-    return lowering.operation(Op.CASE, [has_set, refused, matches])
+    return lowering.operation(Op.CASE, [has_set, arguments[2], matches])
 
 
 def _of_pattern(gives: pa.DataType, kernel: Kernel) -> Rule:

@@ -14,10 +14,8 @@ from recapture.errors import DefinitionError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.statement import published_rows
 from recapture.process.wording import counted, did_you_mean
-from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.plan.expressions import column
-from recapture.query.plan.relations import SLICE_START, OutputPlan, SelectedTable
+from recapture.query.plan.relations import SLICE_START, OutputPlan
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -28,6 +26,7 @@ from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import InputToSearch
 from recapture.tools.events.row_text import Values, has_value, having, values_of
+from recapture.tools.events.row_time import is_time
 from recapture.tools.events.slice_events import SliceEvents, SliceReference
 from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
@@ -121,7 +120,7 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
             raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
         slices = [Slice(start, start + length)]
     else:
-        times = [each.name for each in output.columns if _is_time(_tables(output), _tables(output).output, each.name)]
+        times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
         if not times:
             raise DefinitionError(
                 f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
@@ -140,26 +139,7 @@ def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     return slices
 
 
-def _is_time(tables: OutputPlan, table: SelectedTable, name: str) -> bool:
-    """Return whether a column of a table is the System.Timestamp of its rows."""
-    steps = {step.name: step for step in tables.steps}
-    for selection in table.selections:
-        value = next(item.expression for item in selection.items if item.name == name)
-        time = column(_TIME if selection.grouping is None else WINDOW_END)
-        source = steps.get(selection.table)
-        is_passed_on = selection.grouping is None and value.is_column and isinstance(source, SelectedTable)
-        if value == time or (
-            is_passed_on
-            and isinstance(source, SelectedTable)
-            and any(item.name == value.name for item in source.selections[0].items)
-            and _is_time(tables, source, value.name)
-        ):
-            continue
-        return False
-    return True
-
-
-def _tables(output: CompiledOutput) -> OutputPlan:
+def _plan(output: CompiledOutput) -> OutputPlan:
     assert output.plan is not None
     return output.plan
 
@@ -212,7 +192,7 @@ class _SliceRows:
     def lineage(self, values: Values) -> Lineage:
         """Return the row that has these values. Raise DefinitionError if several different rows have them."""
         values = {name: value for name, value in values.items() if name != SLICE_START}
-        traced = self._traced(_tables(self.output))
+        traced = self._traced(_plan(self.output))
         places, rows = self._rows(traced)
         has = np.flatnonzero(having(rows, values))
         if not len(has):
@@ -236,7 +216,7 @@ class _SliceRows:
     def _of_no_row(self, rows: pa.Table, values: Values) -> Lineage:
         """Return why no row has these values, with the events of a group that HAVING drops."""
         if values and set(values) <= set(self.output.group_columns):
-            traced = self._traced(_without_having(_tables(self.output), values))
+            traced = self._traced(_without_having(_plan(self.output), values))
             places, groups = self._rows(traced)
             has = np.flatnonzero(having(groups, values))
             if len(has):
