@@ -12,13 +12,12 @@ import pyarrow as pa
 from recapture.evaluate import control
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.frames import Frame, Node, whole
-from recapture.evaluate.lowering import BIT, Lowering, operands
+from recapture.evaluate.lowering import BIT, Lowering
 from recapture.evaluate.operations import OPERATIONS
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
 from recapture.process.recursion import room_for
-from recapture.query.plan.expressions import Expr
-from recapture.query.plan.operations import Op
+from recapture.query.plan.expressions import Expr, conjuncts
 
 _FRAMES_OF_NODE = 10
 """Most calls of functions within each other that evaluate a node, without those that evaluate its arguments."""
@@ -81,7 +80,6 @@ def _program(
     items: tuple[tuple[str, Expr], ...], where: Expr | None, columns: tuple[tuple[str, pa.DataType], ...]
 ) -> _Program:
     lowering = Lowering(dict(columns), OPERATIONS)
-    conditions = () if where is None else operands(where) if where.op is Op.AND else [where]
-    tests = [lowering.lower(condition) for condition in conditions]
+    tests = [] if where is None else [lowering.lower(condition) for condition in conjuncts(where)]
     values = tuple((name, lowering.lower(expression)) for name, expression in items)
     return _Program(values, tuple(lowering.required(tests, [BIT] * len(tests))))
