@@ -41,7 +41,7 @@ class Typed:
     """An expression with its type."""
 
     expression: Expr
-    """The expression over an event or a group, without steps between."""
+    """The expression over an event or a group."""
     type: pa.DataType
     """Type on Arrow; null for the literal NULL."""
     finite: bool = True
@@ -51,14 +51,10 @@ class Typed:
 
 
 class Row(Protocol):
-    """A row that a SELECT reads: an event or a group of events, or what a step selects of it."""
+    """A row that a SELECT reads: an event or a group of events."""
 
     def column(self, name: str) -> Typed:
         """Return a column of the row."""
-
-    @property
-    def conditions(self) -> tuple[Expr, ...]:
-        """Return the conditions that the event or the group has to meet."""
 
 
 def scalar(what: str, expression: Expr, row: Row) -> Typed:
@@ -71,7 +67,18 @@ def scalar(what: str, expression: Expr, row: Row) -> Typed:
         refuse(what)
     if value.size > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
+    # Tasks compute all parts for all rows, so that an error in a branch that is not taken would stop the run.
+    if any(part.op in _GUARDS and may_stop(part) for part in walk(value.expression)):
+        refuse(what)
     return value
+
+
+_GUARDS = (Op.CASE, Op.COALESCE, Op.AND, Op.OR)
+
+
+def may_stop(expression: Expr) -> bool:
+    """Return whether an expression that tasks compute may stop the run."""
+    return any(part.op is Op.WITHIN_CALENDAR for part in walk(expression))
 
 
 def refuse(what: str) -> NoReturn:
