@@ -69,7 +69,7 @@ def combinations_of(assumptions: Sequence[Assumption]) -> list[tuple[Assumption,
     """Return the assumptions that are tried together: those that are known first, and fewer before more.
 
     No two of a combination set the same. Another definition is tried alone: everything is computed with the present
-    one. With enqueued times, an event that the archive has twice counts once anyway.
+     one. With enqueued times, an event that the archive has twice counts once anyway.
     """
     subsets = itertools.chain.from_iterable(
         itertools.combinations(assumptions, size) for size in range(1, len(assumptions) + 1)

@@ -171,6 +171,7 @@ def compare(
             ]
             if open_slices and not any(guesses <= {*combination} for guesses in refused):
                 reason = reason_of(combination)
+                is_guess = since is not None or not are_known(combination)
                 try:
                     files = trials.files(trial, open_slices, compute)
                 except RunError as error:
@@ -181,11 +182,12 @@ def compare(
                     warnings.append(f"{words(reason)} was not tried, because it cannot be computed: {error}")
                     continue
                 rows = rows_of(files, folder / f"tried-{number}", layout, columns)
-                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since)
+                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since, is_guess=is_guess)
                 tried[reason] = combination
     silences = reasons.silences(time, ours)
     for stop, restart in [*downtimes, *silences]:
         reasons.explain_downtime(time, stop, restart, comparison.reach)
+    reasons.explain_by_guesses()
     reasons.explain_holes()
     document = _document(
         comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings

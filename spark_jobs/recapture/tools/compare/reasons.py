@@ -80,30 +80,43 @@ class Reasons:
             f"""
             CREATE OR REPLACE TEMP TABLE reasons AS
             SELECT {", ".join(compared.keys)}, live, ours, has_duplicates,
-                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason
+                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason, NULL::VARCHAR AS guess
             FROM differences
             """
         )
 
-    def explain(self, reason: str, rows: str, slices: Sequence[int], time: str, since: datetime | None) -> None:
+    def explain(
+        self,
+        reason: str,
+        rows: str,
+        slices: Sequence[int],
+        time: str,
+        since: datetime | None,
+        *,
+        is_guess: bool = False,
+    ) -> None:
         """Give this reason to the differences without one, in slices, that other rows, given by a query, do not have.
 
         The query has the rows of all `slices`, given by their numbers; of these, only rows that end after `since`
         count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
-        out of account, and named.
+        out of account, and named. A guess is believed only if it explains a row that the live job wrote: that a row
+        lacks has many causes. Otherwise, it is kept for `explain_by_guesses`.
         """
         self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
         after = "true" if since is None else f"{quoted(time)} > {_instant(since)}"
-        self._execute(
-            f"""
-            UPDATE reasons SET reason = coalesce(
-                (SELECT {_joined(_text(reason), "tried")} FROM tried WHERE {same}), {_text(reason)}
-            )
-            WHERE reason IS NULL AND {self._among(slices)} AND {after}
-                AND NOT EXISTS (SELECT 1 FROM tried WHERE is_open AND {same})
-            """
+        explained = (
+            f"reason IS NULL AND {self._among(slices)} AND {after} "
+            f"AND NOT EXISTS (SELECT 1 FROM tried WHERE is_open AND {same})"
         )
+        ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND {explained}")
+        text = f"coalesce((SELECT {_joined(_text(reason), 'tried')} FROM tried WHERE {same}), {_text(reason)})"
+        changed = f"guess = coalesce(guess, {text})" if is_guess and not confirmed else f"reason = {text}"
+        self._execute(f"UPDATE reasons SET {changed} WHERE {explained}")
+
+    def explain_by_guesses(self) -> None:
+        """Give the differences without a reason the first guess that explains them."""
+        self._execute("UPDATE reasons SET reason = guess WHERE reason IS NULL")
 
     def explain_holes(self) -> None:
         """Give HOLE to the differences without a reason in slices with holes."""

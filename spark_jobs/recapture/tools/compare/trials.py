@@ -34,6 +34,8 @@ from recapture.tools.diff.tried import Tried, tried_pipeline, try_slices
 Compute = Callable[[Pipeline], Callable[[PlannedRun], Computed]]
 """Returns the function that stages the rows of the runs of a pipeline."""
 Slices = Sequence[Slice]
+MAX_SHIFTS = 3
+"""Largest number of shifts of the deadlines of sessions that are tried."""
 
 
 class Trials:
@@ -136,8 +138,8 @@ def _offsets(query: CompiledQuery, cuts: Sequence[int]) -> list[int]:
         return []
     (max_duration,) = longest
     shifts = [cut % max_duration for cut in cuts]
-    shift = max(sorted(set(shifts)), key=shifts.count)
-    return [offset for offset in (shift, shift + max_duration) if offset]
+    likeliest = sorted(set(shifts), key=lambda shift: (-shifts.count(shift), shift))[:MAX_SHIFTS]
+    return [offset for shift in likeliest for offset in (shift, shift + max_duration) if offset]
 
 
 def _replaced(value: Any, offset: int, memo: dict[int, Any]) -> Any:
