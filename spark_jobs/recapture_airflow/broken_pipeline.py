@@ -3,11 +3,15 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from airflow.exceptions import SerializationError
 from airflow.sdk import DAG
 
-from recapture.errors import DefinitionError
 
-MARK = f"{DefinitionError.__module__}.{DefinitionError.__qualname__}: "
+class PipelineFileError(SerializationError):
+    """A pipeline file cannot be loaded. The message is that of the DefinitionError."""
+
+
+MARK = f"{__name__}.{PipelineFileError.__name__}: "
 """What precedes the message in the text of an import error."""
 
 
@@ -26,8 +30,8 @@ class BrokenPipeline(DAG):
         super().__init__(f"broken_pipeline_{number}", schedule=None)
 
     def get_serialized_fields(self) -> Iterable[str]:
-        """Raise DefinitionError. Airflow calls this to store the DAG."""
-        raise DefinitionError(self._message)
+        """Raise PipelineFileError. Airflow calls this to store the DAG."""
+        raise PipelineFileError(self._message)
 
     @property
     def fileloc(self) -> str:

@@ -1,6 +1,7 @@
 """The task that submits a planned run to Spark."""
 
 import re
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,22 @@ USELESS = re.compile(r"Error code is: 2\b")
 """What the provider says of an application that ended with 2: see `recapture.execute.spark.compute.main`."""
 
 
+def require_one_pyspark() -> None:
+    """Raise AirflowFailException if pyspark-client is installed in another version than pyspark.
+
+    Both packages have files in common, so that of two versions one is damaged.
+    """
+    installed = {}
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return
+    if len(set(installed.values())) > 1:
+        versions = ", but ".join(f"{name} is {version}" for name, version in installed.items())
+        raise AirflowFailException(f"{versions}: they have files in common, so install the same version of both")
+
+
 class SparkRun(SparkSubmitOperator):
     """Operator that submits a planned run. It is not retried if a retry would fail in the same way.
 
@@ -29,9 +46,10 @@ class SparkRun(SparkSubmitOperator):
         super().__init__(**kwargs)
 
     def execute(self, context: Context) -> None:
-        """Run Spark. Raise AirflowFailException if the application says that a retry would fail in the same way."""
+        """Run Spark. Raise AirflowFailException if a retry would fail in the same way, as the application says."""
         from recapture.keep.holding import renewing
 
+        require_one_pyspark()
         run_files = open_container(load(Path(self.file)).outputs[0].table)
         try:
             with renewing(run_files, context["run_id"]):

@@ -56,6 +56,32 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     assert isinstance(raised.value, AirflowFailException) != retried
 
 
+@pytest.mark.parametrize(("client", "refused"), [("4.2.0", False), ("4.2.1", True), (None, False)])
+def test_spark_is_not_started_with_a_damaged_pyspark(
+    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, client: str | None, refused: bool
+) -> None:
+    """pip writes the files of one package over those of the other, because they have the same names."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+
+    def version(name: str) -> str:
+        installed = "4.2.0" if name == "pyspark" else client
+        if installed is None:
+            raise spark_run.metadata.PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(spark_run.metadata, "version", version)
+    if not refused:
+        spark_run.require_one_pyspark()
+        return
+    with pytest.raises(AirflowFailException) as raised:
+        spark_run.require_one_pyspark()
+    assert str(raised.value) == (
+        "pyspark is 4.2.0, but pyspark-client is 4.2.1: they have files in common, so install the same version of both"
+    )
+
+
 def test_the_log_of_a_task_has_our_lines_and_not_those_of_chatty_libraries(
     plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,7 +1,6 @@
 """The pages that Airflow serves: what a damaged file or a wrong address leads to, and the headers of every response."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +22,21 @@ LONG = "x" * 5_000
 SERVER = """
 import json, os, sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
 import airflow.models
+import structlog
 from airflow import settings
 from airflow.api_fastapi.app import init_auth_manager
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.models.base import Base
+from airflow.dag_processing.collection import update_dag_parsing_results_in_db
+from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
+from airflow.models.dagbundle import DagBundleModel
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from fastapi import FastAPI, Request
@@ -40,7 +44,18 @@ from fastapi.testclient import TestClient
 
 airflow.models.import_all_models()
 Base.metadata.create_all(settings.engine)
+folder = Path(sys.argv[1])
+file = folder / "team.py"
+request = DagFileParseRequest(file=str(file), bundle_path=folder, bundle_name="team")
+parsed = _parse_file(request, structlog.get_logger())
 with create_session() as session:
+    session.add(DagBundleModel(name="team"))
+    session.flush()
+    errors = {("team", name): error for name, error in parsed.import_errors.items()}
+    files = {("team", "team.py"), *errors}
+    update_dag_parsing_results_in_db(
+        "team", None, parsed.serialized_dags, errors, None, set(), session, files_parsed=files
+    )
     conf = {"from": "0206-03-01T10:00:00Z", "to": "9999-03-01T10:00:00Z"}
     began = datetime(2020, 1, 1, tzinfo=UTC)
     session.add(DagRun("telemetry", run_id="wrong", conf=conf, run_type="manual", state="failed", run_after=began))
@@ -72,6 +87,8 @@ for line in sys.stdin:
 """
 """Serves the pages with Airflow's own database and rights, to a user who may do everything unless a header says less.
 
+The DAG processor has read a DAG file and stored what it defines. The server itself cannot read the pipeline files.
+
 It is a week after the runs, and the calendar has a month of slices at most, so that every page is quick.
 """
 
@@ -102,12 +119,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def send(world: World) -> Iterator[Send]:
     folder = world.home.parent
+    (folder / "team.py").write_text("from recapture_airflow import RecaptureDags\nRecaptureDags('pipelines')\n")
+    (world.home / "broken.yaml").write_text("name: broken\n")
     variables = {
-        "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder.parent / "nothing"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder.parent}/airflow.db",
-        "PYTHONPATH": os.pathsep.join(map(str, (ROOT / "plugins", ROOT / "spark_jobs"))),
+        "PYTHONPATH": str(ROOT / "spark_jobs"),
     }
-    with dialogue(["-c", SERVER], folder.parent, **variables) as ask:
+    with dialogue(["-c", SERVER, str(folder)], folder.parent, **variables) as ask:
 
         def send(method: str, address: str, body: str | None = None, **headers: str) -> Page:
             return Page(*ask([method, f"/recapture{address}", headers, body]))
@@ -216,6 +236,16 @@ def test_no_address_makes_the_server_fail_and_every_response_has_the_headers(get
 def test_a_wrong_address_is_explained(get: Get, address: str, sentence: str) -> None:
     page = get(address)
     assert (page.status, sentence in page.text) == (400, True), page.text
+
+
+def test_the_list_of_pipelines_has_those_that_airflow_stores_and_the_error_of_a_file_that_it_cannot_load(
+    get: Get,
+) -> None:
+    page = get("/")
+    assert page.status == 200
+    assert '<a href="/recapture/telemetry/">' in page.text
+    assert "broken.yaml:1: input is missing: add it" in page.text
+    assert "broken_pipeline" not in page.text
 
 
 def test_the_calendar_and_the_trend_lead_to_each_other(get: Get) -> None:
@@ -333,7 +363,7 @@ def test_a_request_is_made_in_the_name_of_the_user_listed_and_cancelled(send: Se
         (REQUESTS, TEN_TO_NOON | {"to": "2024-03-01T11:30:00Z"}, "is not on a slice border"),
         (REQUESTS, TEN_TO_NOON | {"to": "9999-03-01T11:00:00Z"}, "lies in the future"),
         (REQUESTS, TEN_TO_NOON | {"reason": LONG * 3}, "shorten the reason"),
-        ("/other/requests", TEN_TO_NOON, "no pipeline file under"),
+        ("/other/requests", TEN_TO_NOON, "Airflow has loaded no pipeline named"),
         (f"{REQUESTS}/0000/cancel", {}, "there is no request 0000 for telemetry"),
     ],
 )

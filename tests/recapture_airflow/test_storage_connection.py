@@ -1,10 +1,8 @@
 """The connection to the storage account: the Azure variables that it sets, and where its secrets never go."""
 
 import asyncio
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -155,13 +153,9 @@ def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the task of this name from the DAG of the sample pipeline."""
     for name in ("CONTAINER", "TABLE"):
         monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
-    spec = importlib.util.spec_from_file_location("dags_backfill", ROOT / "dags" / "backfill.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "dags_backfill", module)
-    spec.loader.exec_module(module)
-    return module.telemetry.get_task("order_and_aggregate")
+    from recapture_airflow import RecaptureDags
+
+    return RecaptureDags(ROOT / "dags" / "pipelines")["telemetry"].get_task("order_and_aggregate")
 
 
 def test_the_pages_take_the_connection_without_a_trace_in_their_process(
