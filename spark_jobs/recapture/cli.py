@@ -299,11 +299,12 @@ def _parser() -> _Parser:
     explained.add_argument("--event", metavar="PARTITION/SEQUENCE", help=text)
     text = "a value that the events must have, as in recapture find; may be given several times"
     explained.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
-    text = "the row: the end of its window and all its keys, as in windowEnd=2026-03-01T10:05Z,deviceId=a"
+    text = "the row: its time and what tells it from others, as in windowEnd=2026-03-01T10:05Z,deviceId=a"
     explained.add_argument("--row", metavar="NAME=VALUE,…", help=text)
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
+    explained.add_argument("--out", type=Path, metavar="FILE", help="also write a page of the row, as HTML")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

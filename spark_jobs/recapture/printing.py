@@ -550,28 +550,62 @@ def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
-    """Print a row and the events that made it."""
-    from recapture.tools.events.event import lines
+    """Print a row, and the events and the reference data that made it."""
+    from recapture.tools.events.event import lines, pushed_lines
+    from recapture.tools.events.roles import COUNTED, HEADINGS
 
-    out.print(_line(f"{_window(summary['window'])}: {_row(summary)}"))
-    for line in lines(summary["events"][:SHOWN_EVENTS]):
-        out.print(_line(line))
-    if len(summary["events"]) > SHOWN_EVENTS:
-        out.print(f"{counted(len(summary['events']) - SHOWN_EVENTS, 'more event')}: --json has all of them")
-    out.print(f"made of {counted(len(summary['events']), 'event')}")
+    out.print(_line(f"{_place(summary)}: {_row(summary)}"))
+    by_role = {role: [event for event in summary["events"] if event["role"] == role] for role in HEADINGS}
+    for role, events in by_role.items():
+        if events and HEADINGS[role]:
+            out.print(f"{HEADINGS[role]}:")
+        for event in events[:SHOWN_EVENTS]:
+            for line in [*lines([event]), *pushed_lines(event)]:
+                out.print(_line(line))
+        if len(events) > SHOWN_EVENTS:
+            out.print(f"{counted(len(events) - SHOWN_EVENTS, 'more event')}: --json has all of them")
+    for row in summary["references"]:
+        times = "".join(f" {word} {row[name]}" for word, name in _IN_FORCE.items() if name in row)
+        out.print(_line(f"reference data {row['reference']}: row {row['row']:,} of {row['blob']}, in force{times}"))
+        out.print(_line(f"  {_named(row['columns'])}"))
+    if not summary["events"]:
+        return
+    others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
+    out.print(f"made of {counted(len(by_role['deciding']), 'event')}{others}")
+
+
+_IN_FORCE = {"from": "valid_from", "until": "valid_until"}
+
+
+def _place(summary: Mapping[str, Any]) -> str:
+    """Return the window or the time of a row, and by which run it is published."""
+    slice_, window = summary["slice"], summary["window"]
+    if window is None:
+        time = summary["system_timestamp"]
+        what = f"slice {slice_['start']}" if time is None else f"row at {time}"
+        return f"{what}, {_published_by(slice_)}"
+    if "start" not in window:
+        name = f" {window['id']}" if "id" in window else ""
+        return f"window{name} that ends at {window['end']}, {_published_by(slice_)}"
+    return _window(window | slice_ | {"start": window["start"]})
 
 
 def _window(window: Mapping[str, Any]) -> str:
     name = f" {window['id']}" if "id" in window else ""
-    run = window["published_by"]
-    published = "not published" if run is None else f"published by run {run}"
-    return f"window{name} ({window['start']}, {window['end']}], {published}"
+    return f"window{name} ({window['start']}, {window['end']}], {_published_by(window)}"
+
+
+def _published_by(published: Mapping[str, Any]) -> str:
+    run = published["published_by"]
+    return "not published" if run is None else f"published by run {run}"
 
 
 def _row(window: Mapping[str, Any]) -> str:
-    if window["row"] is None:
-        return f"no row: {window['why']}"
-    return ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in window["row"].items())
+    return f"no row: {window['why']}" if window["row"] is None else _named(window["row"])
+
+
+def _named(columns: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in columns.items())
 
 
 def _cell(value: Any) -> str:

@@ -3,7 +3,7 @@
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import JavaScriptFunction
 from recapture.query.compile import compile_query
-from recapture.query.generate.grouping import Grouping
+from recapture.query.plan.grouping import Grouping
 
 DECLARED = (
     "CREATE TABLE telemetry (t datetime, k nvarchar(max), j bigint, f float, b bit, id bigint, n bigint, x float, "
@@ -20,8 +20,8 @@ def grouping_of(
     query = f"{DECLARED}SELECT {', '.join(columns)} INTO out FROM telemetry TIMESTAMP BY t GROUP BY {by}"
     metadata = {"telemetry": CaptureInput.metadata}
     compiled = compile_query(query, inputs=metadata, output_aliases=["out"], functions=functions, in_tasks=False)
-    tables = compiled.outputs[0].tables
-    assert tables is not None
-    [selection] = tables.output.selections
+    plan = compiled.outputs[0].plan
+    assert plan is not None
+    [selection] = plan.output.selections
     assert selection.grouping is not None
     return selection.grouping

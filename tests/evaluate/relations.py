@@ -9,8 +9,8 @@ import pyarrow as pa
 from recapture.evaluate.bounds import SliceBounds
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
-from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.statements import Selection
+from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.relations import Selection
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.oracle_windows import Event
 
@@ -30,8 +30,8 @@ def relations(
     """Return the SELECTs of a query, those of steps first, and the rows of its JOINs."""
     inputs = {alias: CaptureInput.metadata for alias in streams} | dict.fromkeys(references)
     [output] = compile_query(text, inputs=inputs, output_aliases=["out"], in_tasks=False).outputs
-    assert output.tables is not None
-    tables = [*output.tables.steps, output.tables.output]
+    assert output.plan is not None
+    tables = [*output.plan.steps, output.plan.output]
     joins = [table for table in tables if isinstance(table, JoinedTable)]
     return [part for table in tables if not isinstance(table, JoinedTable) for part in table.selections], joins
 

@@ -9,22 +9,25 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture.errors import RecaptureError
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.expressions import project_sql
+from recapture.evaluate.expressions import project
+from recapture.query.lower.spark import render
+from recapture.query.plan.expressions import Expr
 
 BOUNDS = SliceBounds(1_000, 2_000)
 
 
-def in_spark(spark: SparkSession, rows: pa.Table, texts: Sequence[str], where: str | None = None) -> pa.Table:
+def in_spark(spark: SparkSession, rows: pa.Table, expressions: Sequence[Expr], where: Expr | None = None) -> pa.Table:
     """Return the columns that Spark computes, one by one, of rows that it cannot compute beforehand."""
     frame = spark.createDataFrame(rows.to_pylist() or [], from_arrow_schema(rows.schema)).coalesce(1)
     frame.rdd.toDF(frame.schema).createOrReplaceTempView("expression_rows")
-    items = ", ".join(f"{text} AS c{index}" for index, text in enumerate(texts))
-    return spark.sql(f"SELECT {items} FROM expression_rows{f' WHERE {where}' if where else ''}").toArrow()
+    items = ", ".join(f"{render(expression)} AS c{index}" for index, expression in enumerate(expressions))
+    condition = "" if where is None else f" WHERE {render(where)}"
+    return spark.sql(f"SELECT {items} FROM expression_rows{condition}").toArrow()
 
 
-def here(rows: pa.Table, texts: Sequence[str], where: str | None = None) -> pa.Table:
-    """Return the columns that `project_sql` gives."""
-    return project_sql(rows, tuple((f"c{index}", text) for index, text in enumerate(texts)), where, BOUNDS)
+def here(rows: pa.Table, expressions: Sequence[Expr], where: Expr | None = None) -> pa.Table:
+    """Return the columns that `project` gives."""
+    return project(rows, [(f"c{index}", expression) for index, expression in enumerate(expressions)], where, BOUNDS)
 
 
 def exact(column: Sequence[object]) -> list[object]:

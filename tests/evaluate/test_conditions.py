@@ -3,9 +3,9 @@
 import pytest
 
 from recapture.evaluate.conditions import parts_of
-from recapture.query.generate.joins import Join
 from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import columns_of
+from recapture.query.plan.joins import Join
 from recapture.time_model.joins import TimeBound
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import DECLARED, relations

@@ -12,7 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import RecaptureError
-from recapture.evaluate.refusal import NotEvaluatedError
+from recapture.model import AsaType
+from recapture.query.plan.expressions import NULL, Expr, bigint, call, case_when, cast_as, column, double, string
+from recapture.query.plan.operations import Op
 from tests.evaluate.spark_oracle import condition, exact, here, in_spark
 
 BIGINTS = [0, 1, -1, 2, 7, -7, 10, 2**31, -(2**31) - 1, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), None]
@@ -37,26 +39,28 @@ DOUBLES = rows(x=(FLOATS, pa.float64()), y=(FLOATS, pa.float64()))
 LOGIC = rows(p=(BITS, pa.bool_()), q=(BITS, pa.bool_()))
 
 
-def same(spark: SparkSession, table: pa.Table, *texts: str, where: str | None = None) -> None:
+def same(spark: SparkSession, table: pa.Table, *expressions: Expr, where: Expr | None = None) -> None:
     """Raise AssertionError unless each expression has the values that it has in Spark."""
-    expected, actual = in_spark(spark, table, texts, where), here(table, texts, where)
+    expected, actual = in_spark(spark, table, expressions, where), here(table, expressions, where)
     assert actual.num_rows == expected.num_rows
-    for index, text in enumerate(texts):
+    for index, expression in enumerate(expressions):
         one, other = expected.column(index), actual.column(index)
-        assert one.type == other.type, text
+        assert one.type == other.type, expression
         pairs = enumerate(zip(exact(one.to_pylist()), exact(other.to_pylist()), strict=True))
         wrong = [row for row, (in_spark_, value) in pairs if in_spark_ != value]
         if wrong:
             given = table.slice(wrong[0], 1).to_pylist() if where is None else where
-            pytest.fail(f"{text}, {given}: Spark {one[wrong[0]]}, here {other[wrong[0]]}; {len(wrong)} rows differ")
+            pytest.fail(
+                f"{expression}, {given}: Spark {one[wrong[0]]}, here {other[wrong[0]]}; {len(wrong)} rows differ"
+            )
 
 
-def same_errors(spark: SparkSession, table: pa.Table, *texts: str) -> None:
+def same_errors(spark: SparkSession, table: pa.Table, *expressions: Expr) -> None:
     """Raise AssertionError unless each expression stops for the same rows, with the same condition."""
-    for row, text in itertools.product(range(table.num_rows), texts):
+    for row, expression in itertools.product(range(table.num_rows), expressions):
         one = table.slice(row, 1)
-        results = [result(partial(evaluate, one, [text])) for evaluate in (partial(in_spark, spark), here)]
-        assert results[0] == results[1], (text, one.to_pylist())
+        results = [result(partial(evaluate, one, [expression])) for evaluate in (partial(in_spark, spark), here)]
+        assert results[0] == results[1], (expression, one.to_pylist())
 
 
 def result(evaluate: Callable[[], pa.Table]) -> list[object]:
@@ -67,46 +71,52 @@ def result(evaluate: Callable[[], pa.Table]) -> list[object]:
         return [condition(error)]
 
 
+N, M, X, Y, P, Q, S, T, R = map(column, "ijxypqstr")
+COMPARISONS = (Op.EQUAL, Op.NOT_EQUAL, Op.LESS, Op.LESS_OR_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL)
+
+
 def test_comparisons_and_conditions(spark: SparkSession) -> None:
-    signs = ("=", "<>", "<", "<=", ">", ">=")
-    same(spark, NUMBERS, *(f"(`i` {sign} `j`)" for sign in signs), "(`i` IN (1L, 7L))", "(`i` IN (`j`, NULL))")
-    same(spark, DOUBLES, *(f"(`x` {sign} `y`)" for sign in signs), "`x` IN (`y`, 1D)", "`x` BETWEEN `y` AND 1D")
-    same(spark, LOGIC, *(f"(`p` {sign} `q`)" for sign in ("=", "<>", "AND", "OR")), "NOT `p`", "`p` IS NOT NULL")
+    numbers = (call(Op.IN, N, bigint(1), bigint(7)), call(Op.IN, N, M, NULL))
+    same(spark, NUMBERS, *(call(op, N, M) for op in COMPARISONS), *numbers)
+    same(spark, DOUBLES, *(call(op, X, Y) for op in COMPARISONS), call(Op.IN, X, Y, double(1.0)))
+    logic = (call(Op.NOT, P), call(Op.IS_NOT_NULL, P), call(Op.IS_ANY_NULL, P, Q))
+    same(spark, LOGIC, *(call(op, P, Q) for op in (Op.EQUAL, Op.NOT_EQUAL, Op.AND, Op.OR)), *logic)
 
 
 def test_arithmetic_of_floats(spark: SparkSession) -> None:
-    same(spark, DOUBLES, "`x` + `y`", "`x` - `y`", "`x` * `y`", "(- `x`)", "abs(`x`)", "sign(`x`)", "sqrt(`x`)")
-    same(spark, DOUBLES, "CASE WHEN `y` <> 0D THEN `x` / `y` END", "floor(`x`)", "ceil(`x`)")
+    same(spark, DOUBLES, *(call(op, X, Y) for op in (Op.ADD, Op.SUBTRACT, Op.MULTIPLY)))
+    same(spark, DOUBLES, *(call(op, X) for op in (Op.NEGATE, Op.ABSOLUTE, Op.SIGN, Op.SQUARE_ROOT, Op.SQUARE)))
+    guarded = case_when([(call(Op.NOT_EQUAL, Y, double(0.0)), call(Op.DIVIDE, X, Y))], NULL)
+    same(spark, DOUBLES, guarded, call(Op.FLOOR, X), call(Op.CEILING, X), call(Op.FINITE, X, NULL))
 
 
 def test_a_case_guards_its_branches(spark: SparkSession) -> None:
     # One by one, as Spark computes a part that several expressions share beforehand, even if AND guards it.
-    for text in (
-        "CASE WHEN `j` = 0L THEN NULL WHEN `j` IN (1L, -1L) THEN -5L ELSE `i` div `j` END",
-        "CASE WHEN `j` <> 0L AND `i` % `j` = 1L THEN 'one' WHEN `j` IS NULL THEN 'none' END",
-        "coalesce(CASE WHEN `j` = 0L THEN 1L END, `i` % `j`)",
-        "(`j` = 0L OR `i` % `j` > 1L)",
+    zero, one = bigint(0), bigint(1)
+    is_zero, remainder = call(Op.EQUAL, M, zero), call(Op.MODULO, N, M)
+    near = call(Op.IN, M, one, bigint(-1))
+    for expression in (
+        case_when([(is_zero, NULL), (near, bigint(-5))], call(Op.INTEGER_DIVIDE, N, M)),
+        case_when([(call(Op.AND, call(Op.NOT, is_zero), call(Op.EQUAL, remainder, one)), string("one"))], NULL),
+        call(Op.COALESCE, case_when([(is_zero, one)], NULL), remainder),
+        call(Op.OR, is_zero, call(Op.GREATER, remainder, one)),
     ):
-        same(spark, NUMBERS, text)
-    same(spark, NUMBERS, "`i` % `j`", where="`j` <> 0L AND (`i` % `j` >= 0L)")
+        same(spark, NUMBERS, expression)
+    positive = call(Op.GREATER_OR_EQUAL, remainder, zero)
+    same(spark, NUMBERS, remainder, where=call(Op.AND, call(Op.NOT, is_zero), positive))
 
 
-@pytest.mark.parametrize("text", ["`i` + `j`", "`i` - `j`", "`i` * `j`", "`i` div `j`", "`i` % `j`", "(- `i`)"])
-def test_arithmetic_of_bigints_stops_where_spark_does(spark: SparkSession, text: str) -> None:
+@pytest.mark.parametrize("op", [Op.ADD, Op.SUBTRACT, Op.MULTIPLY, Op.INTEGER_DIVIDE, Op.MODULO])
+def test_arithmetic_of_bigints_stops_where_spark_does(spark: SparkSession, op: Op) -> None:
     few = rows(i=([7, -(2**63), 2**63 - 1, None], pa.int64()), j=([0, -1, 3], pa.int64()))
-    same_errors(spark, few, text)
+    same_errors(spark, few, call(op, N, M))
 
 
 def test_casts_of_numbers(spark: SparkSession) -> None:
-    same(spark, DOUBLES, "try_cast(`x` AS BIGINT)", "CAST(`x` AS BOOLEAN)", "CAST(`x` AS DOUBLE)")
-    same(spark, NUMBERS, "CAST(`i` AS DOUBLE)", "CAST(`i` AS BOOLEAN)", "CAST(CAST(`i` AS BOOLEAN) AS BIGINT)")
-    same_errors(spark, rows(x=([1.5, -1.5, 2.0**63, 1e19, math.nan, None], pa.float64())), "CAST(`x` AS BIGINT)")
-
-
-@pytest.mark.parametrize("text", ["hash(`i`)", "`i` + 1.5", "rand()", "`nowhere`", "`udf_f`(`i`)", "CAST(`i` AS DATE)"])
-def test_what_is_not_known_is_refused_before_any_row_is_read(text: str) -> None:
-    with pytest.raises(NotEvaluatedError):
-        here(NUMBERS.slice(0, 0), [text])
+    bit = cast_as(N, AsaType.BIT)
+    same(spark, DOUBLES, cast_as(X, AsaType.BIGINT, lenient=True), cast_as(X, AsaType.BIT), cast_as(X, AsaType.FLOAT))
+    same(spark, NUMBERS, cast_as(N, AsaType.FLOAT), bit, cast_as(bit, AsaType.BIGINT))
+    same_errors(spark, rows(x=([1.5, -1.5, 2.0**63, 1e19, math.nan, None], pa.float64())), cast_as(X, AsaType.BIGINT))
 
 
 STRINGS = [
@@ -144,39 +154,44 @@ def test_floats_are_written_as_java_writes_them(spark: SparkSession) -> None:
     bits = np.random.default_rng(1).integers(0, 2**63, 20_000).view(np.float64)
     decimals = np.round(np.random.default_rng(2).normal(size=20_000) * 1_000, 2)
     numbers = pa.table({"x": np.concatenate([bits, decimals, [1e23, 2e-3, 2.0**-44, 5e-324, 1e7, 1e-3]])})
-    same(spark, numbers, "CAST(`x` AS STRING)", "round(`x`, 1)", "pow(`x`, 0.3D)", "exp(`x`)", "round(`x`, -2)")
+    rounded = (Expr(Op.ROUND, [X], [places]) for places in (1, -2))
+    powers = (call(Op.POWER, X, double(0.3)), call(Op.EXPONENTIAL, X))
+    same(spark, numbers, cast_as(X, AsaType.STRING), *rounded, *powers)
 
 
 def test_strings(spark: SparkSession) -> None:
     pairs = rows(s=(STRINGS, pa.string()), t=(["", "a", "é", "s", None], pa.string()))
+    one, two = bigint(1), bigint(2)
+    same(spark, pairs, *(call(op, S) for op in (Op.UPPER, Op.LOWER, Op.REVERSE, Op.LENGTH, Op.CODE_POINT)))
+    same(spark, pairs, call(Op.JOIN_STRINGS, string("-"), S, T), call(Op.CONCAT, S, T), call(Op.LESS, S, T))
     same(
         spark,
         pairs,
-        *("upper(`s`)", "lower(`s`)", "reverse(`s`)", "length(`s`)", "concat_ws('-', `s`, `t`)", "concat(`s`, `t`)"),
-        *(
-            "locate(`t`, `s`, 1)",
-            "replace(`s`, `t`, 'x')",
-            "translate(`s`, 'a12', 'xy')",
-            "`s` LIKE '%a%'",
-            "`s` < `t`",
-        ),
-        *(
-            "substring(`s`, 2, 1)",
-            "right(`s`, 2)",
-            "overlay(`s` PLACING `t` FROM 2 FOR 1)",
-            "ascii(`s`)",
-            "`s` RLIKE '^1.$'",
-        ),
-        *("try_cast(`s` AS BIGINT)", "try_cast(`s` AS DOUBLE)", "to_json(array(`s`))"),
+        Expr(Op.POSITION, [T, S, one], [False, True]),
+        call(Op.REPLACE, S, T, string("x")),
+        call(Op.TRANSLATE, S, string("a12"), string("xyz"), NULL),
+        Expr(Op.LIKE, [S], ["%a%"]),
+        call(Op.SUBSTRING, S, two, one),
+        call(Op.RIGHT, S, two),
+        call(Op.STUFF, S, two, one, call(Op.COALESCE, T, string(""))),
+        Expr(Op.MATCHES, [S], ["^1.$"]),
+        *(cast_as(S, number, lenient=True) for number in (AsaType.BIGINT, AsaType.FLOAT)),
+        call(Op.JSON_OF_ANY, S),
+    )
+
+
+def test_parts_of_strings_whose_places_each_row_computes(spark: SparkSession) -> None:
+    places = ([-(2**63), -1, 0, 1, 3, 2**40, None], pa.int64())
+    parts = rows(s=(["", "abcde", "é😀茶x", None], pa.string()), i=places, j=([0, 2, 2**40, None], pa.int64()))
+    stuffed = call(Op.STUFF, S, N, call(Op.LEAST, M, bigint(9)), string("--"), NULL)
+    same(
+        spark, parts, *(call(op, S, M, NULL) for op in (Op.LEFT, Op.RIGHT)), call(Op.SUBSTRING, S, N, M, NULL), stuffed
     )
 
 
 def test_documents(spark: SparkSession) -> None:
-    properties = "from_json(`r`, 'MAP<STRING, STRING>')"
-    similar = f"get(map_values(map_filter({properties}, (`@@key`, `@@value`) -> lower(`@@key`) = lower('a'))), 0)"
-    same(
-        spark,
-        rows(r=(DOCUMENTS, pa.string())),
-        *("get_json_object(`r`, '$[\\'a\\']')", similar, "json_array_length(`r`)", "json_object_keys(`r`) IS NOT NULL"),
-        *(f"try_element_at({properties}, 'a')", "get(from_json(`r`, 'ARRAY<STRING>'), 2)"),
-    )
+    names = (string(name) for name in ("a", "A", "it's", "[a]"))
+    elements = (Expr(Op.ARRAY_ELEMENT_AT, [R], [2]), call(Op.ARRAY_ELEMENT, R, N), call(Op.ARRAY_LENGTH, R))
+    documents = rows(r=(DOCUMENTS, pa.string()), i=([-1, 0, 1, None], pa.int64()))
+    properties = (call(Op.JSON_PROPERTY, R, name) for name in names)
+    same(spark, documents, *properties, *elements, call(Op.PARSED_RECORD, R), call(Op.STRING_TO_ARRAY, R, NULL))

@@ -16,8 +16,8 @@ from recapture.errors import RunError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.groups import groups
 from recapture.model import AsaType, JavaScriptFunction
-from recapture.query.generate.grouping import Grouping
 from recapture.query.generate.windows import groups as spark_sql
+from recapture.query.plan.grouping import Grouping
 from tests.evaluate.groupings import grouping_of
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
 from tests.settings import interpreting

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recapture.evaluate import join_loops, joins
 from recapture.evaluate.joins import joined
-from recapture.query.generate.joins import JoinedTable
+from recapture.query.plan.joins import JoinedTable
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import BOUNDS, DECLARED, START, at, relations, table
 from tests.oracle_joins import Bound, Row, join, rows_of

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from recapture.evaluate.laterals import applied
-from recapture.query.generate.statements import Lateral
 from recapture.query.plan.expressions import column
+from recapture.query.plan.relations import Lateral
 from tests.evaluate.relations import BOUNDS
 
 ELEMENT = pa.struct([("ArrayIndex", pa.int64()), ("ArrayValue", pa.string())])

@@ -10,7 +10,10 @@ from pyspark.sql import SparkSession
 
 from recapture.evaluate.analytics import analysed
 from recapture.evaluate.joins import joined
-from recapture.query.generate.joins import VALIDITY
+from recapture.query.generate.analytics import analysed as analysed_sql
+from recapture.query.generate.joins import joined as joined_sql
+from recapture.query.lower.spark_text import quoted_name
+from recapture.query.plan.joins import VALIDITY
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import BOUNDS, DECLARED, FIELDS, START, relations
 
@@ -42,7 +45,7 @@ def in_spark(spark: SparkSession, name: str, rows: pa.Table) -> None:
     """Create the view of some rows, whose partitions come one after another."""
     for bound, time in (("_slice_start", BOUNDS.start), ("_slice_end", BOUNDS.end)):
         rows = rows.append_column(bound, pa.repeat(pa.scalar(time, pa.int64()), len(rows)))
-    spark.createDataFrame(rows.combine_chunks()).coalesce(1).createOrReplaceTempView(name)
+    spark.createDataFrame(rows.combine_chunks()).coalesce(1).createOrReplaceTempView(quoted_name(name))
 
 
 def require_same(actual: pa.Table, spark: SparkSession, sql: str, ordered: bool = False) -> None:
@@ -76,7 +79,7 @@ def test_analytic_functions_have_the_results_of_spark(spark: SparkSession, funct
     assert selection.analytics is not None
     rows = events(random.Random(5), 1500)
     in_spark(spark, "analysed_rows", rows)
-    sql = selection.analytics.sql("analysed_rows", LOOK_BACK)
+    sql = analysed_sql(selection.analytics, "analysed_rows", LOOK_BACK)
     require_same(analysed(rows, selection.analytics, BOUNDS, LOOK_BACK), spark, sql)
 
 
@@ -96,7 +99,7 @@ def test_joins_have_the_rows_of_spark(spark: SparkSession, join: str) -> None:
     _, [table] = relations(DECLARED + text)
     rows = events(random.Random(6), 400)
     in_spark(spark, table.sides[0].table, rows)
-    require_same(joined(table, lambda _: rows, BOUNDS, LOOK_BACK), spark, table.sql(LOOK_BACK))
+    require_same(joined(table, lambda _: rows, BOUNDS, LOOK_BACK), spark, joined_sql(table, LOOK_BACK))
 
 
 def devices(draw: random.Random) -> pa.Table:
@@ -129,4 +132,6 @@ def test_look_ups_have_the_rows_of_spark_in_order(spark: SparkSession, on: str) 
     tables = {table.sides[0].table: events(random.Random(7), 300), table.sides[1].table: devices(random.Random(8))}
     for name, rows in tables.items():
         in_spark(spark, name, rows)
-    require_same(joined(table, tables.__getitem__, BOUNDS, LOOK_BACK), spark, table.sql(LOOK_BACK), ordered=True)
+    require_same(
+        joined(table, tables.__getitem__, BOUNDS, LOOK_BACK), spark, joined_sql(table, LOOK_BACK), ordered=True
+    )

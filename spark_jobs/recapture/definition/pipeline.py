@@ -85,13 +85,14 @@ class Pipeline(Section):
     def query(self) -> CompiledQuery:
         return self.compile(self.job.query)
 
-    def compile(self, query: str) -> CompiledQuery:
-        """Compile a query with this pipeline's inputs, outputs and functions."""
+    def compile(self, query: str, *, in_tasks: bool = True) -> CompiledQuery:
+        """Compile a query with this pipeline's inputs, outputs and functions; see `compile_query` for `in_tasks`."""
         return compile_query(
             query,
             inputs=self.metadata,
             output_aliases=[output.alias for output in self.outputs],
             functions=self.javascript,
+            in_tasks=in_tasks,
         )
 
     def with_sections(self, **sections: object) -> "Pipeline":

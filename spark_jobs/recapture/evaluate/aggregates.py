@@ -18,7 +18,7 @@ from recapture.evaluate.ranks import ranks
 from recapture.evaluate.spreads import spread
 from recapture.evaluate.sums import sum_of_bigints, sums_of_floats
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
-from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, AggregateFunction
+from recapture.query.plan.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr
 
 
@@ -52,7 +52,7 @@ class Results:
         if aggregate.argument is None:
             rows = self._windowed.ranges
             return pa.chunked_array([pa.array(rows.last - rows.first)])
-        return pa.chunked_array([self._of_values(aggregate, aggregate.argument.node)])
+        return pa.chunked_array([self._of_values(aggregate, aggregate.argument)])
 
     def _of_values(self, aggregate: Aggregate, argument: Expr) -> pa.Array:
         column, windowed = self._column(argument), self._windowed

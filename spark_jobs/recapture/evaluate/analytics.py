@@ -14,16 +14,16 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import evaluated, taken, valid
-from recapture.query.generate.aggregates import AggregateFunction
-from recapture.query.generate.analytics import (
+from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.analytics import (
     ROW,
     Analytics,
     EarlierValue,
+    History,
     HistoryAggregate,
     IsFirst,
     result_name,
 )
-from recapture.query.generate.histories import History
 from recapture.query.plan.expressions import NULL, Expr, bigint
 
 Int64s = NDArray[np.int64]
@@ -38,20 +38,16 @@ def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_lo
     Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
     completely. Raise RunError if a sum leaves the bigints.
     """
-    if analytics.ties is None:
-        rows = rows.append_column(ROW.name, pa.array(np.arange(len(rows))))
-    inputs = _inputs(analytics)
-    ties = [tie.name for tie in analytics.ties or () if tie != ROW]
-    histories = _Histories(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
+    histories = Histories.of(rows, analytics, bounds)
     is_kept = histories.times > bounds.start - extra_look_back
     kept = pa.array(is_kept)
-    rows = rows.filter(kept)
+    rows = histories.rows.filter(kept)
     columns: list[pa.Array | pa.ChunkedArray] = []
     for function in analytics.functions:
         match function:
             case EarlierValue():
                 found = histories.earlier_rows(function)[is_kept]
-                values = taken(histories.values[_value(function)], found)
+                values = taken(histories.values[value_of(function)], found)
                 columns.append(_with_default(rows, values, found < 0, function.default, bounds))
             case IsFirst():
                 columns.append(pa.array(histories.first_flags(function)[is_kept]))
@@ -66,7 +62,7 @@ def _inputs(analytics: Analytics) -> list[Expr]:
     """Return the distinct expressions that analytic functions read of each row."""
     inputs: dict[Expr, None] = {}
     for function in analytics.functions:
-        values = [] if isinstance(function, IsFirst) else [_value(function)]
+        values = [] if isinstance(function, IsFirst) else [value_of(function)]
         inputs |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
     return list(inputs)
 
@@ -76,7 +72,7 @@ def _met(history: History) -> Expr:
     return history.met(bigint(1))
 
 
-def _value(function: EarlierValue | HistoryAggregate) -> Expr:
+def value_of(function: EarlierValue | HistoryAggregate) -> Expr:
     """Return the value that a function takes or aggregates in each row; NULL unless the row meets the condition."""
     value = function.value if isinstance(function, EarlierValue) else function.aggregate.prepared()
     return function.history.met(value)
@@ -94,7 +90,7 @@ def _with_default(
 
 
 @dataclass(frozen=True)
-class _Order:
+class RowOrder:
     """Rows by key and time."""
 
     codes: Int64s
@@ -104,7 +100,7 @@ class _Order:
 
 
 @dataclass
-class _Histories:
+class Histories:
     """The histories of rows."""
 
     rows: pa.Table
@@ -112,21 +108,30 @@ class _Histories:
     """Columns that order rows of one partition that arrived at the same time, after the column `_row`."""
     values: Mapping[Expr, pa.ChunkedArray]
     """Values of the expressions of `_inputs`."""
-    orders: dict[tuple[Expr, ...], _Order] = field(default_factory=dict)
+    orders: dict[tuple[Expr, ...], RowOrder] = field(default_factory=dict)
     """Orders of the rows that have been computed, by the keys of their histories."""
+
+    @classmethod
+    def of(cls, rows: pa.Table, analytics: Analytics, bounds: SliceBounds) -> "Histories":
+        """Return the histories of rows, which get the column `_row` if they come in order and lack it."""
+        if analytics.ties is None:
+            rows = rows.append_column(ROW, pa.array(np.arange(len(rows))))
+        inputs = _inputs(analytics)
+        ties = [tie for tie in analytics.ties or () if tie != ROW]
+        return cls(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
 
     @property
     def times(self) -> Int64s:
         times: Int64s = self.rows["_system_timestamp"].to_numpy()
         return times
 
-    def order(self, history: History) -> _Order:
+    def order(self, history: History) -> RowOrder:
         """Return the order of the rows by the keys of a history."""
         order = self.orders.get(history.keys)
         if order is None:
             keys = [self.values[key] for key in history.keys]
             codes = key_codes(keys) if keys else np.zeros(len(self.rows), np.int64)
-            order = self.orders[history.keys] = _Order(codes, self._places(codes))
+            order = self.orders[history.keys] = RowOrder(codes, self._places(codes))
         return order
 
     def met(self, history: History) -> Bools:
@@ -147,7 +152,7 @@ class _Histories:
     def aggregate(self, function: HistoryAggregate) -> pa.Array:
         """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
         history = function.history
-        column = self.values[_value(function)].combine_chunks()
+        column = self.values[value_of(function)].combine_chunks()
         counted = column.is_valid().to_numpy(zero_copy_only=False)
         counts = self._of_loop(history_loops.counts, history, counted)
         match function.aggregate.function:
@@ -181,8 +186,8 @@ class _Histories:
         if not self.ties:
             return places
         numbers = [codes, self.times, self.rows["_arrival"].to_numpy(), partition_ranks(self.rows["_partition"])]
-        if ROW.name in self.rows.column_names:
-            numbers.append(self.rows[ROW.name].to_numpy())
+        if ROW in self.rows.column_names:
+            numbers.append(self.rows[ROW].to_numpy())
         differs = np.logical_or.reduce([np.diff(values[places]) != 0 for values in numbers])
         tied = np.flatnonzero(~np.append(True, differs) | ~np.append(differs, True))
         if len(tied):

@@ -1,4 +1,4 @@
-"""Casts from and to strings: ASA's casts, each of which is long in Spark SQL, and Spark's own."""
+"""Casts from and to strings: those of ASA, and those that follow Java's rules."""
 
 import math
 import re
@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.evaluate.distinct import each
-from recapture.evaluate.faults import USER_RAISED, stop
+from recapture.evaluate.faults import stop
 from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.numbers import truncated
 from recapture.evaluate.vectors import Numbers, Vector, from_arrow, to_arrow
 from recapture.time_model import timestamps
 from recapture.time_model.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -99,39 +100,26 @@ def _refuse(column: pa.Array, null: NDArray[np.bool_], type_: str) -> None:
 
 _NAMES = {"int64": "bigint", "double": "float", "bool": "bit"}
 
-BIGINT, DOUBLE = from_string(bigint), from_string(double)
-ASA_BIT = from_string(asa_bit)
-_ASA_FLOATS = from_string(asa_float)
+BIGINT, FLOAT = from_string(bigint), from_string(double)
+ASA_BIT, ASA_FLOAT = from_string(asa_bit), from_string(asa_float)
 
 
-def asa_floats(frame: Frame, node: Node) -> Vector:
-    """Return ASA's cast of a string to float. A number that does not fit stops the run, or is NULL in TRY_CAST."""
-    numbers = _ASA_FLOATS(frame, node)
-    (lenient,) = node.parameters
-    infinite = np.isinf(numbers.values)
-    if not infinite.any():
-        return numbers
-    if not lenient:
-        stop(USER_RAISED, "CAST: the number does not fit a float")
-    null = infinite if numbers.null is None else infinite | numbers.null
-    return Numbers(np.where(infinite, 0.0, numbers.values), null)
-
-
-def asa_datetimes(frame: Frame, node: Node) -> Vector:
-    """Return the ticks of ISO times."""
-    column = frame.array(node.arguments[0])
+def asa_datetime(frame: Frame, node: Node) -> Vector:
+    """Return the ticks of ISO times; the second argument stands for a time outside the years 1 to 9999."""
+    text, outside = node.arguments
+    column = frame.array(text)
     (lenient,) = node.parameters
     ticks, valid = timestamps.parse(column)
     far = pc.match_substring_regex(column, pattern=_FAR_ZONE).fill_null(False)
     valid = valid & ~far.to_numpy(zero_copy_only=False)
     if not lenient:
         null = column.is_null().to_numpy(zero_copy_only=False)
-        refused = column.filter(pa.array(~valid & ~null))
+        refused = np.flatnonzero(~valid & ~null)[:1]
         if len(refused):
-            text = str(refused[0].as_py())
-            if far.filter(pa.array(~valid & ~null))[0].as_py() or not _is_time_elsewhere(text):
-                stop(_INVALID, f"CAST: '{text}' is not an ISO time")
-            stop(USER_RAISED, "CAST: the time lies outside the years 1 to 9999")
+            string = str(column[refused[0]].as_py())
+            if far[refused[0]].as_py() or not _is_time_elsewhere(string):
+                stop(_INVALID, f"CAST: '{string}' is not an ISO time")
+            frame.where(np.arange(frame.size) == refused[0]).vector(outside)
     return Numbers(np.where(valid, ticks, 0), None if valid.all() else ~valid)
 
 
@@ -159,3 +147,26 @@ def datetime_text(frame: Frame, node: Node) -> Vector:
 
 def bit_text(frame: Frame, node: Node) -> Vector:
     return to_arrow(frame.vector(node.arguments[0]), pa.bool_(), frame.size).cast(pa.string())
+
+
+_END = r"(?:\r\n|[\n\r\x{85}\x{2028}\x{2029}])?\z"
+"""Regular expression of the end of a string, after an end of line or not."""
+_BIGINT_TEXT = rf"\A-?[0-9]+{_END}"
+_NUMBER_TEXT = rf"\A-?[0-9]+(?:[.][0-9]+)?(?:[eE][+-]?[0-9]+)?{_END}"
+
+
+def is_bigint(column: pa.Array) -> pa.Array:
+    """Return which strings hold an integer, as JSON writes it."""
+    return pc.match_substring_regex(column, pattern=_BIGINT_TEXT)
+
+
+def bigint_of_json(frame: Frame, node: Node) -> Vector:
+    """Return JSON values as the texts of bigints: a float is truncated, a bit is 1 or 0, the rest is unchanged."""
+    column = frame.array(node.arguments[0])
+    is_float = pc.and_not(pc.match_substring_regex(column, pattern=_NUMBER_TEXT), is_bigint(column))
+    if pc.any(is_float).as_py():
+        floats = each(double, pc.if_else(is_float, column, pa.scalar(None, pa.string())), pa.float64())
+        whole, fits = truncated(floats.fill_null(0.0).to_numpy(zero_copy_only=False))
+        column = pc.if_else(is_float, pa.array(whole, mask=~fits).cast(pa.string()), column)
+    column = pc.if_else(pc.equal(column, "true"), "1", column)
+    return pc.if_else(pc.equal(column, "false"), "0", column)

@@ -9,9 +9,9 @@ from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.model import TYPES
 from recapture.ordering.order import schema
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledOutput, CompiledQuery
+from recapture.query.plan.joins import VALIDITY
 
 
 def not_evaluated_because(query: CompiledQuery) -> str | None:

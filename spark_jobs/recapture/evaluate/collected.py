@@ -12,9 +12,7 @@ from recapture.evaluate.ranking import Picks, Ranking, RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windowed import Columns, WindowedRows
 from recapture.javascript.columns import DATE
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction
-from recapture.query.generate.json_text import json_of
-from recapture.query.plan.expressions import Expr
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
 _NAN = comparable(np.array([np.nan]))[0]
@@ -30,7 +28,8 @@ def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) ->
 
     An event that a JavaScript aggregate takes is a struct of `value` and `timestamp`; see `javascript.columns`.
     """
-    values = columns(collected_value(aggregate)).take(pa.array(windowed.panes.rows))
+    assert aggregate.argument is not None
+    values = columns(aggregate.argument).take(pa.array(windowed.panes.rows))
     sort_keys = _sort_keys(aggregate, values, columns, windowed)
     ranking = Ranking(sort_keys, windowed.codes, windowed.ranges, by_time=not aggregate.orderings)
     if aggregate.function is AggregateFunction.TOPONE:
@@ -44,14 +43,6 @@ def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) ->
     )
     none = _lists(aggregate.function, values[:0], times[:0], Picks(np.zeros(1, np.int64), np.zeros(0, np.int64)))
     return pa.chunked_array([none, *chunks])
-
-
-def collected_value(aggregate: Aggregate) -> Expr:
-    """Return what an aggregate collects of a row: its argument, or the argument as JSON."""
-    assert aggregate.argument is not None
-    if aggregate.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP):
-        return json_of(aggregate.argument)
-    return aggregate.argument.node
 
 
 def event_type(value: pa.DataType) -> pa.DataType:
@@ -71,7 +62,7 @@ def _sort_keys(
     keys = [] if aggregate.ordered else [*_compared(values)]
     keys += [column[rows] for column in (windowed.rows.partitions, windowed.arrivals, windowed.rows.times)]
     for ordering in reversed(aggregate.orderings):
-        keys += _ordered(columns(ordering.value.node).take(pa.array(rows)), ordering.descending)
+        keys += _ordered(columns(ordering.value).take(pa.array(rows)), ordering.descending)
     return keys
 
 

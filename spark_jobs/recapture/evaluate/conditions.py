@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from recapture.query.generate.joins import side_time
 from recapture.query.plan.expressions import Expr, call, columns_of
+from recapture.query.plan.joins import side_time
 from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
 

@@ -1,5 +1,6 @@
 """Columns, literals, conditions and choices: they decide for which rows other operations are evaluated."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.evaluate.faults import stop_with
-from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.frames import Frame, Kernel, Node
 from recapture.evaluate.vectors import DTYPES, Numbers, Vector, either, from_arrow, null_of
 
 
@@ -51,7 +52,7 @@ def field(frame: Frame, node: Node) -> Vector:
     return from_arrow(inner)
 
 
-def named_struct(frame: Frame, node: Node) -> Vector:
+def struct(frame: Frame, node: Node) -> Vector:
     arrays = [frame.array(argument) for argument in node.arguments]
     fields = [node.type.field(index) for index in range(node.type.num_fields)]
     return pa.StructArray.from_arrays(arrays, fields=fields)
@@ -63,19 +64,36 @@ def typed_null(frame: Frame, node: Node) -> Vector:
     return literal(None, node.type)
 
 
-def after(frame: Frame, node: Node) -> Vector:
-    """Return the second argument, after the first one is evaluated for all rows."""
-    value, used = node.arguments
-    frame.vector(value)
-    return frame.vector(used)
-
-
-def raise_error(frame: Frame, node: Node) -> Vector:
-    """Stop the run with the message of the first row."""
-    messages = frame.array(node.arguments[0])
+def fail(frame: Frame, node: Node) -> Vector:
+    """Stop the run if there is a row."""
     if frame.size:
-        stop_with(str(messages[0].as_py()))
+        stop_with(str(node.parameters[0]))
     return pa.scalar(None, pa.null())
+
+
+def result(frame: Frame, node: Node) -> Vector:
+    """Return the values of structs of a value and an error; stop the run with the first error."""
+    structs = frame.array(node.arguments[0])
+    errors = pc.struct_field(structs, "error").drop_null()
+    if len(errors):
+        stop_with(errors[0].as_py())
+    return from_arrow(pc.struct_field(structs, "value"))
+
+
+def unless(test: Callable[[Numbers], NDArray[np.bool_]]) -> Kernel:
+    """Return the kernel of a number, or of another value where a test of the number holds."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        number, other = node.arguments
+        vector = frame.vector(number)
+        failed = test(vector)
+        if vector.null is not None:
+            failed = failed & ~vector.null
+        if not failed.any():
+            return vector
+        return frame.scattered([(frame.where(~failed), number), (frame.where(failed), other)], node.type)
+
+    return kernel
 
 
 def holds(frame: Frame, node: Node) -> NDArray[np.bool_]:
@@ -127,11 +145,6 @@ def conjunction(frame: Frame, node: Node) -> Vector:
 
 def disjunction(frame: Frame, node: Node) -> Vector:
     """Return OR: the right side is evaluated where the left one is not true."""
-    return _connected(frame, node, decisive=True)
-
-
-def any_of(frame: Frame, node: Node) -> Vector:
-    """Return IN as an OR of its comparisons."""
     return _connected(frame, node, decisive=True)
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recapture.evaluate.frames import Frame, Node
 from recapture.evaluate.vectors import from_arrow
@@ -14,21 +13,10 @@ Function = Callable[..., Any]
 
 
 def each(function: Function, column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a function of strings over a column; NULL gives NULL. It is called once for each distinct value."""
+    """Return a function of values over a column; NULL gives NULL. It is called once for each distinct value."""
     encoded = column.dictionary_encode()
     results = pa.array([function(value) for value in encoded.dictionary.to_pylist()], type_)
     return results.take(encoded.indices)
-
-
-def of_one(function: Function) -> Callable[[Frame, Node], Any]:
-    """Return the kernel of a function of one string; its parameters follow the string."""
-
-    def kernel(frame: Frame, node: Node) -> Any:
-        column = frame.array(node.arguments[0])
-        parameters = node.parameters
-        return from_arrow(each(lambda value: function(value, *parameters), column, node.type))
-
-    return kernel
 
 
 def of_many(function: Function) -> Callable[[Frame, Node], Any]:
@@ -78,8 +66,3 @@ def _over_one(function: Function, frame: Frame, node: Node, vectors: Sequence[An
         return function(*constants)
 
     return from_arrow(each(with_constants, vectors[index], node.type))
-
-
-def is_ascii(column: pa.Array) -> bool:
-    """Return whether all strings of a column have ASCII characters only."""
-    return bool(pc.all(pc.string_is_ascii(column), min_count=0).as_py() is not False)

@@ -1,53 +1,36 @@
-"""Evaluate the scalar expressions and conditions of a compiled query over a table, as Spark SQL does in ANSI mode.
+"""Evaluate the expressions and conditions of a compiled query over a table.
 
-An expression is lowered to typed operations first. Whatever may give another value than Spark is refused then, so that
-a query is known to be evaluated before any event is read. Operations work on whole columns.
+An expression is lowered to typed operations first, which work on whole columns.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from recapture.evaluate import control
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.frames import Frame, Node, whole
-from recapture.evaluate.lowering import BOOLEAN, Lowering
-from recapture.evaluate.refusal import NotEvaluatedError
-from recapture.evaluate.syntax import Call, Syntax, parsed
+from recapture.evaluate.lowering import BIT, Lowering
+from recapture.evaluate.operations import OPERATIONS
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
-from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import Expr
-
-__all__ = ["NotEvaluatedError", "project", "require"]
+from recapture.query.plan.operations import Op
 
 Items = Sequence[tuple[str, Expr]]
 """Names and expressions of columns."""
 
 
-def require(items: Items, where: Expr | None, schema: pa.Schema) -> pa.Schema:
-    """Return the schema that `project` gives. Raise NotEvaluatedError if it cannot evaluate an expression."""
-    program = _program(*_texts(items, where), _columns(schema))
-    return pa.schema([(name, node.type) for name, node in program.items])
-
-
 def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBounds) -> pa.Table:
-    """Return the columns `items` of the rows that meet `where`, in order.
-
-    Raise NotEvaluatedError before anything is evaluated if an expression is unknown, and RowError for a row's error.
-    """
+    """Return the columns `items` of the rows that meet `where`, in order. Raise RowError for a row's error."""
     if bounds.functions:
         expressions = [*(expression for _, expression in items), *([] if where is None else [where])]
         rows, values = with_calls(rows, expressions, bounds, lambda given, named: project(given, named, None, bounds))
         items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
         where = where and values[-1]
-    return project_sql(rows, *_texts(items, where), bounds)
-
-
-def project_sql(rows: pa.Table, items: tuple[tuple[str, str], ...], where: str | None, bounds: SliceBounds) -> pa.Table:
-    """Do what `project` does for expressions in Spark SQL."""
-    program = _program(items, where, _columns(rows.schema))
+    program = _program(tuple(items), where, tuple(zip(rows.schema.names, rows.schema.types, strict=True)))
     frame = whole(rows, bounds)
     for condition in program.where:
         frame = frame.where(control.holds(frame, condition))
@@ -70,41 +53,31 @@ def _column(rows: pa.Table, indexes: pa.Array | None, frame: Frame, node: Node) 
     return frame.array(node)
 
 
-class _Program:
+class _Program(NamedTuple):
     """The lowered expressions of one projection."""
 
-    def __init__(self, items: tuple[tuple[str, Node], ...], where: tuple[Node, ...]) -> None:
-        self.items = items
-        self.where = where
-        """Conditions that a row has to meet, one after the other."""
-
-
-def _texts(items: Items, where: Expr | None) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    return tuple((name, render(expression)) for name, expression in items), None if where is None else render(where)
-
-
-def _columns(schema: pa.Schema) -> tuple[tuple[str, pa.DataType], ...]:
-    return tuple(zip(schema.names, schema.types, strict=True))
+    items: tuple[tuple[str, Node], ...]
+    where: tuple[Node, ...]
+    """Conditions that a row has to meet, one after the other."""
 
 
 @lru_cache(maxsize=1024)
 def _program(
-    items: tuple[tuple[str, str], ...], where: str | None, columns: tuple[tuple[str, pa.DataType], ...]
+    items: tuple[tuple[str, Expr], ...], where: Expr | None, columns: tuple[tuple[str, pa.DataType], ...]
 ) -> _Program:
-    lowering = Lowering(dict(columns))
-    conditions = [] if where is None else _conjuncts(parsed(where))
-    lowered = lowering.lower_all([*conditions, *(parsed(text) for _, text in items)])
-    tests, values = lowered[: len(conditions)], lowered[len(conditions) :]
-    if any(test.type != BOOLEAN for test in tests):
-        tests = lowering.fitting(tests, [BOOLEAN] * len(tests)) or []
-        if len(tests) != len(conditions):
-            raise NotEvaluatedError("a WHERE that is not a condition")
-    return _Program(tuple((name, node) for (name, _), node in zip(items, values, strict=True)), tuple(tests))
+    lowering = Lowering(dict(columns), OPERATIONS)
+    tests = [] if where is None else [lowering.lower(condition) for condition in _conjuncts(where)]
+    values = tuple((name, lowering.lower(expression)) for name, expression in items)
+    return _Program(values, tuple(lowering.required(tests, [BIT] * len(tests))))
 
 
-def _conjuncts(condition: Syntax) -> list[Syntax]:
-    """Return the conditions that Spark tests one after the other: a AND (b AND c) => [a, b, c]"""
-    match condition:
-        case Call("and", (one, other)):
-            return [*_conjuncts(one), *_conjuncts(other)]
-    return [condition]
+def _conjuncts(condition: Expr) -> list[Expr]:
+    """Return the conditions that are tested one after the other: a AND (b AND c) => [a, b, c]"""
+    todo, conjuncts = [condition], []
+    while todo:
+        part = todo.pop()
+        if part.op is Op.AND:
+            todo += reversed(part.arguments)
+        else:
+            conjuncts.append(part)
+    return conjuncts

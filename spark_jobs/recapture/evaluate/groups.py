@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from recapture.evaluate.aggregates import Results, result_type
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.collected import collected_value
 from recapture.evaluate.expressions import project
 from recapture.evaluate.keys import key_codes, partition_ranks
 from recapture.evaluate.panes import KeyedRows, panes_of
@@ -26,11 +25,11 @@ from recapture.evaluate.sessions import sessions_of
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.evaluate.windows import hopping, runs, sliding
 from recapture.formats.duckdb_sql import one_array
-from recapture.query.generate.aggregates import COLLECTIONS, Aggregate
-from recapture.query.generate.grouping import GroupedWindow, Grouping
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
+from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.expressions import Expr
+from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 GROUPS_AT_ONCE = 1 << 18
@@ -73,8 +72,8 @@ def inputs(grouping: Grouping) -> Iterator[Expr]:
 def _arguments(aggregate: Aggregate) -> Iterator[Expr]:
     """Yield the argument of an aggregate, if it has one, and what orders the rows."""
     if aggregate.argument is not None:
-        yield collected_value(aggregate) if aggregate.function in COLLECTIONS else aggregate.argument.node
-    yield from (ordering.value.node for ordering in aggregate.orderings)
+        yield aggregate.argument
+    yield from (ordering.value for ordering in aggregate.orderings)
 
 
 def _schema(grouping: Grouping, columns: Columns, source_unanchored: bool) -> pa.Schema:

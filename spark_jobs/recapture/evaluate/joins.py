@@ -18,10 +18,10 @@ from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
 from recapture.evaluate.keys import key_codes, sorted_order
 from recapture.evaluate.values import evaluated, flags, taken, valid
-from recapture.query.generate.analytics import ROW
-from recapture.query.generate.grouping import UNANCHORED
-from recapture.query.generate.joins import VALIDITY, Join, JoinedTable, Lookup, side_column
+from recapture.query.model import UNANCHORED_COLUMN
+from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import Expr, column, columns_of
+from recapture.query.plan.joins import VALIDITY, Join, JoinedTable, Lookup, side_column
 from recapture.time_model.joins import TimeBound
 
 Int64s = NDArray[np.int64]
@@ -293,10 +293,10 @@ def _output(table: JoinedTable, rows: _Rows) -> pa.Table:
     columns = {_PARTITION: partition, _TIME: rows.times, _ARRIVAL: np.maximum.reduce(arrivals)}
     if table.unanchored:
         marks = [
-            rows.column(side_column(number, UNANCHORED.name)) for number in streams if table.sides[number].unanchored
+            rows.column(side_column(number, UNANCHORED_COLUMN)) for number in streams if table.sides[number].unanchored
         ]
-        columns[UNANCHORED.name] = np.logical_or.reduce([flags(mark) for mark in marks])
+        columns[UNANCHORED_COLUMN] = np.logical_or.reduce([flags(mark) for mark in marks])
     if table.has_row_column:
-        columns[ROW.name] = rows.column(side_column(0, ROW.name))
+        columns[ROW] = rows.column(side_column(0, ROW))
     names = [side_column(number, name) for number, side in enumerate(table.sides) for name in side.columns]
     return pa.table({**columns, **{name: rows.column(name) for name in names}})

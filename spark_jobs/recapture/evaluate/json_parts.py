@@ -44,6 +44,11 @@ def parts(strings: pa.Array, opening: int, type_: pa.ListType) -> tuple[pa.Array
     return pa.ListArray.from_arrays(list_offsets, structs, type=type_, mask=pa.array(~is_plain)), is_plain
 
 
+def counts(strings: pa.Array, opening: int) -> Int64s:
+    """Return the number of parts of plain arrays (`opening` is ARRAY) or objects (OBJECT); -1 for other rows."""
+    return _spans(strings, opening).counts if len(strings) else np.empty(0, np.int64)
+
+
 def first_property(strings: pa.Array, name: str) -> tuple[pa.Array, Bools]:
     """Return the first property of plain objects that has a name and is not null, and which rows have a plain object.
 

@@ -1,5 +1,6 @@
 """Functions of JSON text. Each distinct document is read once per projection."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from recapture.evaluate.documents import (
     quoted_text,
 )
 from recapture.evaluate.float_text import texts
-from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.frames import Frame, Kernel, Node
 from recapture.evaluate.strings import lower
 from recapture.evaluate.vectors import Numbers, from_arrow, to_arrow
 
@@ -63,26 +64,11 @@ def _documents(strings: pa.Array, leniency: Leniency) -> Documents:
     return Documents(values, indexes)
 
 
-def over_documents(function: Callable[..., Any]) -> Callable[[Frame, Node], Any]:
-    """Return the kernel of a function of one document; its parameters follow the document."""
-
-    def kernel(frame: Frame, node: Node) -> Any:
-        parsed = frame.vector(node.arguments[0])
-        assert isinstance(parsed, Documents)
-        return parsed.each(lambda value: function(value, *node.parameters), node.type)
-
-    return kernel
-
-
 def _property(value: Any, name: str) -> str | None:
     """Return the first property of an object that has a name and is not null."""
     if not isinstance(value, tuple):
         return None
     return next((path_text(part) for key, part in value if key == name and part is not None), None)
-
-
-def _is_object(value: Any) -> bool | None:
-    return True if isinstance(value, tuple) else None
 
 
 def _array_length(value: Any) -> int | None:
@@ -105,10 +91,11 @@ def _named(value: Any, name: str) -> str | None:
     return next((element_text(part) for key, part in value if _stored(key) == name), None)
 
 
-def _similar(value: Any, small: str) -> str | None:
-    """Return the first property whose name is equal to another in small letters."""
+def _similar(value: Any, name: str) -> str | None:
+    """Return the first property with a name in any letters."""
     if not isinstance(value, tuple):
         return None
+    small = lower(name)
     return next((element_text(part) for key, part in value if lower(key) == small), None)
 
 
@@ -128,37 +115,85 @@ def _properties(value: Any) -> list[dict[str, Any]] | None:
     return [{"PropertyName": _stored(key), "PropertyValue": element_text(part)} for key, part in value]
 
 
-def _read_at_once(
-    read: Callable[..., tuple[pa.Array, NDArray[np.bool_]]], function: Callable[..., Any]
-) -> Callable[[Frame, Node], Any]:
-    """Return the kernel of a function of one document: plain documents are read at once, others one by one.
+AtOnce = Callable[..., tuple[pa.Array, NDArray[np.bool_]]]
+"""Returns the values of plain documents, given the strings, the literal if there is one, and the type; and which
+documents are plain."""
 
-    `read` takes strings, the parameters and the type. It returns the values of plain documents, and which are plain.
+
+def _over_documents(function: Callable[..., Any], at_once: AtOnce) -> Kernel:
+    """Return the kernel of a function of a document, and maybe of a name or an index.
+
+    Plain documents are read at once, others one by one; so are all of them if each row has a name of its own.
     """
 
     def kernel(frame: Frame, node: Node) -> Any:
-        (parsed,) = node.arguments
-        (leniency,) = parsed.parameters
+        parsed, *others = node.arguments
+        literals: list[Any] = []
+        for other in others:
+            vector = frame.vector(other)
+            if not isinstance(vector, pa.Scalar):
+                return _by_row(function, frame, node)
+            if not vector.is_valid:
+                return from_arrow(pa.nulls(frame.size, node.type))
+            literals.append(vector.as_py())
         strings = frame.array(parsed.arguments[0])
-        found, is_plain = read(strings, *node.parameters, node.type)
-        others = np.flatnonzero(~is_plain)
-        if not len(others):
-            return from_arrow(found)
-        documents = _documents(strings.take(pa.array(others)), leniency)
-        rest = to_arrow(
-            documents.each(lambda value: function(value, *node.parameters), node.type), node.type, len(others)
-        )
-        places = np.arange(len(found))
-        places[others] = np.arange(len(found), len(found) + len(others))
-        return from_arrow(pa.concat_arrays([found, rest]).take(pa.array(places)))
+        found, is_plain = at_once(strings, *literals, node.type)
+        return _with_others(frame, node, found, is_plain, lambda value: function(value, *literals))
 
     return kernel
 
 
-PROPERTY = _read_at_once(lambda strings, name, _: json_parts.first_property(strings, name), _property)
-IS_OBJECT, ARRAY_LENGTH = over_documents(_is_object), over_documents(_array_length)
-ELEMENTS = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.ARRAY, type_), _elements)
-PROPERTIES = _read_at_once(lambda strings, type_: json_parts.parts(strings, json_parts.OBJECT, type_), _properties)
+def _with_others(
+    frame: Frame, node: Node, found: pa.Array, is_plain: NDArray[np.bool_], function: Callable[[Any], Any]
+) -> Any:
+    """Return the values of plain documents, and what a function gives for the others."""
+    others = np.flatnonzero(~is_plain)
+    if not len(others):
+        return from_arrow(found)
+    parsed = node.arguments[0]
+    if len(others) == frame.size:
+        documents_: Documents = frame.vector(parsed)
+    else:
+        documents_ = _documents(frame.array(parsed.arguments[0]).take(pa.array(others)), parsed.parameters[0])
+    rest = to_arrow(documents_.each(function, node.type), node.type, len(others))
+    places = np.arange(len(found))
+    places[others] = np.arange(len(found), len(found) + len(others))
+    return from_arrow(pa.concat_arrays([found, rest]).take(pa.array(places)))
+
+
+def _by_row(function: Callable[[Any, Any], Any], frame: Frame, node: Node) -> Any:
+    """Return a function of a document and another value of the row."""
+    parsed, other = node.arguments
+    documents_: Documents = frame.vector(parsed)
+    known: dict[tuple[int, Any], Any] = {}
+    results = []
+    for key in zip(documents_.indexes.tolist(), frame.array(other).to_pylist(), strict=True):
+        if key not in known:
+            index, value = key
+            document_ = INVALID if index < 0 else documents_.values[index]
+            known[key] = None if document_ is INVALID or value is None else function(document_, value)
+        results.append(known[key])
+    return from_arrow(pa.array(results, node.type))
+
+
+def _parts(opening: int) -> AtOnce:
+    return lambda strings, type_: json_parts.parts(strings, opening, type_)
+
+
+def _lengths(strings: pa.Array, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return the lengths of plain arrays; objects are not plain, and have none."""
+    counts = json_parts.counts(strings, json_parts.ARRAY)
+    return pa.array(counts, type_, mask=counts < 0), counts >= 0
+
+
+def _are(opening: int) -> AtOnce:
+    """Return a function that tells which documents are plain arrays, or plain objects."""
+
+    def at_once(strings: pa.Array, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+        is_plain = json_parts.counts(strings, opening) >= 0
+        return pa.array(is_plain, type_, mask=~is_plain), is_plain
+
+    return at_once
 
 
 def _has_names(strings: pa.Array, name: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
@@ -169,14 +204,26 @@ def _has_names(strings: pa.Array, name: str, type_: pa.DataType) -> tuple[pa.Arr
     return pa.array(has, type_, mask=~is_plain), is_plain
 
 
-def _similar_properties(strings: pa.Array, small: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Return the first property of plain objects whose name is equal to another in small letters."""
+def _similar_properties(strings: pa.Array, name: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return the first property of plain objects with a name in any letters."""
     rows, names, values, is_plain = _properties_at_once(strings)
-    places = np.flatnonzero(pc.equal(each(lower, names, pa.string()), small).to_numpy(zero_copy_only=False))
+    is_similar = pc.equal(each(lower, names, pa.string()), lower(name)).to_numpy(zero_copy_only=False)
+    return _first_of(np.flatnonzero(is_similar), rows, values, len(strings)).cast(type_), is_plain
+
+
+def _named_properties(strings: pa.Array, name: str, type_: pa.DataType) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return the first property of plain objects with the exact name."""
+    rows, names, values, is_plain = _properties_at_once(strings)
+    places = np.flatnonzero(pc.equal(names, name).to_numpy(zero_copy_only=False))
+    return _first_of(places, rows, values, len(strings)).cast(type_), is_plain
+
+
+def _first_of(places: NDArray[np.int64], rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.Array:
+    """Return, for each row, the value at the first of some places; NULL for none."""
     found, first = np.unique(rows[places], return_index=True)
-    chosen = np.full(len(strings), -1)
+    chosen = np.full(count, -1)
     chosen[found] = places[first]
-    return values.take(pa.array(chosen, mask=chosen < 0)).cast(type_), is_plain
+    return values.take(pa.array(chosen, mask=chosen < 0))
 
 
 def _properties_at_once(strings: pa.Array) -> tuple[NDArray[np.int64], pa.Array, pa.Array, NDArray[np.bool_]]:
@@ -187,56 +234,68 @@ def _properties_at_once(strings: pa.Array) -> tuple[NDArray[np.int64], pa.Array,
 
 
 _PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
-
-ELEMENT, NAMED = over_documents(_element), over_documents(_named)
-HAS_NAME, SIMILAR = _read_at_once(_has_names, _has_name), _read_at_once(_similar_properties, _similar)
+_VALUES = pa.list_(pa.struct([("index", pa.int64()), ("value", pa.string())]))
 
 
-def _by_row(function: Callable[[Any, Any], Any]) -> Callable[[Frame, Node], Any]:
-    """Return the kernel of a function of a document and another value of the row."""
-
-    def kernel(frame: Frame, node: Node) -> Any:
-        parsed = frame.vector(node.arguments[0])
-        assert isinstance(parsed, Documents)
-        others = frame.array(node.arguments[1]).to_pylist()
-        known: dict[tuple[int, Any], Any] = {}
-        results = []
-        for key in zip(parsed.indexes.tolist(), others, strict=True):
-            if key not in known:
-                index, other = key
-                value = INVALID if index < 0 else parsed.values[index]
-                known[key] = None if value is INVALID or other is None else function(value, other)
-            results.append(known[key])
-        return from_arrow(pa.array(results, node.type))
-
-    return kernel
+def _element_of(listed: pa.Array, indexes: NDArray[np.int64]) -> pa.Array:
+    """Return the element of each list at an index from 0; NULL if it has none."""
+    offsets = listed.offsets.to_numpy()
+    counts = np.diff(offsets)
+    has = (indexes >= 0) & (indexes < counts) & listed.is_valid().to_numpy(zero_copy_only=False)
+    return listed.values.field(1).take(pa.array(offsets[:-1] + np.where(has, indexes, 0), mask=~has))
 
 
-ELEMENT_OF_ROW, HAS_NAME_OF_ROW, NAMED_OF_ROW = _by_row(_element), _by_row(_has_name), _by_row(_named)
-SIMILAR_OF_ROW = _by_row(_similar)
-BY_ROW = {ELEMENT: ELEMENT_OF_ROW, HAS_NAME: HAS_NAME_OF_ROW, NAMED: NAMED_OF_ROW, SIMILAR: SIMILAR_OF_ROW}
-"""Kernels for a name or an index that each row computes, by those for literals."""
+def element(frame: Frame, node: Node) -> Any:
+    """Return the element of arrays at an index, which may be different in each row."""
+    parsed, index = node.arguments
+    strings = frame.array(parsed.arguments[0])
+    numbers: Numbers = frame.vector(index)
+    listed, is_plain = json_parts.parts(strings, json_parts.ARRAY, _VALUES)
+    indexes = np.broadcast_to(np.where(False if numbers.null is None else numbers.null, -1, numbers.values), frame.size)
+    if is_plain.all() and len(strings):
+        return _element_of(listed, indexes)
+    if not len(strings):
+        return strings
+    by_row = _by_row(_element, frame, node)
+    return pc.if_else(pa.array(is_plain), _element_of(listed, indexes), by_row)
 
 
-def listed(frame: Frame, node: Node) -> Any:
-    """Return to_json(array(x)): the JSON of a string or a float in brackets; that of NULL is [null]."""
-    (argument,) = node.arguments
-    if pa.types.is_floating(argument.type):
-        numbers = frame.vector(argument)
-        assert isinstance(numbers, Numbers)
-        values = np.ascontiguousarray(np.broadcast_to(numbers.values, (frame.size,)))
-        strings = texts(values, net=False)
-        finite = np.isfinite(values)
-        if not finite.all():
-            strings = pc.if_else(pa.array(finite), strings, pc.binary_join_element_wise('"', strings, '"', ""))
-        return _in_brackets(strings, numbers.null, frame.size)
-    column = frame.array(argument)
-    encoded = column.dictionary_encode()
-    strings = pa.array([quoted_text(text) for text in encoded.dictionary.to_pylist()], pa.string())
-    return _in_brackets(strings.take(encoded.indices), None, frame.size)
+IS_OBJECT = _over_documents(lambda value: isinstance(value, tuple) or None, _are(json_parts.OBJECT))
+IS_ARRAY = _over_documents(lambda value: isinstance(value, list) or None, _are(json_parts.ARRAY))
+ARRAY_LENGTH = _over_documents(_array_length, _lengths)
+ELEMENTS, PROPERTIES = (
+    _over_documents(_elements, _parts(json_parts.ARRAY)),
+    _over_documents(_properties, _parts(json_parts.OBJECT)),
+)
+PROPERTY = _over_documents(_property, lambda strings, name, _: json_parts.first_property(strings, name))
+HAS_NAME, SIMILAR = _over_documents(_has_name, _has_names), _over_documents(_similar, _similar_properties)
+NAMED = _over_documents(_named, _named_properties)
+
+_IN_A_PATH = re.compile(r"(?!\s)[^'?*\[\]\\]+")
+"""Regular expression of the names that may stand in a JSON path of Spark."""
 
 
-def _in_brackets(strings: pa.Array, null: Any, size: int) -> pa.Array:
-    if null is not None:
-        strings = pc.if_else(pa.array(np.broadcast_to(null, (size,))), pa.scalar(None, pa.string()), strings)
-    return pc.binary_join_element_wise("[", pc.fill_null(strings, "null"), "]", "")
+def is_plain_name(name: str | None) -> bool:
+    """Return whether a property of this name that is null counts as missing, as for a path of Spark."""
+    return name is not None and _IN_A_PATH.fullmatch(name) is not None
+
+
+def float_json(frame: Frame, node: Node) -> Any:
+    """Return floats as JSON; those that are not finite are in quotes."""
+    numbers: Numbers = frame.vector(node.arguments[0])
+    values = np.ascontiguousarray(np.broadcast_to(numbers.values, (frame.size,)))
+    strings = texts(values, net=False)
+    finite = np.isfinite(values)
+    if not finite.all():
+        strings = pc.if_else(pa.array(finite), strings, pc.binary_join_element_wise('"', strings, '"', ""))
+    if numbers.null is None:
+        return strings
+    return pc.if_else(pa.array(np.broadcast_to(numbers.null, (frame.size,))), pa.scalar(None, pa.string()), strings)
+
+
+def string_json(frame: Frame, node: Node) -> Any:
+    """Return strings as JSON."""
+    column = frame.array(node.arguments[0])
+    if not pc.any(pc.match_substring_regex(column, pattern=r'["\\\x00-\x1f]')).as_py():
+        return pc.binary_join_element_wise('"', column, '"', "")
+    return each(quoted_text, column, pa.string())

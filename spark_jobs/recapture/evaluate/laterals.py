@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.values import evaluated, taken
-from recapture.query.generate.statements import Lateral
+from recapture.query.plan.relations import Lateral
 
 
 def applied(rows: pa.Table, laterals: Iterable[Lateral], bounds: SliceBounds) -> pa.Table:

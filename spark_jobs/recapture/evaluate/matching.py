@@ -68,14 +68,15 @@ def _plain(pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(like_pattern(pattern).replace("\\z", "\\Z"))
+    """Return a pattern of LIKE without escapes."""
+    return re.compile(like_pattern(pattern.replace("\\", "\\\\")).replace("\\z", "\\Z"))
 
 
 like_computed = of_many(lambda text, pattern: _compiled(pattern).match(text) is not None)
 
 
-def rlike(frame: Frame, node: Node) -> Any:
-    """Return RLIKE: whether a pattern matches somewhere."""
+def matches(frame: Frame, node: Node) -> Any:
+    """Return whether a pattern matches somewhere in strings."""
     column = frame.array(node.arguments[0])
     pattern: Pattern = node.parameters[0]
     if pattern.re2 is not None:
@@ -83,18 +84,17 @@ def rlike(frame: Frame, node: Node) -> Any:
     return from_arrow(each(lambda text: pattern.python.search(text) is not None, column, pa.bool_()))
 
 
-def extracted(frame: Frame, node: Node) -> Any:
-    """Return REGEXP_EXTRACT of the first group: an empty string where nothing matches."""
+def first_match(frame: Frame, node: Node) -> Any:
+    """Return the length of what the first group of a pattern matches in `@` and each string; 0 for no match."""
+    column = frame.array(node.arguments[0])
     pattern: Pattern = node.parameters[0]
+    if pattern.re2_group is not None:
+        extracted = pc.extract_regex(pc.binary_join_element_wise("@", column, ""), pattern=pattern.re2_group)
+        lengths = pc.utf8_length(pc.struct_field(extracted, 0)).fill_null(0).cast(pa.int64())
+        return from_arrow(pc.if_else(column.is_valid(), lengths, pa.scalar(None, pa.int64())))
 
-    def first_group(text: str) -> str:
-        match = pattern.python.search(text)
-        return "" if match is None else match[1] or ""
+    def length(text: str) -> int:
+        match = pattern.python.search(f"@{text}")
+        return 0 if match is None else len(match[1])
 
-    return each(first_group, frame.array(node.arguments[0]), pa.string())
-
-
-def replaced(frame: Frame, node: Node) -> Any:
-    """Return REGEXP_REPLACE of every match."""
-    pattern, replacement = node.parameters
-    return each(lambda text: pattern.python.sub(replacement, text), frame.array(node.arguments[0]), pa.string())
+    return from_arrow(each(length, column, pa.int64()))

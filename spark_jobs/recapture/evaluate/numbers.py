@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons and mathematical functions, as Spark computes them in ANSI mode."""
+"""Arithmetic, comparisons and mathematical functions. What has no result stops the run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,18 +10,17 @@ from numpy.typing import NDArray
 
 from recapture.evaluate.faults import overflow, stop_where
 from recapture.evaluate.float_text import digits_of
-from recapture.evaluate.frames import Frame, Node
+from recapture.evaluate.frames import Frame, Kernel, Node
 from recapture.evaluate.vectors import Numbers, Vector, either, null_of
 
 _LEAST, _LARGEST = -(2**63), 2**63 - 1
-_INT_LEAST, _INT_LARGEST = -(2**31), 2**31 - 1
 _BY_ZERO = "a number is divided by zero: guard the division with NULLIF or CASE"
 
 Values = NDArray[Any]
 Mask = NDArray[np.bool_] | None
 
 
-def computed(compute: Callable[..., Values]) -> Callable[[Frame, Node], Vector]:
+def computed(compute: Callable[..., Values]) -> Kernel:
     """Return the kernel of a function of numbers that raises no error; NULL where an argument is NULL."""
 
     def kernel(frame: Frame, node: Node) -> Vector:
@@ -32,16 +31,13 @@ def computed(compute: Callable[..., Values]) -> Callable[[Frame, Node], Vector]:
     return kernel
 
 
-def checked(compute: Callable[..., Values]) -> Callable[[Frame, Node], Vector]:
+def checked(compute: Callable[..., Values]) -> Kernel:
     """Return the kernel of a function that takes the mask of NULL after its arguments, to raise errors elsewhere."""
 
     def kernel(frame: Frame, node: Node) -> Vector:
         vectors, null = frame.strict(node.arguments)
         with np.errstate(all="ignore"):
-            values = compute(*(vector.values for vector in vectors), null)
-        if frame.size and pa.types.is_int32(node.type):
-            overflow((values < _INT_LEAST) | (values > _INT_LARGEST), null, "INT")
-        return Numbers(values, null)
+            return Numbers(compute(*(vector.values for vector in vectors), null), null)
 
     return kernel
 
@@ -82,7 +78,7 @@ def absolute(values: Values, null: Mask) -> Values:
 
 
 def quotient(frame: Frame, node: Node) -> Vector:
-    """Divide as Spark's / and div: the divisor comes first, and an integer quotient is truncated."""
+    """Return / of floats or bigints: the divisor comes first, and an integer quotient is truncated."""
     (dividend, divisor), null = _divided(frame, node)
     zero = divisor.values == 0
     stop_where(np.asarray(zero), null, "DIVIDE_BY_ZERO", _BY_ZERO)
@@ -95,7 +91,7 @@ def quotient(frame: Frame, node: Node) -> Vector:
 
 
 def remainder(frame: Frame, node: Node) -> Vector:
-    """Return Spark's %, which has the sign of the dividend."""
+    """Return %, which has the sign of the dividend."""
     (dividend, divisor), null = _divided(frame, node)
     zero = np.asarray(divisor.values == 0)
     stop_where(zero, null, "REMAINDER_BY_ZERO", _BY_ZERO)
@@ -137,21 +133,22 @@ _STRINGS = {
 }
 
 
-def compared(frame: Frame, node: Node) -> Vector:
-    """Compare numbers, or strings by their bytes. To Spark, NaN equals NaN and is the largest number."""
-    vectors, null = frame.strict(node.arguments)
-    (sign,) = node.parameters
-    one, other = vectors
-    if not isinstance(one, Numbers) or not isinstance(other, Numbers):
-        result = _STRINGS[sign](one, other)
-        if isinstance(result, pa.Scalar):
-            return Numbers(np.array(bool(result.as_py())), null)
-        values = pc.fill_null(result, False).to_numpy(zero_copy_only=False)
+def compared(sign: str) -> Kernel:
+    """Return the comparison of numbers, or of strings by their bytes. NaN equals NaN and is the largest number."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        (one, other), null = frame.strict(node.arguments)
+        if not isinstance(one, Numbers) or not isinstance(other, Numbers):
+            result = _STRINGS[sign](one, other)
+            if isinstance(result, pa.Scalar):
+                return Numbers(np.array(bool(result.as_py())), null)
+            return Numbers(pc.fill_null(result, False).to_numpy(zero_copy_only=False), null)
+        values = np.asarray(_COMPARED[sign](one.values, other.values))
+        if pa.types.is_float64(node.arguments[0].type):
+            values = _with_nan(sign, one.values, other.values, values)
         return Numbers(values, null)
-    values = np.asarray(_COMPARED[sign](one.values, other.values))
-    if pa.types.is_float64(node.arguments[0].type):
-        values = _with_nan(sign, one.values, other.values, values)
-    return Numbers(values, null)
+
+    return kernel
 
 
 def _with_nan(sign: str, one: Values, other: Values, values: Values) -> Values:
@@ -194,28 +191,26 @@ def _extreme(frame: Frame, node: Node, choose: Callable[[Any, Any], Any], neutra
     return Numbers(np.asarray(values), np.asarray(null) if np.any(null) else None)
 
 
-def double_to_bigint(frame: Frame, node: Node) -> Vector:
+def float_to_bigint(frame: Frame, node: Node) -> Vector:
     """Truncate towards zero. A number that does not fit, or NaN, stops the run, or is NULL in TRY_CAST."""
     (vector,), null = frame.strict(node.arguments)
-    least, largest, lenient = node.parameters
+    (lenient,) = node.parameters
     values = vector.values
-    fits = (np.floor(values) <= float(largest)) & (np.ceil(values) >= float(least))
+    whole, fits = truncated(values)
     if lenient:
         null = either(null, np.asarray(~fits)) if not fits.all() else null
     else:
         stop_where(np.asarray(~fits), null, "CAST_OVERFLOW", "CAST: a number does not fit a bigint")
+    return Numbers(whole, null)
+
+
+def truncated(values: Values) -> tuple[Values, NDArray[np.bool_]]:
+    """Return floats truncated towards zero to bigints, and which of them fit; 2^63 becomes the largest bigint."""
+    fits = np.asarray((np.floor(values) <= float(_LARGEST)) & (np.ceil(values) >= float(_LEAST)))
     clipped = np.where(fits, values, 0.0)
     saturated = clipped >= 2.0**63
     whole = np.where(saturated, 0.0, clipped).astype(np.int64)
-    return Numbers(np.asarray(np.where(saturated, _LARGEST, whole)), null)
-
-
-def to_int(frame: Frame, node: Node) -> Vector:
-    """Return bigints as INT; one that does not fit stops the run."""
-    (vector,), null = frame.strict(node.arguments)
-    outside = np.asarray((vector.values < _INT_LEAST) | (vector.values > _INT_LARGEST))
-    stop_where(outside, null, "CAST_OVERFLOW", "a number does not fit an INT")
-    return Numbers(vector.values, null)
+    return np.asarray(np.where(saturated, _LARGEST, whole)), fits
 
 
 def rounded_bigint(frame: Frame, node: Node) -> Vector:
@@ -249,20 +244,23 @@ def _rounded(value: int, unit: int) -> int:
     return -magnitude if value < 0 else magnitude
 
 
-def floor_bigint(frame: Frame, node: Node) -> Vector:
-    """Return FLOOR or CEIL of floats as bigint, as Spark does: what does not fit takes the nearest bigint."""
-    (vector,), null = frame.strict(node.arguments)
-    (function,) = node.parameters
-    values = function(np.asarray(vector.values))
-    values = np.where(np.isnan(values), 0.0, values)
-    inside = np.clip(values, -(2.0**63), 2.0**62 * 1.9999999999999998)
-    whole = np.where(values >= 2.0**63, _LARGEST, inside.astype(np.int64))
-    return Numbers(np.asarray(whole), null)
+def floor(values: Values) -> Values:
+    """Return FLOOR; a zero has no sign."""
+    return np.asarray(np.floor(values) + 0.0)
 
 
-def java_sign(values: Values) -> Values:
-    """Return Math.signum: NaN for NaN, and a zero keeps its sign."""
+def ceiling(values: Values) -> Values:
+    """Return CEILING; a zero has no sign."""
+    return np.asarray(np.ceil(values) + 0.0)
+
+
+def sign(values: Values) -> Values:
+    """Return SIGN: NaN for NaN, and a zero keeps its sign."""
     return np.where(values == 0, values, np.sign(values))
+
+
+def is_not_finite(vector: Numbers) -> NDArray[np.bool_]:
+    return np.asarray(~np.isfinite(vector.values))
 
 
 def is_null(frame: Frame, node: Node) -> Vector:
@@ -282,16 +280,7 @@ def to_bigint(values: Values) -> Values:
     return np.asarray(values).astype(np.int64)
 
 
-def same(values: Values) -> Values:
-    return values
-
-
-def square(values: Values) -> Values:
-    """Return POWER(x, 2): Java's StrictMath.pow multiplies."""
-    return np.asarray(values * values)
-
-
-def rounded_double(frame: Frame, node: Node) -> Vector:
+def rounded_float(frame: Frame, node: Node) -> Vector:
     """Round halves of the digits that Java writes away from zero, as BigDecimal does."""
     (vector,), null = frame.strict(node.arguments)
     (places,) = node.parameters
@@ -335,7 +324,6 @@ def _rounded_digits(number: float, places: int) -> float:
 ADD, SUBTRACT, MULTIPLY = checked(add), checked(subtract), checked(multiply)
 ADD_FLOATS, SUBTRACT_FLOATS, MULTIPLY_FLOATS = computed(np.add), computed(np.subtract), computed(np.multiply)
 NOT = computed(np.logical_not)
-SQUARE = computed(square)
-computed_float, computed_same = computed(to_float), computed(same)
-computed_bigint, computed_bit = computed(to_bigint), computed(to_bit)
+TO_FLOAT, TO_BIGINT, TO_BIT = computed(to_float), computed(to_bigint), computed(to_bit)
+EQUAL, NOT_EQUAL, LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL = map(compared, _COMPARED)
 NEGATIVE, ABSOLUTE = checked(negative), checked(absolute)

@@ -8,7 +8,7 @@ from recapture.errors import RunError
 from recapture.evaluate.ranking import Picks, Ranking, RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windowed import WindowedRows, counted
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 
 
 def percentile(aggregate: Aggregate, column: pa.Array, windowed: WindowedRows) -> pa.Array:

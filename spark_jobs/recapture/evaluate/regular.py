@@ -5,7 +5,6 @@ of lines, and where case is ignored, a letter lists its variants. Anything else 
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -39,6 +38,11 @@ class Pattern:
     python: re.Pattern[str]
     re2: str | None
     """None if RE2 cannot express it."""
+
+    @property
+    def re2_group(self) -> str | None:
+        """Pattern with a name for its first group, with which it begins; None if RE2 cannot express it."""
+        return None if self.re2 is None else self.re2.replace("\\A(", "\\A(?P<first>", 1)
 
 
 @lru_cache(maxsize=1024)
@@ -79,8 +83,7 @@ class _Reader:
         self.java = java[flags.end() :] if flags else java
         self.index = 0
         self.looks_around = False
-        self.groups = 0
-        self.end_of_line = False
+        self.is_first_group = True
         self.written: list[str] = []
 
     def read(self) -> str:
@@ -124,8 +127,9 @@ class _Reader:
                 return
         if self.java.startswith("(?", self.index):
             raise NotEvaluatedError(f"{self.java[self.index : self.index + 4]} of a regular expression")
-        self.groups += 1
-        self._write("(")
+        # No pattern refers to its groups, and only the length of the first one is read.
+        self._write("(" if self.is_first_group else "(?:", 1)
+        self.is_first_group = False
 
     def _single(self, sign: str) -> None:
         match sign:
@@ -273,34 +277,3 @@ def _letters_by_fold() -> dict[str, list[str]]:
 
 def _in_set(character: str) -> str:
     return "\\" + character if character in "\\]^-[&~|" else re.escape(character) if character.isascii() else character
-
-
-def found(pattern: Pattern, column: pa.Array, each: Callable[..., pa.Array]) -> pa.Array:
-    """Return RLIKE: whether the pattern matches somewhere."""
-    if pattern.re2 is not None:
-        return pc.match_substring_regex(column, pattern=pattern.re2)
-    return each(lambda text: pattern.python.search(text) is not None, column, pa.bool_())
-
-
-def replacement_for_python(java: str, groups: int) -> str:
-    """Return a replacement of Java in the language of Python: $1T00 => \\g<1>T00"""
-    written: list[str] = []
-    index = 0
-    while index < len(java):
-        sign = java[index]
-        if sign == "\\":
-            raise NotEvaluatedError("an escape in a replacement")
-        if sign != "$":
-            written.append(sign)
-            index += 1
-            continue
-        index += 1
-        number = java[index : index + 1]
-        if not (number.isdecimal() and number.isascii()) or int(number) > groups:
-            raise NotEvaluatedError("a group in a replacement")
-        index += 1
-        while java[index : index + 1].isdecimal() and int(number + java[index]) <= groups:
-            number += java[index]
-            index += 1
-        written.append(f"\\g<{number}>")
-    return "".join(written)

@@ -10,7 +10,7 @@ from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.sums import as_floats, folded
 from recapture.evaluate.windowed import WindowedRows, counted, order_by_value
 from recapture.ordering.spreads import Spreads, partial_squares, variance
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 
 _OF_POPULATION = (AggregateFunction.STDEVP, AggregateFunction.VARP)
 _ROOTS = (AggregateFunction.STDEV, AggregateFunction.STDEVP)

@@ -17,16 +17,14 @@ from recapture.evaluate.groups import groups, inputs
 from recapture.evaluate.joins import joined
 from recapture.evaluate.laterals import applied
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
-from recapture.query.generate.analytics import ROW
-from recapture.query.generate.grouping import Grouping, unanchored_items
-from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.select_items import SelectItem, column
-from recapture.query.generate.statements import CommonTable, OutputTables, Selection, Table
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledOutput
 from recapture.query.plan import expressions
+from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import Expr, columns_of
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.relations import Item, OutputPlan, SelectedTable, Selection, Table
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 
 ReadRows = Callable[[str], pa.Table]
@@ -52,17 +50,18 @@ class SliceEvaluation:
 
         Raise RunError if the query fails for a value.
         """
-        assert output.tables is not None
-        rows = _OutputEvaluation(self, output.tables).output()
+        assert output.plan is not None
+        rows = self.table_rows(output.plan)
         times = rows["_system_timestamp"]
         rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))
-        published = pa.table(
-            [_published(column, rows[column.name]) for column in output.columns],
-            schema=published_schema(output.columns),
-        )
-        if output.tables.output.unanchored:
+        published = published_rows(rows, output.columns)
+        if output.plan.output.unanchored:
             published = published.append_column(UNANCHORED_COLUMN, rows[UNANCHORED_COLUMN])
         return published
+
+    def table_rows(self, tables: OutputPlan) -> pa.Table:
+        """Return the rows of `tables.output` with all columns that were added, and maybe some from before the slice."""
+        return _OutputEvaluation(self, tables).output()
 
 
 @dataclass(frozen=True)
@@ -70,20 +69,20 @@ class _OutputEvaluation:
     """The tables of one output in a slice."""
 
     slice: SliceEvaluation
-    tables: OutputTables
+    plan: OutputPlan
 
     def output(self) -> pa.Table:
         """Return the rows of the output, and maybe some from before the slice."""
-        return self._united(self.tables.output)
+        return self._united(self.plan.output)
 
     def _table(self, name: str) -> pa.Table:
-        """Return the rows of a view, a step or a JOIN, by its name in Spark SQL."""
-        table = next((table for table in self.tables.steps if table.name == name), None)
+        """Return the rows of a view, a step or a JOIN, by its name."""
+        table = next((table for table in self.plan.steps if table.name == name), None)
         if table is None:
-            return self.slice.read_rows(unquoted_name(name))
+            return self.slice.read_rows(name)
         kept, key = self.slice._tables, self._key(table)
         if key not in kept:
-            kept[key] = self._united(table) if isinstance(table, CommonTable) else self._joined(table)
+            kept[key] = self._united(table) if isinstance(table, SelectedTable) else self._joined(table)
         return kept[key]
 
     def _key(self, table: Table) -> object:
@@ -91,28 +90,28 @@ class _OutputEvaluation:
         read, todo = {table.name}, [table]
         while todo:
             sources = set(todo.pop().sources)
-            todo += [step for step in self.tables.steps if step.name in sources - read]
+            todo += [step for step in self.plan.steps if step.name in sources - read]
             read |= sources
-        return table.name, frozenset((name, self.tables.look_backs.get(name)) for name in read)
+        return table.name, frozenset((name, self.plan.look_backs.get(name)) for name in read)
 
     def _joined(self, table: JoinedTable) -> pa.Table:
-        return joined(table, self._table, self.slice.bounds, self.tables.look_backs[table.name])
+        return joined(table, self._table, self.slice.bounds, self.plan.look_backs[table.name])
 
-    def _united(self, table: CommonTable) -> pa.Table:
+    def _united(self, table: SelectedTable) -> pa.Table:
         """Return the rows of the SELECTs of a table, one after another."""
         parts = [self._selected(selection, table) for selection in table.selections]
         return pa.concat_tables(parts, promote_options="default")
 
-    def _selected(self, selection: Selection, table: CommonTable) -> pa.Table:
-        look_back = self.tables.look_backs[table.name]
-        items = [*unanchored_items(table.unanchored, selection.unanchored), *selection.items]
+    def _selected(self, selection: Selection, table: SelectedTable) -> pa.Table:
+        look_back = self.plan.look_backs[table.name]
+        items = [*_unanchored(table.unanchored, selection.unanchored), *selection.items]
         if selection.grouping is not None:
             return self._of_groups(selection, selection.grouping, items, look_back)
         numbers = [ROW] if table.has_row_column else []
-        system = [column("_partition"), column("_system_timestamp"), column("_arrival"), *numbers]
+        system = map(_passed, ["_partition", *_TIMES, *numbers])
         return self._project(self._source(selection, look_back), [*system, *items], selection.where)
 
-    def _of_groups(self, selection: Selection, grouping: Grouping, items: list[SelectItem], look_back: int) -> pa.Table:
+    def _of_groups(self, selection: Selection, grouping: Grouping, items: list[Item], look_back: int) -> pa.Table:
         if selection.groups_view is not None:
             rows = self.slice.read_groups(selection.groups_view)
         else:
@@ -121,8 +120,8 @@ class _OutputEvaluation:
                 rows = self._project(rows, _read_of(rows, grouping), selection.where)
             rows = groups(rows, grouping, self.slice.bounds, look_back, selection.source_unanchored)
         system = [
-            SelectItem("_partition", expressions.string("")),
-            *(SelectItem(name, expressions.column(WINDOW_END)) for name in _TIMES),
+            Item("_partition", expressions.string("")),
+            *(Item(name, expressions.column(WINDOW_END)) for name in _TIMES),
         ]
         return self._project(rows, [*system, *items], grouping.having)
 
@@ -134,14 +133,31 @@ class _OutputEvaluation:
             rows = analysed(rows, selection.analytics, self.slice.bounds, look_back + window_look_back)
         return applied(rows, selection.laterals, self.slice.bounds) if selection.laterals else rows
 
-    def _project(self, rows: pa.Table, items: Sequence[SelectItem], where: Expr | None) -> pa.Table:
+    def _project(self, rows: pa.Table, items: Sequence[Item], where: Expr | None) -> pa.Table:
         return project(rows, [(item.name, item.expression) for item in items], where, self.slice.bounds)
 
 
-def _read_of(rows: pa.Table, grouping: Grouping) -> list[SelectItem]:
+def _passed(name: str) -> Item:
+    """Return a column of the rows, under its own name."""
+    return Item(name, expressions.column(name))
+
+
+def _unanchored(has: bool, source_has: bool) -> list[Item]:
+    """Return the column `_unanchored` for rows that have it: FALSE where their source does not."""
+    if not has:
+        return []
+    return [_passed(UNANCHORED_COLUMN) if source_has else Item(UNANCHORED_COLUMN, expressions.FALSE)]
+
+
+def _read_of(rows: pa.Table, grouping: Grouping) -> list[Item]:
     """Return the columns of rows that a GROUP BY reads."""
     read = {name for expression in inputs(grouping) for name in columns_of(expression)}
-    return [column(name) for name in rows.column_names if name.startswith("_") or name in read]
+    return [_passed(name) for name in rows.column_names if name.startswith("_") or name in read]
+
+
+def published_rows(rows: pa.Table, columns: Sequence[OutputColumn]) -> pa.Table:
+    """Return the published columns of rows of an output's table."""
+    return pa.table([_published(column, rows[column.name]) for column in columns], schema=published_schema(columns))
 
 
 def _published(column: OutputColumn, values: pa.ChunkedArray) -> pa.ChunkedArray:

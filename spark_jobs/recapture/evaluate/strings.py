@@ -1,4 +1,4 @@
-"""String functions as Spark computes them. A character is a code point."""
+"""String functions. A character is a code point."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -7,39 +7,60 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from recapture.evaluate import control
-from recapture.evaluate.distinct import each, is_ascii, of_many
-from recapture.evaluate.faults import RowError, stop
-from recapture.evaluate.frames import Frame, Node
-from recapture.evaluate.vectors import Numbers, from_arrow
+from recapture.evaluate import characters
+from recapture.evaluate.characters import is_ascii
+from recapture.evaluate.distinct import each, of_many
+from recapture.evaluate.frames import Frame, Kernel, Node
+from recapture.evaluate.vectors import Numbers, Vector, either, from_arrow, null_of, to_arrow
 
-_LARGEST_INT = 2**31 - 1
+_LARGEST_CODE = 0x10FFFF
+_LONGEST = 2**31 - 1
+"""Number of characters that no string exceeds."""
+
+Int64s = NDArray[np.int64]
 
 
-def arrow(function: Callable[..., Any], **options: Any) -> Callable[[Frame, Node], Any]:
+def arrow(function: Callable[..., Any]) -> Kernel:
     """Return the kernel of an Arrow function of one string."""
 
-    def kernel(frame: Frame, node: Node) -> Any:
-        return from_arrow(function(frame.array(node.arguments[0]), **options))
+    def kernel(frame: Frame, node: Node) -> Vector:
+        return from_arrow(function(frame.array(node.arguments[0])))
 
     return kernel
 
 
-def length(frame: Frame, node: Node) -> Any:
-    return from_arrow(pc.utf8_length(frame.array(node.arguments[0])).cast(pa.int32()))
+def trimming(function: Callable[..., Any]) -> Kernel:
+    """Return the kernel of an Arrow function that takes the characters to remove."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        return function(frame.array(node.arguments[0]), characters=node.parameters[0])
+
+    return kernel
 
 
-def changed(frame: Frame, node: Node) -> Any:
-    """Return UPPER or LOWER, with Unicode's full mappings: ß has the capital SS."""
-    (name,) = node.parameters
-    column = frame.array(node.arguments[0])
-    if is_ascii(column):
-        return (pc.ascii_upper if name == "upper" else pc.ascii_lower)(column)
-    at_once, one_by_one = (pc.ascii_upper, upper) if name == "upper" else (pc.ascii_lower, lower)
-    ascii_ = pc.string_is_ascii(column)
-    others = each(one_by_one, pc.if_else(ascii_, pa.scalar(None, pa.string()), column), pa.string())
-    return pc.if_else(ascii_, at_once(column), others)
+def _length(column: pa.Array) -> pa.Array:
+    return pc.utf8_length(column).cast(pa.int64())
+
+
+length = arrow(lambda column: _length(pc.utf8_rtrim(column, characters=" ")))
+REVERSED = arrow(pc.utf8_reverse)
+TRIM, TRIM_START, TRIM_END = map(trimming, (pc.utf8_trim, pc.utf8_ltrim, pc.utf8_rtrim))
+
+
+def changed(of_ascii: Callable[[pa.Array], pa.Array], one: Callable[[str], str]) -> Kernel:
+    """Return the kernel of UPPER or LOWER, with Unicode's full mappings: ß has the capital SS."""
+
+    def kernel(frame: Frame, node: Node) -> Vector:
+        column = frame.array(node.arguments[0])
+        if is_ascii(column):
+            return of_ascii(column)
+        is_plain = pc.string_is_ascii(column)
+        others = each(one, pc.if_else(is_plain, pa.scalar(None, pa.string()), column), pa.string())
+        return pc.if_else(is_plain, of_ascii(column), others)
+
+    return kernel
 
 
 _NEW = {
@@ -68,14 +89,10 @@ def lower(text: str) -> str:
     return text.translate(_SMALL).lower()
 
 
-def trimmed(frame: Frame, node: Node) -> Any:
-    """Return TRIM with the characters to remove."""
-    ends, characters = node.parameters
-    function = {"leading": pc.utf8_ltrim, "trailing": pc.utf8_rtrim, "both": pc.utf8_trim}[ends]
-    return function(frame.array(node.arguments[0]), characters=characters)
+UPPER, LOWER = changed(pc.ascii_upper, upper), changed(pc.ascii_lower, lower)
 
 
-def concat(frame: Frame, node: Node) -> Any:
+def concat(frame: Frame, node: Node) -> Vector:
     """Return CONCAT, which is NULL if one part is. A part is not evaluated where one before it is NULL."""
     vectors, _ = frame.strict(node.arguments)
     if not all(_is_given(vector) for vector in vectors):
@@ -83,7 +100,7 @@ def concat(frame: Frame, node: Node) -> Any:
     return pc.binary_join_element_wise(*_of_rows(frame, vectors), "", null_handling="emit_null")
 
 
-def concat_ws(frame: Frame, node: Node) -> Any:
+def concat_ws(frame: Frame, node: Node) -> Vector:
     """Return CONCAT_WS, which leaves NULL out; NULL if the separator is."""
     separator, *parts = (frame.vector(argument) for argument in node.arguments)
     if not _is_given(separator):
@@ -99,7 +116,7 @@ def concat_ws(frame: Frame, node: Node) -> Any:
     return joined
 
 
-def _is_given(vector: Any) -> bool:
+def _is_given(vector: Vector) -> bool:
     return not isinstance(vector, pa.Scalar) or bool(vector.is_valid)
 
 
@@ -110,179 +127,200 @@ def _of_rows(frame: Frame, parts: list[Any]) -> list[Any]:
     return parts
 
 
-def repeat(text: str, count: int) -> str:
-    return text * max(count, 0)
+def repeat(frame: Frame, node: Node) -> Vector:
+    """Return a string so many times; NULL for a negative count."""
+    text, count = node.arguments
+    counts: Numbers = frame.vector(count)
+    null = either(counts.null, np.asarray(counts.values < 0))
+    assert null is not None
+    strings = frame.scattered([(frame.where(~null), text)], node.type)
+    times = pa.array(np.clip(_of_each_row(counts, frame), 0, _LONGEST))
+    return _null_where(pc.binary_repeat(_strings(strings, frame), times), null)
 
 
-def replace(frame: Frame, node: Node) -> Any:
+def replace(frame: Frame, node: Node) -> Vector:
     vectors = [frame.vector(argument) for argument in node.arguments]
     if isinstance(vectors[1], pa.Scalar) and isinstance(vectors[2], pa.Scalar):
-        found, put = (vector.as_py() for vector in vectors[1:])
-        if found is None or put is None:
+        sought, put = (vector.as_py() for vector in vectors[1:])
+        if sought is None or put is None:
             return pa.nulls(frame.size, pa.string())
         column = frame.array(node.arguments[0])
-        return column if found == "" else pc.replace_substring(column, pattern=found, replacement=put)
+        return column if sought == "" else pc.replace_substring(column, pattern=sought, replacement=put)
     return _replaced(frame, node)
 
 
 _replaced = of_many(lambda text, old, new: text.replace(old, new) if old else text)
 
 
-def translate(text: str, characters: str, others: str) -> str:
-    """Replace each character by its other; the first of equal characters counts, and one without other is removed."""
-    table: dict[int, str] = {}
-    for index, character in enumerate(characters):
-        table.setdefault(ord(character), others[index : index + 1])
-    return text.translate(table)
+def translate(frame: Frame, node: Node) -> Vector:
+    """Return strings with each character replaced by its counterpart; lists of unlike length stop the run."""
+    text, *lists, refused = node.arguments
+    (old, new, strings), _ = frame.strict([*lists, text])
+    lengths = [_of_vector(_length(_strings(vector, frame))) for vector in (old, new)]
+    is_unlike = np.asarray(lengths[0].values != lengths[1].values)
+    for vector in lengths:
+        is_unlike = is_unlike if vector.null is None else is_unlike & ~vector.null
+    if is_unlike.any():
+        frame.where(is_unlike).vector(refused)
+    if isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar) and old.is_valid and new.is_valid:
+        column, is_plain = _strings(strings, frame), old.as_py().isascii() and new.as_py().isascii()
+        if is_plain and is_ascii(column):
+            return _translated(column, old.as_py(), new.as_py())
+    return _translate_each(frame, Node(_translate_each, (text, *lists), node.type))
 
 
-def _int(number: int) -> int:
-    """Return a number as Java's int holds it."""
-    return (number + 2**31) % 2**32 - 2**31
+def _translation(characters_: str, others: str) -> dict[int, int]:
+    """Return the counterpart of each character; the first of equal characters counts."""
+    return {ord(old): ord(new) for old, new in reversed([*zip(characters_, others, strict=False)])}
 
 
-def part(text: str, position: int, count: int) -> str:
-    """Return UTF8String.substringSQL: from a position, which counts from 1, or from the end if it is negative."""
-    size = len(text)
-    start = position - 1 if position > 0 else size + position if position < 0 else 0
-    end = min(max(start + count, -(2**31)), _LARGEST_INT)
-    if end <= start:
-        return ""
-    return text[max(start, 0) : max(end, 0)]
+def _translated(column: pa.Array, characters_: str, others: str) -> pa.Array:
+    """Translate ASCII, byte by byte."""
+    table = np.arange(256, dtype=np.uint8)
+    for old, new in _translation(characters_, others).items():
+        table[old] = new
+    valid, offsets, data = column.buffers()
+    if data is None:
+        return column
+    translated = pa.py_buffer(table[np.frombuffer(data, np.uint8)])
+    return pa.Array.from_buffers(pa.string(), len(column), [valid, offsets, translated], offset=column.offset)
 
 
-def left(text: str, count: int) -> str:
-    return part(text, 1, count)
+_translate_each = of_many(lambda text, old, new: text.translate(_translation(old, new)))
 
 
-def right(text: str, count: int) -> str:
-    return "" if count <= 0 else part(text, -count, _LARGEST_INT)
+def left(frame: Frame, node: Node) -> Vector:
+    text, count, *refused = node.arguments
+    strings, counts = _counted(frame, [text, count], refused)
+    return _part(strings, Numbers(np.zeros((), np.int64)), counts, frame)
 
 
-def overlay(text: str, insertion: str, position: int, count: int) -> str:
-    """Return OVERLAY; `position + count` wraps around as Java's int does."""
-    length_ = count if count >= 0 else len(insertion)
-    return part(text, 1, _int(position - 1)) + insertion + part(text, _int(position + length_), _LARGEST_INT)
+def right(frame: Frame, node: Node) -> Vector:
+    text, count, *refused = node.arguments
+    strings, counts = _counted(frame, [text, count], refused)
+    lengths = _of_vector(_length(_strings(strings, frame)))
+    return _part(strings, Numbers(np.maximum(lengths.values - counts.values, 0), counts.null), lengths, frame)
 
 
-def locate(sought: str, text: str, start: int) -> int:
-    if start < 1:
-        return 0
-    if not sought:
-        return 1
-    return text.find(sought, start - 1) + 1
+def substring(frame: Frame, node: Node) -> Vector:
+    """Return what of the places start to start + length - 1, which count from 1, strings have."""
+    text, start, count, *refused = node.arguments
+    strings, starts, counts = _counted(frame, [text, start, count], refused)
+    first = Numbers(np.clip(starts.values, -_LONGEST, _LONGEST) - 1, starts.null)
+    last = Numbers(first.values + np.minimum(counts.values, _LONGEST), counts.null)
+    return _part(strings, Numbers(np.maximum(first.values, 0), first.null), last, frame)
 
 
-def contains(frame: Frame, node: Node) -> Any:
+def stuff(frame: Frame, node: Node) -> Vector:
+    """Return strings in which an insertion replaces so many characters from a start, which counts from 1.
+
+    Empty for a start beyond the end.
+    """
+    text, start, count, insertion, *refused = node.arguments
+    strings, starts, counts = _counted(frame, [text, start, count], refused)
+    column = _strings(strings, frame)
+    null = either(starts.null, counts.null, null_of(column))
+    first = np.ascontiguousarray(np.broadcast_to(np.clip(starts.values, 1, _LONGEST) - 1, (frame.size,)))
+    last = first + np.minimum(counts.values, _LONGEST)
+    is_beyond = starts.values > _of_vector(_length(column)).values
+    is_changed = np.broadcast_to(~is_beyond if null is None else ~is_beyond & ~null, (frame.size,))
+    inserted = to_arrow(frame.scattered([(frame.where(is_changed), insertion)], node.type), node.type, frame.size)
+    before = characters.parts(column, np.zeros_like(first), first)
+    after = characters.parts(column, last, np.full_like(first, _LONGEST))
+    joined = pc.binary_join_element_wise(before, inserted, after, "")
+    stuffed = pc.if_else(pa.array(is_changed), joined, "")
+    return _null_where(stuffed, null)
+
+
+def position(frame: Frame, node: Node) -> Vector:
+    """Return where strings have what is sought, from a start on, counted from 1; 0 for none."""
+    (sought, strings, starts), _ = frame.strict(node.arguments)
+    if isinstance(sought, pa.Scalar) and sought.is_valid and sought.as_py():
+        column = _strings(strings, frame)
+        begins = starts.null is None and not starts.values.shape and starts.values <= 1
+        if begins and is_ascii(column):  # bytes are characters
+            return from_arrow(pc.add(pc.find_substring(column, pattern=sought.as_py()), 1).cast(pa.int64()))
+    return _position(frame, node)
+
+
+_position = of_many(lambda sought, text, start: text.find(sought, max(start, 1) - 1) + 1 if sought else 0)
+
+
+def contains(frame: Frame, node: Node) -> Vector:
+    """Return whether strings contain the literal that is the second argument."""
     sought = frame.vector(node.arguments[1])
-    if isinstance(sought, pa.Scalar) and sought.is_valid:
-        return from_arrow(pc.match_substring(frame.array(node.arguments[0]), pattern=sought.as_py()))
-    return _contains(frame, node)
+    return from_arrow(pc.match_substring(frame.array(node.arguments[0]), pattern=sought.as_py()))
 
 
-_contains = of_many(lambda text, sought: sought in text)
-
-
-def code_point(frame: Frame, node: Node) -> Any:
-    """Return ASCII: the code point of the first character; 0 for an empty string."""
+def code_point(frame: Frame, node: Node) -> Vector:
+    """Return the code point of the first character; NULL for an empty string."""
     first = pc.utf8_slice_codeunits(frame.array(node.arguments[0]), 0, 1)
-    return from_arrow(each(lambda text: ord(text) if text else 0, first, pa.int32()))
+    return from_arrow(each(lambda text: ord(text) if text else None, first, pa.int64()))
 
 
-def character(frame: Frame, node: Node) -> Any:
-    """Return the character of a code point."""
-    codes = frame.array(node.arguments[0])
-    encoded = codes.dictionary_encode()
-    return pa.array([_character(code) for code in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
+def character(frame: Frame, node: Node) -> Vector:
+    """Return the character of a code point; NULL for a number that is none."""
+    return each(_character, frame.array(node.arguments[0]), pa.string())
 
 
-def _character(code: int) -> str:
-    if 0xD800 <= code <= 0xDFFF:
-        return "?"  # half a character
-    if not 0 <= code <= 0x10FFFF:
-        stop("MALFORMED_CHARACTER_CODING", f"{code} is not the code point of a character")
-    return chr(code)
+def _character(code: int | None) -> str | None:
+    if code is None or not 0 <= code <= _LARGEST_CODE:
+        return None
+    return "?" if 0xD800 <= code <= 0xDFFF else chr(code)  # half a character
 
 
-def element(frame: Frame, node: Node) -> Any:
-    """Return ELT: one of several literals, by a number from 1."""
-    numbers = frame.vector(node.arguments[0])
-    assert isinstance(numbers, Numbers)
-    strings = pa.array(node.parameters, pa.string())
-    indexes = numbers.values - 1
-    null = numbers.null
-    outside = (indexes < 0) | (indexes >= len(strings))
-    if np.any(outside if null is None else outside & ~null):
-        stop("INVALID_ARRAY_INDEX", "ELT has no such element")
-    if not indexes.shape:
-        indexes = np.full(frame.size, indexes)
-        null = None if null is None else np.full(frame.size, null)
-    return strings.take(pa.array(np.where(outside, 0, indexes), mask=null))
+def name_of(frame: Frame, node: Node) -> Vector:
+    """Return the name with a number, which counts from 1."""
+    (numbers,), _ = frame.strict(node.arguments)
+    (names,) = node.parameters
+    places = to_arrow(Numbers(numbers.values - 1, numbers.null), pa.int64(), frame.size)
+    return pa.array(names, pa.string()).take(places)
 
 
-def padded(frame: Frame, node: Node) -> Any:
-    """Return LPAD to a literal width with a literal character."""
-    width, character_ = node.parameters
-    column = pc.utf8_lpad(frame.array(node.arguments[0]), width=width, padding=character_)
-    return pc.utf8_slice_codeunits(column, 0, width)
-
-
-def bigint_text(frame: Frame, node: Node) -> Any:
+def bigint_text(frame: Frame, node: Node) -> Vector:
     return frame.array(node.arguments[0]).cast(pa.string())
 
 
-def same(frame: Frame, node: Node) -> Any:
-    return frame.vector(node.arguments[0])
+def _counted(frame: Frame, arguments: Sequence[Node], refused: Sequence[Node]) -> list[Any]:
+    """Return the values of arguments, the last of which is a length; a negative one stops the run.
+
+    The length is computed first, as it guards the others.
+    """
+    vectors, _ = frame.strict([*reversed(arguments)])
+    counts = vectors[0]
+    if refused:
+        is_negative = np.asarray(counts.values < 0)
+        is_negative = is_negative if counts.null is None else is_negative & ~counts.null
+        if is_negative.any():
+            frame.where(is_negative).vector(refused[0])
+    return [*reversed(vectors)]
 
 
-REVERSED = arrow(pc.utf8_reverse)
-RIGHT = of_many(right)
-_left, _part, _locate = of_many(left), of_many(part), of_many(locate)
+def _part(strings: Vector, first: Numbers, last: Numbers, frame: Frame) -> Vector:
+    """Return the characters between two places of strings; NULL where one of them is."""
+    column = _strings(strings, frame)
+    if not (first.values.shape or last.values.shape) and first.null is None and last.null is None:
+        start, end = first.values.item(), min(last.values.item(), _LONGEST)
+        return pc.utf8_slice_codeunits(column, start, max(start, end))
+    part = characters.parts(column, _of_each_row(first, frame), _of_each_row(last, frame))
+    return _null_where(part, either(first.null, last.null))
 
 
-def _constants(frame: Frame, nodes: Sequence[Node]) -> list[int] | None:
-    """Return integers that are computed from literals; None if a row decides one, or if one is NULL."""
-    if not all(map(_is_literal, nodes)):
-        return None
-    try:
-        vectors = [frame.vector(node) for node in nodes]
-    except RowError:
-        return None
-    shared = [vector.values.item() for vector in vectors if not vector.values.shape and vector.null is None]
-    return shared if len(shared) == len(vectors) else None
+def _null_where(column: pa.Array, null: NDArray[np.bool_] | None) -> pa.Array:
+    """Return strings, and NULL in some rows."""
+    if null is None or not null.any():
+        return column
+    return pc.if_else(pa.array(np.broadcast_to(null, (len(column),))), pa.scalar(None, pa.string()), column)
 
 
-def _is_literal(node: Node) -> bool:
-    if not node.arguments:
-        return node.kernel is control.constant
-    return all(map(_is_literal, node.arguments))
+def _strings(vector: Vector, frame: Frame) -> pa.Array:
+    return to_arrow(vector, pa.string(), frame.size)
 
 
-def substring(frame: Frame, node: Node) -> Any:
-    """Return SUBSTRING."""
-    text, *places = node.arguments
-    constants = _constants(frame, places)
-    if constants is None or constants[0] < 1 or constants[1] < 0:
-        return _part(frame, node)
-    start, count = constants
-    return pc.utf8_slice_codeunits(frame.array(text), start - 1, min(start - 1 + count, _LARGEST_INT))
+def _of_each_row(numbers: Numbers, frame: Frame) -> Int64s:
+    return np.ascontiguousarray(np.broadcast_to(numbers.values, (frame.size,)))
 
 
-def taken_left(frame: Frame, node: Node) -> Any:
-    text, count = node.arguments
-    constants = _constants(frame, [count])
-    if constants is None or constants[0] < 0:
-        return _left(frame, node)
-    return pc.utf8_slice_codeunits(frame.array(text), 0, constants[0])
-
-
-def located(frame: Frame, node: Node) -> Any:
-    """Return LOCATE; in ASCII, bytes are characters."""
-    sought, text, start = node.arguments
-    vector = frame.vector(sought)
-    constants = _constants(frame, [start])
-    if constants == [1] and isinstance(vector, pa.Scalar) and vector.is_valid and vector.as_py():
-        column = frame.array(text)
-        if is_ascii(column):
-            return from_arrow(pc.add(pc.find_substring(column, pattern=vector.as_py()), 1))
-    return _locate(frame, node)
+def _of_vector(column: pa.Array) -> Numbers:
+    vector: Numbers = from_arrow(column)
+    return vector

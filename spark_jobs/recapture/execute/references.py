@@ -1,4 +1,7 @@
-"""The rows of the reference data that a query joins."""
+"""The rows of the reference data that a query joins, which are written to an Arrow file once for all slices."""
+
+from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,12 +15,35 @@ from recapture.formats.events import Reader
 from recapture.model import TYPES
 from recapture.ordering.decoding import blaming
 from recapture.process.wording import counted
-from recapture.query.generate.joins import VALIDITY
 from recapture.query.model import CompiledReference
-from recapture.storage import Container
+from recapture.query.plan.joins import VALIDITY
+from recapture.storage import Container, open_container
 
-_FOREVER = 2**63 - 1
+FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
+
+
+@dataclass(frozen=True)
+class JoinedReference:
+    """Reference data that a run reads, and how."""
+
+    planned: PlannedReference
+    compiled: CompiledReference
+    reader: Reader
+    container_url: str
+
+
+def write_reference(reference: JoinedReference, path: Path) -> None:
+    """Write the rows of reference data to a file. Errors are those of `rows`."""
+    container = open_container(reference.container_url)
+    table = rows(reference.planned, reference.compiled, reference.reader, container)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def read_reference(path: Path) -> pa.Table:
+    """Return the rows of a file. They stay in the file, of which this machine's processes share one copy in memory."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
@@ -26,7 +52,7 @@ def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reade
     Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
     malformed: without it, events would silently find no match.
     """
-    ends = [version.valid_from for version in reference.versions[1:]] + [_FOREVER]
+    ends = [version.valid_from for version in reference.versions[1:]] + [FOREVER]
     return pa.concat_tables(
         _version(reference.alias, version, end, compiled, reader, container)
         for version, end in zip(reference.versions, ends, strict=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from recapture.execute import profiles
+from recapture.execute.references import JoinedReference
 from recapture.execute.tasks import TaskContext
 from recapture.model import published_schema
 from recapture.ordering.task import Task, split
@@ -57,6 +58,14 @@ def stage_rows(run: PlannedRun, cores: int, write_rows: WriteRows) -> Computed:
         profiles.collect(run.files, tasks, computed.metrics)
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
     return computed
+
+
+def joined_references(run: PlannedRun) -> Iterator[JoinedReference]:
+    """Yield the reference data that a run reads."""
+    for compiled in run.pipeline.query.references:
+        section = run.pipeline.reference(compiled.alias)
+        reader = section.reader(compiled.body_columns)
+        yield JoinedReference(run.manifest.reference(compiled.alias), compiled, reader, section.container)
 
 
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:

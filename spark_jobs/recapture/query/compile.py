@@ -14,12 +14,8 @@ from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
-from recapture.query.generate.in_tasks import Assignment, InTasks
-from recapture.query.generate.merged import Merger
-from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.statements import CommonTable, Selection, Statement, Table, output_statement
-from recapture.query.generate.values import Value
-from recapture.query.lower.spark_text import unquoted_name
+from recapture.query.analyse.values import Value
+from recapture.query.generate.statements import output_sql
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
@@ -28,6 +24,10 @@ from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 from recapture.query.plan.expressions import NULL
+from recapture.query.plan.in_tasks import Assignment, InTasks
+from recapture.query.plan.merged import Merger
+from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
+from recapture.query.plan.rewrites import Planned, planned
 
 _DEFAULT_OUTPUT = "output"
 
@@ -113,7 +113,7 @@ class _Output:
 
     alias: str
     """Name after INTO, as the pipeline spells it."""
-    table: CommonTable
+    table: SelectedTable
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
 
@@ -172,43 +172,41 @@ class _Pass:
         computed = assignment.of_outputs(output_tables) if in_tasks else dict.fromkeys(types, InTasks())
         merger = Merger(assignment, computed)
         steps = [
-            merger.reading_groups(table, unquoted_name(table.name)) if isinstance(table, CommonTable) else table
+            merger.reading_groups(table, table.name) if isinstance(table, SelectedTable) else table
             for table in self.tables
         ]
         outputs = [
             replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
             for output in self.outputs
         ]
-        statements = [output_statement(steps, output.table, output.columns) for output in outputs]
+        plans = [planned(steps, output.table) for output in outputs]
         return CompiledQuery(
-            inputs=tuple(
-                self._input(read, statements, computed[read.table], keys.get(read.table, ())) for read in inputs
-            ),
+            inputs=tuple(self._input(read, plans, computed[read.table], keys.get(read.table, ())) for read in inputs),
             references=tuple(self._reference(read) for read in self.from_.inputs.values() if read.is_reference),
-            windows=tuple(dict.fromkeys(window for statement in statements for window in statement.windows)),
+            windows=tuple(dict.fromkeys(window for plan in plans for window in plan.windows)),
             outputs=tuple(
                 CompiledOutput(
                     output.alias,
                     output.published,
-                    statement.sql,
+                    output_sql(plan.plan, output.published),
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,
-                    statement.tables,
+                    plan.plan,
                 )
-                for output, statement in zip(outputs, statements, strict=True)
+                for output, plan in zip(outputs, plans, strict=True)
             ),
             canonical=self.script.canonical,
-            groups=tuple(_with_longest_look_backs(view for statement in statements for view in statement.groups)),
+            groups=tuple(_with_longest_look_backs(view for plan in plans for view in plan.groups)),
         )
 
     def _input(
-        self, relation: InputRelation, statements: list[Statement], in_tasks: InTasks, keys: tuple[str, ...]
+        self, relation: InputRelation, plans: list[Planned], in_tasks: InTasks, keys: tuple[str, ...]
     ) -> CompiledInput:
         time, over = self.from_.timing[relation.alias]
         columns = relation.columns.values()
         by_name = {column.name: column for column in columns}
-        reaches = (reach for statement in statements for reach in statement.reaches.get(relation.table, ()))
+        reaches = (reach for plan in plans for reach in plan.reaches.get(relation.table, ()))
         return CompiledInput(
             alias=relation.alias,
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
@@ -242,7 +240,7 @@ class _Pass:
         parts = [self._select(select, requests, is_output=False) for select in selects]
         _check_union(self.source, parts)
         columns, selections = _united(self.source, self.types, parts)
-        table = CommonTable(f"`step {len(self.tables)}`", selections)
+        table = SelectedTable(f"step {len(self.tables)}", selections)
         self.tables.append(table)
         self.from_.steps[key] = StepRelation(
             self.source,
@@ -279,7 +277,7 @@ class _Pass:
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
-        return _Output(alias, CommonTable("`output`", selections), columns)
+        return _Output(alias, SelectedTable("output", selections), columns)
 
     def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT, and keep the table of its JOINs."""
@@ -349,14 +347,14 @@ def _united(
     for name, _ in (column for part in parts for column in part.columns):
         names.setdefault(name.lower(), name)
     columns: list[tuple[str, Value]] = []
-    items: list[list[SelectItem]] = [[] for _ in parts]
+    items: list[list[Item]] = [[] for _ in parts]
     for key, name in names.items():
         values = [types.refreshed(part_columns.get(key, Value(NULL, None))) for part_columns in columns_by_part]
         unified, kind = coercion.unify(values, parts[-1].node)
         undeclared = tuple(path for value in values for path in value.undeclared)
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):
-            part_items.append(SelectItem(name, value.node))
+            part_items.append(Item(name, value.node))
     selections = [
         replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
     ]

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from recapture.query.generate.aggregates import Aggregate
-from recapture.query.generate.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
-from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.statements import CommonTable, Selection, Table
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.model import CompiledQuery
+from recapture.query.plan.aggregates import Aggregate
+from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 
@@ -21,20 +20,20 @@ def explained(query: CompiledQuery) -> list[str]:
     lines: list[str] = []
     for output in query.outputs:
         lines.append(f"output {output.alias}")
-        if output.tables is not None:
-            for table in (*output.tables.steps, output.tables.output):
+        if output.plan is not None:
+            for table in (*output.plan.steps, output.plan.output):
                 lines += (f"  {line}" for line in _relation(table))
     return lines
 
 
 def _relation(table: Table) -> Iterator[str]:
-    name = unquoted_name(table.name)
-    if isinstance(table, CommonTable):
+    name = table.name
+    if isinstance(table, SelectedTable):
         for selection in table.selections:
-            yield f"{name}: reads {unquoted_name(selection.table)}"
+            yield f"{name}: reads {selection.table}"
             yield from (f"  {line}" for line in _expressions(selection))
         return
-    yield f"{name}: joins {', '.join(map(unquoted_name, table.sources))}"
+    yield f"{name}: joins {', '.join(table.sources)}"
     for number, join in enumerate(table.joins, 1):
         yield f"  side {number} on {join.condition}"
 
@@ -61,8 +60,8 @@ def _groups(grouping: Grouping) -> Iterator[str]:
 
 
 def _aggregate(aggregate: Aggregate) -> str:
-    argument = "*" if aggregate.argument is None else str(aggregate.argument.node)
-    order = [f"{by.value.node}{' desc' if by.descending else ''}" for by in aggregate.orderings]
+    argument = "*" if aggregate.argument is None else str(aggregate.argument)
+    order = [f"{by.value}{' desc' if by.descending else ''}" for by in aggregate.orderings]
     return f"{aggregate.function}({argument})" + (f" ordered by {', '.join(order)}" if order else "")
 
 

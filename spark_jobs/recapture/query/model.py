@@ -20,7 +20,7 @@ from recapture.query.partials import PaneAggregation
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 
 if TYPE_CHECKING:
-    from recapture.query.generate.statements import OutputTables  # the workers load no trees of SQL without need
+    from recapture.query.plan.relations import OutputPlan  # relations import the views of this module
 
 UNANCHORED_COLUMN = "_unanchored"
 """Column of an output's query that marks the rows of sessions cut by the rule for sparse streams."""
@@ -66,7 +66,7 @@ class CompiledOutput:
     """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
     group_columns: tuple[str, ...] = ()
     """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
-    tables: "OutputTables | None" = field(default=None, compare=False, repr=False)
+    plan: "OutputPlan | None" = field(default=None, compare=False, repr=False)
     """Tables from which the rows are computed without Spark SQL; `sql` is the same in one string."""
 
 

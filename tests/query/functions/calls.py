@@ -12,7 +12,7 @@ from recapture.evaluate.expressions import project
 from recapture.model import TYPES, AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.lower.spark import render
 from recapture.query.parse.asaql import parse
 from recapture.query.plan.expressions import FALSE, TRUE, Expr, bigint, column, string

@@ -11,7 +11,7 @@ from pyspark.errors import ArithmeticException, PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.lower.spark import render
 from recapture.query.parse.date_parts import PARTS
 from recapture.query.plan.expressions import column

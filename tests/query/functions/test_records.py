@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from recapture.model import AsaType
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import NULL, cast_as, string
 from recapture.query.plan.expressions import call as operation
 from recapture.query.plan.operations import Op

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from recapture.model import AsaType
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import NULL, TRUE, cast_as
 from tests.query.functions.calls import check, json, time
 

@@ -9,8 +9,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from recapture.errors import DefinitionError
 from recapture.model import TYPES, AsaType
-from recapture.query.generate.casts import cast
-from recapture.query.generate.values import Value
+from recapture.query.analyse.casts import cast
+from recapture.query.analyse.values import Value
 from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import NULL, cast_as, column, string
 from recapture.time_model.ticks import LARGEST

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.generate.patterns import like, like_computed, position
+from recapture.query.analyse.patterns import like, like_computed, position
 from recapture.query.lower.spark import render
 from recapture.query.plan.expressions import NULL, call, cast_as, column, string
 from recapture.query.plan.operations import Op

@@ -11,14 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from recapture.archive.references import PlannedReference
 from recapture.execute.engine import Engine
-from recapture.execute.processes.slice_rows import slice_query, write_rows
-from recapture.execute.processes.task_files import LESS_MEMORY, WrittenBatch, write_reference, write_task
+from recapture.execute.processes.task_files import LESS_MEMORY, WrittenBatch, write_reference, write_rows, write_task
 from recapture.execute.processes.workers import Workers
-from recapture.execute.stage import STAGE, InputTasks, stage_rows
-from recapture.formats.events import Reader
-from recapture.query.model import CompiledReference
+from recapture.execute.slice_rows import slice_query
+from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun
@@ -57,8 +54,8 @@ def compute(
 
         submit = workers.pool.submit
         written_references = [
-            submit(measured, partial(write_reference, *_reference(run, compiled), references[compiled.view]))
-            for compiled in query.references
+            submit(measured, partial(write_reference, reference, references[reference.compiled.view]))
+            for reference in joined_references(run)
         ]
         written = results(
             submit(measured, partial(write_task, *task, scratch / f"{number}.arrow"))
@@ -68,11 +65,18 @@ def compute(
         batches_by_slice: dict[int, list[WrittenBatch]] = {planned.slice.start: [] for planned in slices}
         for batch in itertools.chain.from_iterable(written):
             batches_by_slice[batch.slice_start].append(batch)
-        work = slice_query(query, outputs, references)
+        work = slice_query(query, outputs)
         rows = results(
             submit(
                 measured,
-                partial(write_rows, work, planned.slice, planned.digest, batches_by_slice[planned.slice.start]),
+                partial(
+                    write_rows,
+                    work,
+                    planned.slice,
+                    planned.digest,
+                    batches_by_slice[planned.slice.start],
+                    references,
+                ),
             )
             for planned in slices
         )
@@ -86,10 +90,3 @@ def compute(
     except BaseException:
         workers.kill()  # before its temporary files are removed
         raise
-
-
-def _reference(run: PlannedRun, compiled: CompiledReference) -> tuple[PlannedReference, CompiledReference, Reader, str]:
-    """Return the arguments of `write_reference` without the path."""
-    section = run.pipeline.reference(compiled.alias)
-    reader = section.reader(compiled.body_columns)
-    return run.manifest.reference(compiled.alias), compiled, reader, section.container

@@ -3,7 +3,7 @@
 import duckdb  # noqa: F401, `formats` imports it on demand
 import numpy as np
 
-import recapture.execute.processes.slice_rows  # noqa: F401
+import recapture.execute.processes.task_files  # noqa: F401
 from recapture.formats import avro
 from recapture.time_model.judging import LargestTimes, judge
 from recapture.time_model.policies import Policies

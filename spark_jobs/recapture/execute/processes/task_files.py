@@ -1,28 +1,28 @@
-"""What the workers of `compute` write for one another, as Arrow files: panes, events and reference data."""
+"""The work of a worker of `compute`: a task writes its panes or events to an Arrow file, and slices read the files."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
-from recapture.archive.references import PlannedReference
-from recapture.errors import PermanentError, RecaptureError, RunError
 from recapture.execute import references
-from recapture.execute.tasks import TaskContext, run_task
-from recapture.formats.events import Reader
-from recapture.ordering import order, panes
+from recapture.execute.references import JoinedReference, read_reference
+from recapture.execute.slice_rows import SliceQuery, rows_of_outputs, stage_output
+from recapture.execute.task_batches import batch_schema, event_schema, task_batches
+from recapture.execute.tasks import TaskContext
+from recapture.execute.worker_errors import one_error
 from recapture.ordering.task import Task
-from recapture.query.model import CompiledInput, CompiledReference
-from recapture.storage import open_container
+from recapture.query.model import CompiledInput
+from recapture.run_files.computed import StagedSlice
+from recapture.time_model.slices import Slice
 
 LESS_MEMORY = (
     "compute fewer slices at the same time, such as with --master local[1], or write engine: spark in the pipeline file"
 )
 """What to do if a worker has no memory left."""
-_BOUNDS = ("_slice_start", "_slice_end")
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,22 @@ def write_task(context: TaskContext, task: Task, path: Path) -> list[WrittenBatc
     Raise RunError if it fails.
     """
     tempfile.tempdir = str(path.parent)
-    aggregations = context.input.aggregations
-    with one_error(), pa.OSFile(str(path), "wb") as file:
-        schema = panes.schema(aggregations) if aggregations else event_schema(context.input)
-        with pa.ipc.new_file(file, schema) as writer:
-            written = []
-            for place, batch in enumerate(run_task(context, task)):
-                if aggregations:
-                    (number,) = (number for number, column in enumerate(batch.columns) if not column.null_count)
-                    start = batch.column(number).field("_slice_start")[0].as_py()
-                else:
-                    number, start = None, batch["_slice_start"][0].as_py()
-                    batch = batch.drop_columns(list(_BOUNDS))
-                written.append(WrittenBatch(path, place, context.input.view, start, number))
-                writer.write_batch(batch)
-        return written
+    written = []
+    with (
+        one_error(LESS_MEMORY),
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_file(file, batch_schema(context.input)) as writer,
+    ):
+        for place, batch in enumerate(task_batches(context, task)):
+            written.append(WrittenBatch(path, place, context.input.view, batch.slice_start, batch.number))
+            writer.write_batch(batch.columns)
+    return written
 
 
-def write_reference(
-    planned: PlannedReference, compiled: CompiledReference, reader: Reader, container_url: str, path: Path
-) -> None:
+def write_reference(reference: JoinedReference, path: Path) -> None:
     """Write the rows of reference data. Errors are those of `references.rows`."""
-    with one_error():
-        rows = references.rows(planned, compiled, reader, open_container(container_url))
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
-            writer.write_table(rows)
-
-
-def event_schema(compiled: CompiledInput) -> pa.Schema:
-    """Return the columns of the events in a file: those of `order.schema` without the bounds of the slice."""
-    return pa.schema([column for column in order.schema(compiled) if column.name not in _BOUNDS])
+    with one_error(LESS_MEMORY):
+        references.write_reference(reference, path)
 
 
 @dataclass
@@ -104,7 +90,7 @@ class TaskFiles:
 
     def reference(self, view: str) -> pa.Table:
         """Return the rows of reference data."""
-        return self._file(self.references[view]).read_all()
+        return read_reference(self.references[view])
 
     def _of(self, view: str, number: int | None) -> Iterator[WrittenBatch]:
         return (batch for batch in self.batches if (batch.view, batch.number) == (view, number))
@@ -118,17 +104,15 @@ class TaskFiles:
         return self._open[path]
 
 
-@contextmanager
-def one_error() -> Iterator[None]:
-    """Raise any error as a RunError or a PermanentError: not every error can be sent to another process."""
-    try:
-        yield
-    except PermanentError as error:
-        raise PermanentError(str(error)) from None
-    except RecaptureError as error:
-        raise RunError(str(error)) from None
-    except MemoryError:
-        raise RunError(f"a worker has no memory left: {LESS_MEMORY}") from None
-    except Exception as error:
-        message = (str(error).splitlines() or ["no message"])[0]
-        raise RunError(f"a worker failed: {type(error).__name__}: {message}") from error
+def write_rows(
+    query: SliceQuery, slice_: Slice, digest: str, batches: Iterable[WrittenBatch], references: Mapping[str, Path]
+) -> list[StagedSlice]:
+    """Write the rows of each output in a slice, if it has any, from what the tasks wrote of the slice.
+
+    Raise RunError if the query fails for a value, or if a file cannot be written.
+    """
+    staged: list[StagedSlice] = []
+    with one_error(LESS_MEMORY), closing(TaskFiles(batches, references)) as files:
+        for (output, url), rows in zip(query.outputs, rows_of_outputs(query, slice_, files), strict=True):
+            staged += stage_output(output, url, slice_.start, digest, rows)
+    return staged

@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.json_text import json_of
 from recapture.query.analyse.relations import From
-from recapture.query.generate.aggregates import COLLECTIONS, PERCENTILES, Aggregate, AggregateFunction, Ordering
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
+from recapture.query.plan.aggregates import COLLECTIONS, PERCENTILES, Aggregate, AggregateFunction, Ordering
 
 _FINEST_SHARE = 10**9
 _MOST_COLLECTED = 2**31 - 1
@@ -32,8 +33,11 @@ class AggregateCall:
     orderings: Sequence[exp.Ordered]
     """Expressions of OVER (ORDER BY …)."""
 
-    def compile(self) -> Aggregate:
-        """Compile the call. Raise DefinitionError for arguments that it does not take."""
+    def compile(self) -> tuple[Aggregate, Value | None]:
+        """Return the aggregate, and its argument; None for whole rows.
+
+        Raise DefinitionError for arguments that it does not take.
+        """
         if self.function in PERCENTILES:
             return self._percentile()
         if self.function in COLLECTIONS:
@@ -42,7 +46,7 @@ class AggregateCall:
         if self.orderings or isinstance(self.node, exp.Window):
             raise source.error(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
         if self.function is AggregateFunction.COUNT and all(map(self._is_row, arguments[:1])) and len(arguments) <= 1:
-            return Aggregate(self.function)
+            return Aggregate(self.function), None
         if len(arguments) != 1:
             more = "; COUNT(*) counts events" if self.function is AggregateFunction.COUNT else ""
             raise source.error(self.node, f"{self.function} takes one argument{more}")
@@ -51,19 +55,19 @@ class AggregateCall:
             require_only(source, argument)
             if self.function is not AggregateFunction.COUNT:
                 raise source.error(argument, f"{self.function}(*) is not supported: {self.function} takes one argument")
-            return Aggregate(self.function)
+            return Aggregate(self.function), None
         if isinstance(argument, exp.Distinct):
             if self.function is not AggregateFunction.COUNT or len(argument.expressions) != 1:
                 raise source.error(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
             if self._is_row(argument.expressions[0]):
                 raise source.error(argument, "COUNT(DISTINCT …) of whole rows is not supported: name a column")
-            return Aggregate(AggregateFunction.COUNT_DISTINCT, self._value(argument.expressions[0]))
+            return self._of(self._value(argument.expressions[0]), function=AggregateFunction.COUNT_DISTINCT)
         if self.function is AggregateFunction.COUNT:
-            return Aggregate(self.function, self._value(argument))
+            return self._of(self._value(argument))
         if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
             text = self._cast_text(argument)
-            return Aggregate(self.function, text if text is not None else self._ordinal(argument))
-        return Aggregate(self.function, self._number(argument), ordered=self.from_clause.ordered)
+            return self._of(text if text is not None else self._ordinal(argument))
+        return self._of(self._number(argument), ordered=self.from_clause.ordered)
 
     @property
     def function(self) -> AggregateFunction:
@@ -79,7 +83,23 @@ class AggregateCall:
             raise self.inside.source.error(node, f"next to JOIN, name a column of `{named.name}`; COUNT(*) counts rows")
         return True
 
-    def _percentile(self) -> Aggregate:
+    def _of(
+        self,
+        value: Value,
+        orderings: tuple[Ordering, ...] = (),
+        *,
+        function: AggregateFunction | None = None,
+        share: Fraction = Fraction(0),
+        limit: int = 0,
+        ordered: bool = True,
+    ) -> tuple[Aggregate, Value]:
+        """Return the aggregate of a value, and the value. What Collect and CollectTop take of a row is JSON."""
+        function = function or self.function
+        is_json = function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
+        argument = json_of(value) if is_json else value.node
+        return Aggregate(function, argument, value.type, orderings, share, limit, ordered), value
+
+    def _percentile(self) -> tuple[Aggregate, Value]:
         form = f"write {self.function}(0.95) OVER (ORDER BY x)"
         arguments = self.call.expressions
         number = arguments[0] if len(arguments) == 1 else None
@@ -90,10 +110,11 @@ class AggregateCall:
             raise self.inside.source.error(number, "a percentile has 9 decimals at most")
         if not 0 <= share <= 1:
             raise self.inside.source.error(number, f"a percentile is a number from 0 to 1: {form}")
-        order = Ordering(self._number(self.orderings[0].this), bool(self.orderings[0].args.get("desc")))
-        return Aggregate(self.function, order.value, (order,), share=share)
+        value = self._number(self.orderings[0].this)
+        order = Ordering(value.node, value.type, bool(self.orderings[0].args.get("desc")))
+        return self._of(value, (order,), share=share)
 
-    def _collection(self) -> Aggregate:
+    def _collection(self) -> tuple[Aggregate, Value]:
         source, arguments, limit = self.inside.source, self.call.expressions, 0
         if (self.function is AggregateFunction.COLLECT) == bool(self.orderings):
             form = "Collect() takes no OVER" if self.orderings else f"write {self.function}(…) OVER (ORDER BY x DESC)"
@@ -108,8 +129,12 @@ class AggregateCall:
         if len(arguments) > 1:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
-        orderings = tuple(Ordering(self._ordinal(by.this), bool(by.args.get("desc"))) for by in self.orderings)
-        return Aggregate(self.function, value, orderings, limit=limit, ordered=self.from_clause.ordered)
+        orderings = tuple(self._ordering(by) for by in self.orderings)
+        return self._of(value, orderings, limit=limit, ordered=self.from_clause.ordered)
+
+    def _ordering(self, by: exp.Ordered) -> Ordering:
+        value = self._ordinal(by.this)
+        return Ordering(value.node, value.type, bool(by.args.get("desc")))
 
     def _row(self) -> Value:
         if self.from_clause.elements or self.from_clause.joins:

@@ -7,17 +7,16 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.kinds import kinds_of, with_kind_of_all
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.values import Value
 from recapture.query.functions import UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES, AggregateFunction
-from recapture.query.generate.analytics import EarlierValue, HistoryAggregate, IsFirst
-from recapture.query.generate.histories import History
-from recapture.query.generate.kinds import kinds_of, with_kind_of_all
-from recapture.query.generate.values import Value
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
 from recapture.query.parse.window_calls import UNITS
+from recapture.query.plan.aggregates import AGGREGATES, AggregateFunction
+from recapture.query.plan.analytics import EarlierValue, History, HistoryAggregate, IsFirst
 from recapture.query.plan.expressions import NULL, Expr
 from recapture.time_model.windows import LARGEST_SIZE
 
@@ -101,12 +100,11 @@ class AnalyticCall:
             raise unsupported(source, self._call)
         if self._name not in AGGREGATES:
             raise source.error(self.node, _NO_RUNNING_FORM)
-        aggregate = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
+        aggregate, argument = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
         if not aggregate.has_running_form:
             raise source.error(self.node, _NO_RUNNING_FORM)
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
-        argument = aggregate.argument
         if argument is None or aggregate.function in (AggregateFunction.COUNT, AggregateFunction.AVG):
             return result
         return with_kind_of_all(result, argument, lambda other: column_of(HistoryAggregate(history, other)))

@@ -8,10 +8,10 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
+from recapture.query.analyse.casts import cast
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.casts import cast
-from recapture.query.generate.kinds import kind_of_json
-from recapture.query.generate.values import Value
+from recapture.query.analyse.kinds import kind_of_json
+from recapture.query.analyse.values import Value
 from recapture.query.parse.source import Source
 from recapture.query.plan.expressions import FALSE, NULL, TRUE, bigint, call, cast_as
 from recapture.query.plan.operations import Op

@@ -15,12 +15,8 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
-from recapture.query.analyse.properties import property_of
-from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
-from recapture.query.analyse.user_functions import user_arguments
-from recapture.query.functions import FUNCTIONS
-from recapture.query.generate.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
-from recapture.query.generate.kinds import (
+from recapture.query.analyse.javascript_calls import javascript_call
+from recapture.query.analyse.kinds import (
     compared,
     divided,
     is_open_number,
@@ -30,13 +26,17 @@ from recapture.query.generate.kinds import (
     with_kind_of,
     with_kind_of_choice,
 )
-from recapture.query.generate.patterns import like, like_computed
-from recapture.query.generate.user_functions import javascript_call
-from recapture.query.generate.values import Value
+from recapture.query.analyse.patterns import like, like_computed
+from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
+from recapture.query.analyse.user_functions import user_arguments
+from recapture.query.analyse.values import Value
+from recapture.query.functions import FUNCTIONS
 from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
+from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
 from recapture.query.plan.expressions import FALSE, NULL, Expr, bigint, call, case_when, double, string
 from recapture.query.plan.operations import Op
 

@@ -13,12 +13,12 @@ from recapture.query.analyse.relations import Element, From, NamedRelation
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
 from recapture.query.analyse.timestamp_by import time_of
-from recapture.query.generate.statements import Lateral
 from recapture.query.parse.create_table import inputs_text
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic
 from recapture.query.parse.source import Source, require_only
 from recapture.query.plan.expressions import call as operation
 from recapture.query.plan.operations import Op
+from recapture.query.plan.relations import Lateral
 
 _Timing = tuple[TimeExpression | None, tuple[InputColumn | MetadataColumn, ...]]
 
@@ -103,7 +103,7 @@ class FromCompiler:
         """
         first.number = 0
         unjoined = From(self.source, self.types, [replace(first, number=None)], first.relation.table)
-        table = f"`join {self.source.offset(select)}`"
+        table = f"join {self.source.offset(select)}"
         from_clause = From(self.source, self.types, [first], table, unjoined=unjoined)
         analytic = _analytic(select)
         compiler = JoinCompiler(self.source, self.types)

@@ -8,8 +8,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value
-from recapture.query.lower.spark_text import quoted_name
+from recapture.query.analyse.values import Value
 from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
@@ -59,7 +58,7 @@ class InputRelation:
 
     @property
     def table(self) -> str:
-        return quoted_name(reference_view(self.alias) if self.is_reference else input_view(self.alias))
+        return reference_view(self.alias) if self.is_reference else input_view(self.alias)
 
     def input_field(self, path: Path) -> InputField:
         """Return a field of this input as the query spells it first."""

@@ -8,14 +8,14 @@ from sqlglot import exp
 
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.kinds import known_kinds, same_key
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
-from recapture.query.generate.joins import Join, Lookup, side_time
-from recapture.query.generate.kinds import known_kinds, same_key
 from recapture.query.parse.names import Path, identifiers
 from recapture.query.parse.source import Source, require_only
 from recapture.query.plan.expressions import Expr, call, shifted, user_calls
+from recapture.query.plan.joins import Join, Lookup, side_time
 from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
 

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.source import Source
 from recapture.query.plan.expressions import call, string
 from recapture.query.plan.operations import Op

@@ -6,11 +6,11 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.query.functions import FUNCTIONS, UNSUPPORTED
-from recapture.query.generate.aggregates import AGGREGATES
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import Source
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.parse.window_calls import is_window
+from recapture.query.plan.aggregates import AGGREGATES
 
 ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
 _OTHERS = "docs/query-language.md lists the functions; a call of a machine learning model is not supported"

@@ -9,15 +9,14 @@ from sqlglot import exp
 from recapture.model import AsaType, InputColumn, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
-from recapture.query.generate.analytics import ROW, AnalyticFunction, Analytics, result_name
-from recapture.query.generate.joins import Join, JoinedTable, Lookup, Side, side_column
-from recapture.query.generate.json_text import json_record
-from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
+from recapture.query.plan.analytics import ROW, AnalyticFunction, Analytics, result_name
 from recapture.query.plan.expressions import Expr, column, columns_of, replaced
+from recapture.query.plan.joins import Join, JoinedTable, Lookup, Side, side_column
 from recapture.time_model.joins import Distances
 
 
@@ -45,14 +44,14 @@ class Relation(Columns, Protocol):
 
     @property
     def table(self) -> str:
-        """Return its name in Spark SQL."""
+        """Return the name of its rows in the plan."""
 
     @property
     def ordered(self) -> bool:
         """Return whether the rows of a partition come in arrival order, all in one task."""
 
     @property
-    def ties(self) -> tuple[SelectItem, ...] | None:
+    def ties(self) -> tuple[str, ...] | None:
         """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
 
     @property
@@ -164,7 +163,7 @@ class From:
     relations: list[NamedRelation]
     """The relation, or the sides of the JOINs, in order."""
     table: str
-    """Name of its rows in Spark SQL."""
+    """Name of its rows in the plan."""
     has_analytics: bool = False
     joins: list[Join | Lookup] = field(default_factory=list)
     distances: Distances = field(default_factory=Distances)
@@ -181,7 +180,7 @@ class From:
         return not self._joins_streams and not self.has_analytics and self.relations[0].relation.ordered
 
     @property
-    def ties(self) -> tuple[SelectItem, ...] | None:
+    def ties(self) -> tuple[str, ...] | None:
         """Columns that order the rows of one partition and arrival; None if they come in order."""
         return () if self._joins_streams else self.relations[0].relation.ties
 

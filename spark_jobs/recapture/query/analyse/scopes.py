@@ -10,14 +10,14 @@ from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
+from recapture.query.analyse.kinds import with_kind_of_all
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import whole_row
-from recapture.query.generate.aggregates import AGGREGATES, Aggregate, AggregateFunction
-from recapture.query.generate.kinds import with_kind_of_all
-from recapture.query.generate.user_functions import javascript_call, javascript_record
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
+from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
 
 
@@ -159,7 +159,7 @@ class GroupScope:
         if index is not None:
             kind = None
             if value.kind is not None:
-                kind = self._result(Aggregate(AggregateFunction.MIN, Value(value.kind, AsaType.STRING)))
+                kind = self._result(Aggregate(AggregateFunction.MIN, value.kind, AsaType.STRING))
             return replace(value, node=column(f"_k{index}"), kind=kind)
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
@@ -195,12 +195,12 @@ class GroupScope:
         inside = Expressions(self.source, self.types, ArgumentScope(self.from_clause))
         if is_user_aggregate(node):
             return self._user_defined(node, inside)
-        aggregate = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
-        result, argument = Value(self._result(aggregate), aggregate.type), aggregate.argument
+        aggregate, argument = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
+        result = Value(self._result(aggregate), aggregate.type)
         if argument is not None and aggregate.function is AggregateFunction.TOPONE:
             kind = None
             if argument.kind is not None:
-                kind = self._result(replace(aggregate, argument=Value(argument.kind, AsaType.STRING)))
+                kind = self._result(replace(aggregate, argument=argument.kind, argument_type=AsaType.STRING))
             return replace(argument, node=result.node, kind=kind, text=None)
         if argument is not None and aggregate.function in (
             AggregateFunction.SUM,
@@ -213,7 +213,7 @@ class GroupScope:
     def _user_defined(self, node: exp.Expr, inside: Expressions) -> Value:
         """Return the value of uda.NAME(…): its function, called with the events of a group and the group's name."""
         [argument] = inside.user_arguments(node)
-        events = Aggregate(AggregateFunction.USER_DEFINED, Value(argument, None), ordered=self.from_clause.ordered)
+        events = Aggregate(AggregateFunction.USER_DEFINED, argument, ordered=self.from_clause.ordered)
         return javascript_call(node.meta[USER_FUNCTION], [self._result(events), self._name()])
 
     def _name(self) -> Expr:

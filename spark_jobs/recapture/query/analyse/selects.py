@@ -12,16 +12,16 @@ from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
-from recapture.query.generate.aggregates import AGGREGATES
-from recapture.query.generate.grouping import GroupedWindow, Grouping
-from recapture.query.generate.joins import JoinedTable
-from recapture.query.generate.statements import SLICE_START, Selection
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
+from recapture.query.plan.aggregates import AGGREGATES
 from recapture.query.plan.expressions import Expr, call
+from recapture.query.plan.grouping import GroupedWindow, Grouping
+from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.operations import Op
+from recapture.query.plan.relations import SLICE_START, Selection
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {

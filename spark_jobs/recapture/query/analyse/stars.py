@@ -7,7 +7,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from recapture.query.analyse.relations import Columns, Element, From
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.source import Source
 
 

@@ -7,16 +7,15 @@ from sqlglot import exp
 
 from recapture.model import AsaType, kind_name
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.stars import StarSource
-from recapture.query.generate import select_items
-from recapture.query.generate.analytics import ROW
-from recapture.query.generate.json_text import json_record
-from recapture.query.generate.select_items import SelectItem
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
+from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import column
+from recapture.query.plan.relations import Item
 
 DECLARE = "run recapture infer PIPELINE --write, which declares them"
 """What to do where a * stands for columns that are not known."""
@@ -25,14 +24,14 @@ WHOLE: Path = ()
 WHOLE_NAME = "@body"
 
 
-def items_of(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+def items_of(columns: Sequence[tuple[str, Value]]) -> list[Item]:
     """Return the items of a select list."""
-    return [SelectItem(name, value.node) for name, value in columns]
+    return [Item(name, value.node) for name, value in columns]
 
 
-def passed_on(columns: Sequence[tuple[str, Value]]) -> list[SelectItem]:
+def passed_on(columns: Sequence[tuple[str, Value]]) -> list[Item]:
     """Return the items of a step's select list: its columns, and their kinds where later steps ask for them."""
-    kinds = [SelectItem(kind_name(name), value.kind) for name, value in columns if value.kind is not None]
+    kinds = [Item(kind_name(name), value.kind) for name, value in columns if value.kind is not None]
     return [*items_of(columns), *kinds]
 
 
@@ -63,12 +62,12 @@ class StepRelation:
         self._requested = {_lower(path): path for path in self.requests}
 
     @property
-    def ties(self) -> tuple[SelectItem, ...] | None:
+    def ties(self) -> tuple[str, ...] | None:
         """Columns that order rows of one partition and arrival: the number of the row, and all others."""
         if self.ordered:
             return None
         names = [name for name, _ in self.columns] + [".".join(path) or WHOLE_NAME for path in self.requests]
-        return (*([ROW] if self.has_row_column else []), *map(select_items.column, names))
+        return (*([ROW] if self.has_row_column else []), *names)
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         own = self._own.get(names[0].name.lower())

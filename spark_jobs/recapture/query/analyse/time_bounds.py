@@ -10,11 +10,11 @@ from functools import partial, reduce
 from sqlglot import exp
 
 from recapture.query.analyse.relations import From, NamedRelation
-from recapture.query.generate.joins import side_time
 from recapture.query.parse.date_parts import PARTS, TICKS
 from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import require_only
 from recapture.query.plan.expressions import Expr, call, shifted
+from recapture.query.plan.joins import side_time
 from recapture.query.plan.operations import Op
 from recapture.time_model.joins import LARGEST_BOUND, TimeBound
 

@@ -8,9 +8,9 @@ from sqlglot import exp
 from recapture.model import AsaType, JavaScriptFunction, Metadata
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.javascript_calls import javascript_argument, javascript_record
 from recapture.query.analyse.relations import From
 from recapture.query.functions.call import Call
-from recapture.query.generate.user_functions import javascript_argument, javascript_record
 from recapture.query.plan.expressions import Expr
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from recapture.model import AsaType, ShapeComparison
+from recapture.query.analyse.values import Value
 from recapture.query.functions import choices, dates, geography, numbers, records, strings, types
 from recapture.query.functions.call import Call, computing
 from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
-from recapture.query.generate.values import Value
 from recapture.query.plan.operations import Op
 
 __all__ = ["FUNCTIONS", "UNSUPPORTED"]

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import Constant, Expr
 from recapture.query.plan.operations import Op
 

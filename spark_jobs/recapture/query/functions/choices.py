@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from recapture.query.analyse.kinds import with_kind_of_choice
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import MANY, Call, takes
-from recapture.query.generate.kinds import with_kind_of_choice
-from recapture.query.generate.values import Value
 from recapture.query.parse.names import InputField
 from recapture.query.plan.expressions import NULL, Expr, case_when
 from recapture.query.plan.operations import Op

@@ -5,8 +5,8 @@ follows T-SQL, whose weeks begin on Sunday by default: a Sunday is weekday 1, an
 """
 
 from recapture.model import AsaType
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.values import Value
 from recapture.query.parse.date_parts import PARTS, SHORT_NAMES, TICKS
 from recapture.query.plan.expressions import Expr, cast_as, failure
 from recapture.query.plan.operations import Op

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from recapture.geography.columns import LATITUDE, LONGITUDE, WKT
 from recapture.model import AsaType, ShapeComparison
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import MANY, Call, takes
-from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import NULL, Expr, cast_as, failure, string, struct, user_call
 from recapture.query.plan.operations import Op
 

@@ -1,9 +1,9 @@
 """The mathematical functions. As in T-SQL, a result that is not a finite number stops the run."""
 
 from recapture.model import AsaType
+from recapture.query.analyse.kinds import with_kind_of
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.kinds import with_kind_of
-from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import Expr, cast_as, failure
 from recapture.query.plan.operations import Op
 

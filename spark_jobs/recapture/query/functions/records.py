@@ -4,8 +4,8 @@ A property or element that is missing or null is NULL; so is any of a value that
 """
 
 from recapture.model import AsaType
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
 

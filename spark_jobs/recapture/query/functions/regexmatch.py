@@ -3,9 +3,9 @@
 import re
 
 from recapture.model import AsaType
+from recapture.query.analyse.patterns import first_match, literal
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.patterns import first_match, literal
-from recapture.query.generate.values import Value
 
 _CLASSES = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\s", "S": r"\S"}
 _SIGNS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0B"}

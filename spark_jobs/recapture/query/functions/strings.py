@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
+from recapture.query.analyse import patterns
+from recapture.query.analyse.casts import cast
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import MANY, Call, takes
-from recapture.query.generate import patterns
-from recapture.query.generate.casts import cast
-from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import Expr, bigint, failure, string
 from recapture.query.plan.operations import Op
 

@@ -1,8 +1,8 @@
 """The types of values."""
 
 from recapture.model import AsaType
+from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.generate.values import Value
 from recapture.query.plan.expressions import NULL, Expr, case_when
 from recapture.query.plan.operations import Op
 

@@ -6,119 +6,38 @@ bits. A pane is a stretch of time that every window holds whole or not at all (s
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
-from fractions import Fraction
 
 from recapture.javascript.columns import DATE
 from recapture.model import AsaType
-from recapture.query.generate.json_text import json_of
 from recapture.query.generate.select_items import SqlItem, struct
-from recapture.query.generate.values import Value
 from recapture.query.lower.spark import cast, render, unix_milliseconds
 from recapture.query.lower.spark_text import let, quoted_name
-from recapture.query.plan.expressions import Expr, call, cast_as, double
+from recapture.query.plan.aggregates import COLLECTIONS, SPREADS, Aggregate, AggregateFunction, Ordering
+from recapture.query.plan.expressions import Expr, call, double
 from recapture.query.plan.operations import Op
 
 
-class AggregateFunction(StrEnum):
-    """The aggregates of ASAQL."""
-
-    COUNT = "COUNT"
-    COUNT_DISTINCT = "COUNT DISTINCT"
-    SUM = "SUM"
-    AVG = "AVG"
-    MIN = "MIN"
-    MAX = "MAX"
-    STDEV = "STDEV"
-    STDEVP = "STDEVP"
-    VAR = "VAR"
-    VARP = "VARP"
-    PERCENTILE_CONT = "PERCENTILE_CONT"
-    PERCENTILE_DISC = "PERCENTILE_DISC"
-    COLLECT = "COLLECT"
-    COLLECTTOP = "COLLECTTOP"
-    TOPONE = "TOPONE"
-    USER_DEFINED = "USER DEFINED"
-    """The events that a JavaScript aggregate takes, in order."""
-
-
-SPREADS = (AggregateFunction.STDEV, AggregateFunction.STDEVP, AggregateFunction.VAR, AggregateFunction.VARP)
-PERCENTILES = (AggregateFunction.PERCENTILE_CONT, AggregateFunction.PERCENTILE_DISC)
-COLLECTIONS = (
-    AggregateFunction.COLLECT,
-    AggregateFunction.COLLECTTOP,
-    AggregateFunction.TOPONE,
-    AggregateFunction.USER_DEFINED,
-)
-AGGREGATES = {function.value for function in AggregateFunction if " " not in function.value}
-"""Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has its own name."""
-
-
 @dataclass(frozen=True)
-class Ordering:
-    """One expression of an ORDER BY; NULL is the smallest."""
+class AggregateSql:
+    """An aggregate in Spark SQL."""
 
-    value: Value
-    descending: bool
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """One aggregate of a query, over the rows of a relation."""
-
-    function: AggregateFunction
-    argument: Value | None = None
-    """Argument; None for whole rows, as in COUNT(*)."""
-    orderings: tuple[Ordering, ...] = ()
-    share: Fraction = Fraction(0)
-    """Share of a percentile, from 0 to 1."""
-    limit: int = 0
-    """Number of events that CollectTop collects; 0 for all."""
-    ordered: bool = True
-    """Whether the rows of a partition come in arrival order."""
+    aggregate: Aggregate
 
     @property
-    def type(self) -> AsaType:
-        """Type of the result."""
-        match self.function:
-            case AggregateFunction.COUNT | AggregateFunction.COUNT_DISTINCT:
-                return AsaType.BIGINT
-            case AggregateFunction.AVG | AggregateFunction.PERCENTILE_CONT:
-                return AsaType.FLOAT
-            case AggregateFunction.COLLECT | AggregateFunction.COLLECTTOP:
-                return AsaType.ARRAY
-        if self.function in SPREADS or self.argument is None or self.argument.type is None:
-            return AsaType.FLOAT
-        return self.argument.type
-
-    def prepared(self) -> Expr:
-        """Return the argument as it enters the first step; it is not a collection.
-
-        AVG(i) => cast(i) to a float. For functions that compare floats, -0.0 becomes 0.0.
-        """
-        if self.argument is None:
-            return call(Op.ROW)
-        if self.function in (AggregateFunction.AVG, *SPREADS):
-            return cast_as(self.argument.node, AsaType.FLOAT)
-        if self.argument.type is AsaType.FLOAT and self.function not in (
-            AggregateFunction.COUNT,
-            AggregateFunction.SUM,
-        ):
-            return _without_sign_of_zero(self.argument.node)
-        return self.argument.node
+    def function(self) -> AggregateFunction:
+        """Its function."""
+        return self.aggregate.function
 
     @property
     def input(self) -> str:
         """Spark SQL of the argument as it enters the first step; that of a collection is a struct, which sorts."""
         if self.function not in COLLECTIONS:
-            return render(self.prepared())
-        assert self.argument is not None
-        is_json = self.function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
-        value = json_of(self.argument) if is_json else self.argument.node
-        orders = [part for ordering in self.orderings for part in _sortable(ordering)]
+            return render(self.aggregate.prepared())
+        assert self.aggregate.argument is not None
+        orders = [part for ordering in self.aggregate.orderings for part in _sortable(ordering)]
         sorted_by = [SqlItem(f"o{number}", order) for number, order in enumerate(orders)]
         times = [SqlItem("t", "`_system_timestamp`"), SqlItem("a", "`_arrival`")]
-        return struct([*sorted_by, *times, SqlItem("v", render(value))])
+        return struct([*sorted_by, *times, SqlItem("v", render(self.aggregate.argument))])
 
     def partials(self, argument: str, name: str) -> list[SqlItem]:
         """Return the items of the first step, over the prepared argument; the first of them is called `name`.
@@ -140,27 +59,16 @@ class Aggregate:
             case AggregateFunction.COUNT_DISTINCT:
                 return f"collect_set({argument})"
             case AggregateFunction.SUM | AggregateFunction.AVG:
-                unordered = not self.ordered and self._sums_floats
+                unordered = not self.aggregate.ordered and self._sums_floats
                 return _total(f"array_sort({collected})") if unordered else f"sum({argument})"
             case AggregateFunction.PERCENTILE_CONT | AggregateFunction.PERCENTILE_DISC:
                 return collected
         if self.function in SPREADS:
-            return f"sum({argument})" if self.ordered else _spread_of(f"array_sort({collected})")
-        fields = [*(f"o{number}" for number in range(2 * len(self.orderings))), "t", "a", "p", "i", "v"]
-        values = {"p": "`_partition`", "i": "i" if self.ordered else "0"}
+            return f"sum({argument})" if self.aggregate.ordered else _spread_of(f"array_sort({collected})")
+        fields = [*(f"o{number}" for number in range(2 * len(self.aggregate.orderings))), "t", "a", "p", "i", "v"]
+        values = {"p": "`_partition`", "i": "i" if self.aggregate.ordered else "0"}
         row = struct(SqlItem(field, values.get(field, f"x.{field}")) for field in fields)
         return self._limited(f"array_sort(transform({collected}, (x, i) -> {row}))")
-
-    @property
-    def has_running_form(self) -> bool:
-        """Whether partials of several panes merge into partials of the same form, as a running aggregate needs."""
-        return self.function in (
-            AggregateFunction.COUNT,
-            AggregateFunction.SUM,
-            AggregateFunction.AVG,
-            AggregateFunction.MIN,
-            AggregateFunction.MAX,
-        )
 
     @property
     def collects(self) -> bool:
@@ -173,7 +81,7 @@ class Aggregate:
         )
 
     def merged_partials(self, name: str) -> list[SqlItem]:
-        """Return the items that merge the partials of one pane over all partitions; see `has_running_form`.
+        """Return the items that merge the partials of one pane over all partitions; see Aggregate.has_running_form.
 
         AVG => the total of `_p0` AS `_p0`, sum(`_p0_n`) AS `_p0_n`
         """
@@ -183,7 +91,7 @@ class Aggregate:
         return [SqlItem(name, self._merged_sum(name)), *counts]
 
     def running(self, name: str, over: str) -> list[SqlItem]:
-        """Return the items that accumulate the partials of all panes up to the current one; see `has_running_form`.
+        """Return the items that accumulate the partials of all panes up to the current one.
 
         AVG => sum(`_p0`) OVER (…) AS `_p0`, sum(`_p0_n`) OVER (…) AS `_p0_n`
         """
@@ -230,34 +138,34 @@ class Aggregate:
     @property
     def _has_plain_spread(self) -> bool:
         """Whether its partials are the sum, the count and the squared differences; if not, one struct of a spread."""
-        return self.function in SPREADS and self.ordered
+        return self.function in SPREADS and self.aggregate.ordered
 
     @property
     def _sums_floats(self) -> bool:
         return self.function is AggregateFunction.AVG or (
-            self.function is AggregateFunction.SUM and self.type is AsaType.FLOAT
+            self.function is AggregateFunction.SUM and self.aggregate.type is AsaType.FLOAT
         )
 
     def _merged_sum(self, name: str) -> str:
         return _total(_in_order(quoted_name(name))) if self._sums_floats else _sum(name)
 
     def _limited(self, rows: str) -> str:
-        limit = 1 if self.function is AggregateFunction.TOPONE else self.limit
+        limit = 1 if self.function is AggregateFunction.TOPONE else self.aggregate.limit
         return f"slice({rows}, 1, {limit})" if limit else rows
 
     def _percentile(self, ascending: str) -> str:
         """Return the percentile of an array in ascending order; DESC counts from the other end."""
-        values = f"reverse({ascending})" if self.orderings[0].descending else ascending
+        values = f"reverse({ascending})" if self.aggregate.orderings[0].descending else ascending
         interpolated = self.function is AggregateFunction.PERCENTILE_CONT
         return let(values, "s", self._interpolated if interpolated else self._nearest)
 
     def _nearest(self, values: str) -> str:
-        part, whole = self.share.numerator, self.share.denominator
+        part, whole = self.aggregate.share.numerator, self.aggregate.share.denominator
         rank = f"greatest(({part}L * size({values}) + {whole - 1}L) div {whole}L, 1L)"
         return f"get({values}, CAST({rank} - 1 AS INT))"
 
     def _interpolated(self, values: str) -> str:
-        part, whole = self.share.numerator, self.share.denominator
+        part, whole = self.aggregate.share.numerator, self.aggregate.share.denominator
         steps = f"({part}L * (size({values}) - 1))"
         low = f"CAST({steps} div {whole}L AS INT)"
         rest = f"(CAST({steps} % {whole}L AS DOUBLE) / {float(whole)!r}D)"
@@ -279,7 +187,7 @@ class Aggregate:
 
 def _sortable(ordering: Ordering) -> tuple[str, str]:
     """Return two columns whose ascending order is that of ORDER BY: n DESC => (`n` IS NULL), (-1L - (`n`))"""
-    value, is_float = ordering.value.node, ordering.value.type is AsaType.FLOAT
+    value, is_float = ordering.value, ordering.type is AsaType.FLOAT
     sql = render(value)
     if ordering.descending:
         return f"({sql} IS NULL)", f"(- ({sql}) + 0.0D)" if is_float else f"(-1L - ({sql}))"

@@ -5,68 +5,24 @@ Spark's window functions do all of it, and they spill to disk. So a key may have
 
 from dataclasses import dataclass
 
-from recapture.query.generate.aggregates import Aggregate
-from recapture.query.generate.histories import History, with_aggregates
-from recapture.query.generate.select_items import SelectItem, SqlItem, column, select_list
+from recapture.query.generate.histories import shared_by, with_aggregates
+from recapture.query.generate.select_items import ROW, SqlItem, column, select_list
 from recapture.query.lower.spark import render
-from recapture.query.plan.expressions import Expr, bigint, struct
+from recapture.query.lower.spark_text import quoted_name
+from recapture.query.plan.aggregates import Aggregate
+from recapture.query.plan.analytics import Analytics, EarlierValue, History, HistoryAggregate, IsFirst, result_name
+from recapture.query.plan.expressions import bigint, struct
 from recapture.query.plan.expressions import column as plan_column
 
-ROW = column("_row")
-"""Column that numbers the rows of a partition in arrival order, with gaps."""
+
+def analysed(analytics: Analytics, table: str, extra_look_back: int) -> str:
+    """Return the statement of a table's rows, each with the results of its analytic functions."""
+    return _AnalyticsSql(analytics).sql(table, extra_look_back)
 
 
 @dataclass(frozen=True)
-class EarlierValue:
-    """LAG or LAST."""
-
-    history: History
-    value: Expr
-    steps: int
-    """How many rows back; 0 for LAST, which may take the row itself."""
-    default: Expr
-
-
-@dataclass(frozen=True)
-class IsFirst:
-    """ISFIRST; the length of its history is that of its intervals."""
-
-    history: History
-
-
-@dataclass(frozen=True)
-class HistoryAggregate:
-    """An aggregate with LIMIT DURATION: COUNT, SUM, AVG, MIN or MAX."""
-
-    history: History
-    aggregate: Aggregate
-
-
-AnalyticFunction = EarlierValue | IsFirst | HistoryAggregate
-
-
-def result_name(number: int) -> str:
-    """Return the name of the column that holds the result of an analytic function."""
-    return f"@f{number}"
-
-
-@dataclass(frozen=True)
-class Analytics:
-    """The analytic functions of a SELECT."""
-
-    functions: tuple[AnalyticFunction, ...]
-    ties: tuple[SelectItem, ...] | None
-    """Columns that order the rows of one partition that arrived at the same time; None if the rows come in order."""
-
-    @property
-    def look_back(self) -> int:
-        """How long before a row another row can matter to it; ticks."""
-        return max(function.history.length for function in self.functions)
-
-    @property
-    def has_row_column(self) -> bool:
-        """Whether its rows have the column `_row`."""
-        return self.ties is None or ROW in self.ties
+class _AnalyticsSql:
+    analytics: Analytics
 
     def sql(self, table: str, extra_look_back: int) -> str:
         """Return the statement of a table's rows, each with the results `@f0`, … of the functions.
@@ -77,14 +33,15 @@ class Analytics:
         Rows at or before slice start - `extra_look_back` ticks are left out, because their history was not read
         completely.
         """
+        table = quoted_name(table)
         rows = f"SELECT *\nFROM {table}"
-        if self.ties is None:
+        if self.analytics.ties is None:
             rows = f"SELECT *, monotonically_increasing_id() AS {ROW.value}\nFROM {table}"
         for number, (history, aggregates) in enumerate(self._aggregates.items()):
             rows = with_aggregates(rows, number, history, aggregates, self._order)
         others = [
             (number, function)
-            for number, function in enumerate(self.functions)
+            for number, function in enumerate(self.analytics.functions)
             if not isinstance(function, HistoryAggregate)
         ]
         found = [SqlItem(f"@@found{number}", self._found(function)) for number, function in others]
@@ -96,15 +53,15 @@ class Analytics:
     def _aggregates(self) -> dict[History, dict[str, Aggregate]]:
         """Aggregates by history, each under the name of its result."""
         grouped: dict[History, dict[str, Aggregate]] = {}
-        for number, function in enumerate(self.functions):
+        for number, function in enumerate(self.analytics.functions):
             if isinstance(function, HistoryAggregate):
                 grouped.setdefault(function.history, {})[result_name(number)] = function.aggregate
         return grouped
 
     @property
-    def _order(self) -> list[SelectItem]:
+    def _order(self) -> list[SqlItem]:
         """Columns that order the rows of all partitions."""
-        ties = [ROW] if self.ties is None else self.ties
+        ties = [ROW] if self.analytics.ties is None else map(column, self.analytics.ties)
         return [column("_system_timestamp"), column("_arrival"), column("_partition"), *ties]
 
     def _found(self, function: EarlierValue | IsFirst) -> str:
@@ -113,7 +70,7 @@ class Analytics:
         LAG(x) => lag(named_struct('t', `_system_timestamp`, 'v', `x`), 1) IGNORE NULLS OVER (…)
         """
         history = function.history
-        by, order = history.by, select_list(self._order)
+        by, order = shared_by(history), select_list(self._order)
         if isinstance(function, IsFirst):
             interval = f"(`_system_timestamp` + {history.length - 1}L) div {history.length}L"
             over = f"OVER (PARTITION BY {by}, {interval} ORDER BY {order} ROWS UNBOUNDED PRECEDING)"

@@ -1,4 +1,4 @@
-"""GROUP BY as a value: its windows, keys and aggregates, and the columns that stand for them in the generated SQL.
+"""The columns that stand for keys and aggregates in the generated SQL.
 
 Rows are aggregated in two steps. A pane is a stretch of time that every window holds whole or not at all: the window
 itself for tumbling windows and snapshots, a hop's share for hopping windows, one instant for sliding and session
@@ -10,55 +10,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from recapture.query.generate.aggregates import Aggregate
-from recapture.query.generate.select_items import Item, SelectItem, SqlItem, column
-from recapture.query.model import UNANCHORED_COLUMN
-from recapture.query.plan.expressions import FALSE, Expr
-from recapture.time_model.windows import SessionWindow, Window
-
-SLICE_BOUNDS = (column("_slice_start"), column("_slice_end"))
-"""Columns of the start and the end of a row's slice, in ticks."""
-UNANCHORED = column(UNANCHORED_COLUMN)
-"""Column that marks the rows of sessions cut by the rule for sparse streams (docs/time-model.md, section 4.2)."""
+from recapture.query.generate.aggregates import AggregateSql
+from recapture.query.generate.select_items import SqlItem, column
+from recapture.query.lower.spark import render
+from recapture.query.plan.grouping import Grouping
 
 
 @dataclass(frozen=True)
-class GroupedWindow:
-    """One window of a GROUP BY."""
+class GroupingSql:
+    """A GROUP BY in Spark SQL."""
 
-    window: Window
-    id: str | None
-    """Its name in Windows(Window('id', …), …)."""
-    partition_by: tuple[int, ...] = ()
-    """Indexes of the keys that have sessions of their own."""
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """A GROUP BY."""
-
-    windows: tuple[GroupedWindow, ...]
-    keys: tuple[Expr, ...]
-    """Keys, over a row."""
-    aggregates: tuple[Aggregate, ...]
-    """Aggregates of SELECT and HAVING, over a row."""
-    having: Expr | None
-    """Condition of HAVING, over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
+    grouping: Grouping
 
     @property
-    def unanchored(self) -> bool:
-        """Whether its groups have the column `_unanchored`: it has sessions."""
-        return any(isinstance(grouped.window, SessionWindow) for grouped in self.windows)
-
-    @property
-    def key_columns(self) -> list[SelectItem]:
+    def key_columns(self) -> list[SqlItem]:
         """Columns of the keys: `_k0`, …"""
-        return [column(f"_k{number}") for number in range(len(self.keys))]
+        return [column(name) for name in self.grouping.key_names]
 
     @cached_property
-    def inputs(self) -> list[Item]:
+    def inputs(self) -> list[SqlItem]:
         """Items over a row: the keys, and the prepared arguments `_a0`, … of the aggregates."""
-        keys = (SelectItem(f"_k{number}", key) for number, key in enumerate(self.keys))
+        keys = (SqlItem(f"_k{number}", render(key)) for number, key in enumerate(self.grouping.keys))
         return [*keys, *self._items(lambda aggregate, number: [SqlItem(f"_a{number}", aggregate.input)])]
 
     @cached_property
@@ -83,14 +55,11 @@ class Grouping:
     @property
     def collects(self) -> bool:
         """Whether the second step collects partial aggregates, because their order matters or their size varies."""
-        return any(aggregate.collects for aggregate in self.aggregates)
+        return any(AggregateSql(aggregate).collects for aggregate in self.grouping.aggregates)
 
-    def _items(self, of: Callable[[Aggregate, int], list[SqlItem]]) -> list[SqlItem]:
-        return [item for number, aggregate in enumerate(self.aggregates) for item in of(aggregate, number)]
-
-
-def unanchored_items(has: bool, source_has: bool) -> list[SelectItem]:
-    """Return the item of `_unanchored` for rows that have it: FALSE where their source does not."""
-    if not has:
-        return []
-    return [UNANCHORED if source_has else SelectItem(UNANCHORED.name, FALSE)]
+    def _items(self, of: Callable[[AggregateSql, int], list[SqlItem]]) -> list[SqlItem]:
+        return [
+            item
+            for number, aggregate in enumerate(self.grouping.aggregates)
+            for item in of(AggregateSql(aggregate), number)
+        ]

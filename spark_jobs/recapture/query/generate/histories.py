@@ -7,38 +7,21 @@ that is still in the history.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction, mean
-from recapture.query.generate.grouping import SLICE_BOUNDS
-from recapture.query.generate.select_items import SelectItem, SqlItem, select_list, struct
+from recapture.query.generate.aggregates import mean
+from recapture.query.generate.select_items import SLICE_BOUNDS, SqlItem, select_list, struct
 from recapture.query.lower.spark import render
-from recapture.query.plan.expressions import NULL, Expr, case_when
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction
+from recapture.query.plan.analytics import History
 
 
-@dataclass(frozen=True)
-class History:
-    """The rows that a row looks at: itself and rows before it."""
-
-    keys: tuple[Expr, ...]
-    """Keys of PARTITION BY, over a row."""
-    length: int
-    """How far it goes back, in ticks."""
-    when: Expr | None
-    """Condition of WHEN, over a row."""
-
-    def met(self, value: Expr) -> Expr:
-        """Return the value, or NULL if the row does not meet the condition."""
-        return value if self.when is None else case_when([(self.when, value)], NULL)
-
-    @property
-    def by(self) -> str:
-        """What rows must share to look at each other: the slice and the keys."""
-        return ", ".join([SLICE_BOUNDS[0].value, *map(render, self.keys)])
+def shared_by(history: History) -> str:
+    """Return what rows must share to look at each other: the slice and the keys."""
+    return ", ".join([SLICE_BOUNDS[0].value, *map(render, history.keys)])
 
 
 def with_aggregates(
-    rows: str, number: int, history: History, aggregates: Mapping[str, Aggregate], order: Sequence[SelectItem]
+    rows: str, number: int, history: History, aggregates: Mapping[str, Aggregate], order: Sequence[SqlItem]
 ) -> str:
     """Return SQL of rows with the aggregates of their history, each under its name; `number` is that of the history.
 
@@ -55,7 +38,7 @@ def with_aggregates(
     up, down, supplied, earlier, is_request, block, position = (
         f"@@{name}{number}" for name in ("up", "down", "supplied", "earlier", "is_request", "block", "position")
     )
-    by, time, length = history.by, "`_system_timestamp`", f"{history.length}L"
+    by, time, length = shared_by(history), "`_system_timestamp`", f"{history.length}L"
     own_block, ascending = f"{time} div {length}", select_list(order)
     descending = ", ".join(f"{item.value} DESC" for item in order)
 

@@ -6,133 +6,45 @@ the range of the bounds. A row of the left side is in one bucket. A row of the r
 possible matches. Every join is a sort-merge join, which spills to disk: the rows of one key may not fit into memory.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from recapture.query.generate.analytics import ROW, Analytics
-from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
-from recapture.query.generate.select_items import SqlItem, column, columns, select_list
+from recapture.query.generate.analytics import analysed
+from recapture.query.generate.select_items import ROW, SLICE_BOUNDS, UNANCHORED, SqlItem, column, columns, select_list
 from recapture.query.lower.spark import render
 from recapture.query.lower.spark_text import quoted_name
-from recapture.query.plan import expressions
-from recapture.query.plan.expressions import Expr
+from recapture.query.plan.joins import VALIDITY, Join, JoinedTable, Lookup, side_column
 from recapture.time_model.joins import TimeRange
-from recapture.time_model.windows import JoinedSide, Reach
 
 _TIME = "_system_timestamp"
 _ARRIVAL = "_arrival"
 _PARTITION = "_partition"
-VALIDITY = ("_valid_from", "_valid_until")
-"""Columns of reference data that bound the System.Timestamps for which a row is in force."""
 
 
-def side_column(number: int, name: str) -> str:
-    """Return the name of a side's column in the joined rows: 1, "x" => 1.x"""
-    return f"{number}.{name}"
+def joined(table: JoinedTable, extra_look_back: int) -> str:
+    """Return the statement that computes the rows after slice start - `extra_look_back` ticks.
 
-
-def side_time(number: int) -> Expr:
-    """Return the System.Timestamp of a side's row: 1 => 1._system_timestamp"""
-    return expressions.column(side_column(number, _TIME))
-
-
-@dataclass(frozen=True)
-class Side:
-    """A relation of a JOIN."""
-
-    table: str
-    unanchored: bool
-    """Whether `table` has the column `_unanchored`."""
-    columns: tuple[str, ...]
-    is_reference: bool = False
-    analytics: Analytics | None = None
-    """Analytic functions over its rows, before they are joined."""
-
-    @property
-    def analytic_look_back(self) -> int:
-        """How long before a row its analytic functions look; ticks."""
-        return self.analytics.look_back if self.analytics else 0
-
-
-@dataclass(frozen=True)
-class Join:
-    """One JOIN: how the next side is joined to the rows of the sides before it."""
-
-    condition: Expr
-    """ON with its time bounds, over the columns of the sides."""
-    range: TimeRange
-    """Range in which the new side's rows lie."""
-    latest_match: Expr | None
-    """Latest time at which a match could occur, over the columns of the sides; None for an inner join."""
-
-
-@dataclass(frozen=True)
-class Lookup:
-    """One JOIN with reference data: each row gets the rows that are in force at its System.Timestamp."""
-
-    condition: Expr
-    """ON, over the columns of the sides."""
-    outer: bool
-    """Whether a row without a match stays."""
-
-
-@dataclass(frozen=True)
-class JoinedTable:
-    """A common table expression: the rows of the JOINs of a FROM.
-
-    It has the columns of the view that the generator adds to rows, and the columns of each side under their names after
-    the side's number, such as `0.x`.
+    FROM s AS a JOIN s AS b ON … => SELECT …, `0.x`, `1.x` FROM (… JOIN … ON `0._slice_start` = …) WHERE …
     """
+    return _JoinStatement(table, extra_look_back).sql()
 
-    name: str
-    sides: tuple[Side, ...]
-    joins: tuple[Join | Lookup, ...]
-    """How each side after the first is joined."""
-    look_backs: tuple[int, ...]
-    """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
-    has_row_column: bool
-    """Whether the rows of the first side have the column `_row`, and so the joined rows."""
 
-    @property
-    def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`."""
-        return any(side.unanchored for side in self.sides)
+@dataclass(frozen=True)
+class _JoinStatement:
+    """The statement of a joined table."""
 
-    @property
-    def windows(self) -> tuple[JoinedSide, ...]:
-        """Its sides with events, in place of windows."""
-        return tuple(joined for _, joined in self._streams)
+    table: JoinedTable
+    extra_look_back: int
 
-    @property
-    def _streams(self) -> Iterator[tuple[Side, JoinedSide]]:
-        for side, look_back in zip(self.sides, self.look_backs, strict=True):
-            if not side.is_reference:
-                yield side, JoinedSide(look_back)
-
-    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
-        """Yield each table that it reads, and the reach of its rows."""
-        for side, joined_side in self._streams:
-            yield side.table, Reach(joined_side, extra_look_back, side.analytic_look_back)
-
-    @property
-    def sources(self) -> list[str]:
-        """Tables that its SQL reads."""
-        return [side.table for side in self.sides]
-
-    def sql(self, extra_look_back: int) -> str:
-        """Return the statement that computes the rows after slice start - `extra_look_back` ticks.
-
-        FROM s AS a JOIN s AS b ON … => SELECT …, `0.x`, `1.x` FROM (… JOIN … ON `0._slice_start` = …) WHERE …
-        """
-        rows = self._side(0, extra_look_back)
-        for number, join in enumerate(self.joins, 1):
+    def sql(self) -> str:
+        rows = self._side(0)
+        for number, join in enumerate(self.table.joins, 1):
             match join:
                 case Join():
-                    rows = self._joined(rows, join, number, extra_look_back)
+                    rows = self._joined(rows, join, number)
                 case Lookup():
                     rows = self._looked_up(rows, join, number)
-        last, arrivals = len(self.joins), self._each(_ARRIVAL)
+        last, arrivals = len(self.table.joins), self._each(_ARRIVAL)
         one_stream = len(arrivals) == 1
         system = [
             *(SqlItem(bound.name, _of_side(0, bound.name)) for bound in SLICE_BOUNDS),
@@ -140,15 +52,15 @@ class JoinedTable:
             SqlItem(_TIME, f"`{_row_time(last)}`"),
             SqlItem(_ARRIVAL, arrivals[0] if one_stream else f"greatest({', '.join(arrivals)})"),
         ]
-        if self.unanchored:
+        if self.table.unanchored:
             flags = (f"coalesce({flag}, FALSE)" for flag in self._each(UNANCHORED.name))
             system.append(SqlItem(UNANCHORED.name, reduce("({} OR {})".format, flags)))
-        if self.has_row_column:
+        if self.table.has_row_column:
             system.append(SqlItem(ROW.name, _of_side(0, ROW.name)))
-        names = [side_column(number, name) for number, side in enumerate(self.sides) for name in side.columns]
+        names = [side_column(number, name) for number, side in enumerate(self.table.sides) for name in side.columns]
         return (
             f"SELECT {select_list([*system, *map(column, names)])}\nFROM (\n{rows}\n) AS `joined`\n"
-            f"WHERE `{_row_time(last)}` > `0._slice_start` - {extra_look_back}L"
+            f"WHERE `{_row_time(last)}` > `0._slice_start` - {self.extra_look_back}L"
             f" AND `{_row_time(last)}` <= `0._slice_end`"
         )
 
@@ -156,32 +68,34 @@ class JoinedTable:
         """Return a column of all sides with events that have it."""
         return [
             _of_side(number, name)
-            for number, side in enumerate(self.sides)
+            for number, side in enumerate(self.table.sides)
             if not side.is_reference and (name != UNANCHORED.name or side.unanchored)
         ]
 
     def _items(self, number: int) -> list[SqlItem]:
         """Return the columns of a side, under their names in the joined rows."""
-        side = self.sides[number]
+        side = self.table.sides[number]
         if side.is_reference:
             return [SqlItem(side_column(number, name), quoted_name(name)) for name in side.columns]
         bounds = [*SLICE_BOUNDS, column(_PARTITION)] if number == 0 else SLICE_BOUNDS[:1]
-        row = [ROW.name] if number == 0 and self.has_row_column else []
+        row = [ROW.name] if number == 0 and self.table.has_row_column else []
         system = [*(bound.name for bound in bounds), _TIME, _ARRIVAL, *row]
         flag = [UNANCHORED.name] if side.unanchored else []
         names = dict.fromkeys([*system, *flag, *side.columns])
         return [SqlItem(side_column(number, name), quoted_name(name)) for name in names]
 
-    def _side(self, number: int, extra_look_back: int, *added: SqlItem) -> str:
+    def _side(self, number: int, *added: SqlItem) -> str:
         """Return the statement that reads a side, as far back as its look-back."""
         items = [*self._items(number), *added]
         if number == 0:
             items.append(SqlItem(_row_time(0), f"`{_TIME}`"))
-        side, look_back = self.sides[number], extra_look_back + self.look_backs[number]
-        rows = f"(\n{side.analytics.sql(side.table, look_back)}\n) AS `analysed`" if side.analytics else side.table
+        side, look_back = self.table.sides[number], self.extra_look_back + self.table.look_backs[number]
+        rows = quoted_name(side.table)
+        if side.analytics:
+            rows = f"(\n{analysed(side.analytics, side.table, look_back)}\n) AS `analysed`"
         return f"SELECT {select_list(items)}\nFROM {rows}\nWHERE `{_TIME}` > `_slice_start` - {look_back}L"
 
-    def _joined(self, left: str, join: Join, number: int, extra_look_back: int) -> str:
+    def _joined(self, left: str, join: Join, number: int) -> str:
         """Return the statement that joins a side to the rows of the sides before it."""
         bucket = SqlItem("_bucket", _buckets(join.range))
         items = [*(item for before in range(number) for item in columns(self._items(before))), *self._items(number)]
@@ -194,7 +108,7 @@ class JoinedTable:
         kind = "JOIN" if join.latest_match is None else "LEFT JOIN"
         return (
             f"SELECT /*+ MERGE(`right`) */ {select_list(selected)}\nFROM (\n{left}\n) AS `left`\n"
-            f"{kind} (\n{self._side(number, extra_look_back, bucket)}\n) AS `right`\n"
+            f"{kind} (\n{self._side(number, bucket)}\n) AS `right`\n"
             f"ON `0._slice_start` = `{side_column(number, '_slice_start')}`"
             f" AND {_bucket(join.range)} = `_bucket` AND {render(join.condition)}"
         )
@@ -206,10 +120,11 @@ class JoinedTable:
         time = SqlItem(_row_time(number), now)
         validity = [SqlItem(side_column(number, name), quoted_name(name)) for name in VALIDITY]
         first, last = (_of_side(number, name) for name in VALIDITY)
+        table = quoted_name(self.table.sides[number].table)
         return (
             f"SELECT /*+ BROADCAST(`right`) */ {select_list([*columns(items), time])}\nFROM (\n{left}\n) AS `left`\n"
             f"{'LEFT JOIN' if lookup.outer else 'JOIN'} (\n"
-            f"SELECT {select_list([*validity, *self._items(number)])}\nFROM {self.sides[number].table}\n) AS `right`\n"
+            f"SELECT {select_list([*validity, *self._items(number)])}\nFROM {table}\n) AS `right`\n"
             f"ON {now} >= {first} AND {now} < {last} AND {render(lookup.condition)}"
         )
 

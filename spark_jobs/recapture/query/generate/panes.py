@@ -1,11 +1,12 @@
 """The first step of a GROUP BY: rows to the partial aggregates of panes."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED, Grouping
-from recapture.query.generate.select_items import SelectItem, SqlItem, column, columns, select_list
+from recapture.query.generate.grouping import GroupingSql
+from recapture.query.generate.select_items import SLICE_BOUNDS, UNANCHORED, SqlItem, column, columns, select_list
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.in_tasks import pane_length
 from recapture.time_model.windows import HoppingWindow, SessionWindow, Window
 
 
@@ -22,10 +23,15 @@ class PaneStatement:
     extra_look_back: int
     """How long before the slice a window that is needed may end; ticks."""
 
+    @cached_property
+    def sql_grouping(self) -> GroupingSql:
+        """The GROUP BY in Spark SQL."""
+        return GroupingSql(self.grouping)
+
     @property
-    def columns(self) -> list[SelectItem]:
+    def columns(self) -> list[SqlItem]:
         """Columns of a pane, without `_unanchored`."""
-        return [*self._by, *columns(self.grouping.partials)]
+        return [*self._by, *columns(self.sql_grouping.partials)]
 
     @cached_property
     def sql(self) -> str:
@@ -35,14 +41,16 @@ class PaneStatement:
         """
         flag = [UNANCHORED] if self.source_unanchored else []
         system = [*SLICE_BOUNDS, *map(column, ("_partition", "_system_timestamp", "_arrival")), *flag]
-        rows = f"SELECT {select_list([*system, SqlItem('_pane', self._pane), *self.grouping.inputs])}\n{self.source}"
+        rows = (
+            f"SELECT {select_list([*system, SqlItem('_pane', self._pane), *self.sql_grouping.inputs])}\n{self.source}"
+        )
         counts = [SqlItem("_events", "count(*)")] if isinstance(self.window, SessionWindow) else []
-        items = [*self._by, *self.grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
+        items = [*self._by, *self.sql_grouping.partials, *counts, *any_unanchored(self.source_unanchored)]
         return f"SELECT {select_list(items)}\nFROM (\n{rows}\n) AS `rows`\nGROUP BY {select_list(self._by)}"
 
     @property
-    def _by(self) -> list[SelectItem]:
-        return [*SLICE_BOUNDS, column("_partition"), column("_pane"), *self.grouping.key_columns]
+    def _by(self) -> list[SqlItem]:
+        return [*SLICE_BOUNDS, column("_partition"), column("_pane"), *self.sql_grouping.key_columns]
 
     @property
     def _pane(self) -> str:
@@ -52,11 +60,6 @@ class PaneStatement:
         length = pane_length(self.window)
         offset = self.window.offset % length
         return f"(`_system_timestamp` + pmod({offset}L - `_system_timestamp`, {length}L))"
-
-
-def pane_length(window: HoppingWindow) -> int:
-    """Return the length of a window's panes, in ticks."""
-    return math.gcd(window.size, window.hop)
 
 
 def any_unanchored(has: bool) -> list[SqlItem]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from recapture.query.generate.grouping import UNANCHORED
 from recapture.query.generate.panes import PaneStatement
-from recapture.query.generate.select_items import Item, SqlItem, select_list
+from recapture.query.generate.select_items import UNANCHORED, SqlItem, select_list
 from recapture.time_model.windows import ALTERNATING_SPANS, SessionWindow
 
 
-def sessions(panes: PaneStatement, window: SessionWindow, partition_by: Sequence[int], items: list[Item]) -> str:
+def sessions(panes: PaneStatement, window: SessionWindow, partition_by: Sequence[int], items: list[SqlItem]) -> str:
     """Return the panes, each in the session that holds it.
 
     Panes are instants. A span is a stretch (k * maxDuration, (k + 1) * maxDuration], numbered by its k. Each subquery

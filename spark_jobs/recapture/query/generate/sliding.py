@@ -6,11 +6,10 @@ one block holds the panes of this block up to the window's end, and the panes of
 the window's start.
 """
 
-from recapture.query.generate.grouping import SLICE_BOUNDS, UNANCHORED
 from recapture.query.generate.panes import PaneStatement, any_unanchored
 from recapture.query.generate.select_items import (
-    Item,
-    SelectItem,
+    SLICE_BOUNDS,
+    UNANCHORED,
     SqlItem,
     column,
     columns,
@@ -21,7 +20,7 @@ from recapture.query.generate.select_items import (
 from recapture.query.lower.spark_text import quoted_name
 
 
-def sliding(panes: PaneStatement, size: int, items: list[Item]) -> str:
+def sliding(panes: PaneStatement, size: int, items: list[SqlItem]) -> str:
     """Return SQL of `items` that repeats each pane once for every sliding window that holds it; `size` is in ticks.
 
     If all aggregates have a running form, each window has at most two rows instead, one for each half.
@@ -31,9 +30,9 @@ def sliding(panes: PaneStatement, size: int, items: list[Item]) -> str:
     return _panes_of_windows(panes, size, items)
 
 
-def _panes_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> str:
+def _panes_of_windows(panes: PaneStatement, size: int, items: list[SqlItem]) -> str:
     """Join panes and window ends, in the blocks where they can meet."""
-    keys = panes.grouping.key_columns
+    keys = panes.sql_grouping.key_columns
     parts = [SLICE_BOUNDS[0], *keys, column("_block")]
     same = " AND ".join(f"`panes`.{part.value} <=> `ends`.{part.value}" for part in parts)
     block = f"explode(array(`_pane` div {size}L, `_pane` div {size}L + 1L)) AS `_block`"
@@ -53,7 +52,7 @@ def _panes_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> str
     )
 
 
-def _halves_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> str:
+def _halves_of_windows(panes: PaneStatement, size: int, items: list[SqlItem]) -> str:
     """Take the two halves of each window from running aggregates, so that no window reads all of its panes.
 
     For example, COUNT(*) in sliding windows of size 10, with one event at each of 3, 8 and 15. Half 1 of a window runs
@@ -68,7 +67,7 @@ def _halves_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> st
     A half without a pane before it gives no row. So the windows hold 3: 1, 8: 2, 13: 1, 15: 2, 18: 1 events; the one
     that ends at 25 is empty.
     """
-    by = [*SLICE_BOUNDS, *panes.grouping.key_columns]
+    by = [*SLICE_BOUNDS, *panes.sql_grouping.key_columns]
     placed = _timelines(by, size, _running(panes, by, size))
     halves = select_list([*by, column("_half"), column("_block")])
     timeline = f"PARTITION BY {halves} ORDER BY `_position`, `_tie_order`"
@@ -76,7 +75,7 @@ def _halves_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> st
         f"SELECT *, last(`_running`, true) OVER ({timeline} ROWS UNBOUNDED PRECEDING) AS `_held`,"
         f" lag(`_window_end`) OVER ({timeline}) AS `_previous_end`\nFROM (\n{placed}\n)"
     )
-    partials = [*columns(panes.grouping.partials), UNANCHORED]
+    partials = [*columns(panes.sql_grouping.partials), UNANCHORED]
     replaced = {item.name: f"`_held`.{quoted_name(item.name)}" for item in partials}
     replaced |= {"_partition": "''", "_pane": "CAST(`_half` AS BIGINT)"}
     selected = [SqlItem(item.name, replaced.get(item.name, item.value)) if takes_over(item) else item for item in items]
@@ -86,12 +85,12 @@ def _halves_of_windows(panes: PaneStatement, size: int, items: list[Item]) -> st
     )
 
 
-def _running(panes: PaneStatement, by: list[SelectItem], size: int) -> str:
+def _running(panes: PaneStatement, by: list[SqlItem], size: int) -> str:
     """Return SQL that gives each instant with two running aggregates of its block.
 
     `_up` runs from the start of the block to the instant, `_down` from the end of the block back to the instant.
     """
-    merged = [*panes.grouping.merged_partials, *any_unanchored(panes.source_unanchored)]
+    merged = [*panes.sql_grouping.merged_partials, *any_unanchored(panes.source_unanchored)]
     instants = (
         f"SELECT {select_list([*by, column('_pane'), *merged])}\n"
         f"FROM (\n{panes.sql}\n) AS `panes`\nGROUP BY {select_list([*by, column('_pane')])}"
@@ -100,7 +99,7 @@ def _running(panes: PaneStatement, by: list[SelectItem], size: int) -> str:
 
     def running(direction: str) -> str:
         over = f"OVER (PARTITION BY {select_list(by)}, {block} ORDER BY `_pane`{direction} ROWS UNBOUNDED PRECEDING)"
-        fields = panes.grouping.running(over)
+        fields = panes.sql_grouping.running(over)
         if panes.source_unanchored:
             fields.append(SqlItem(UNANCHORED.name, f"bool_or(`_unanchored`) {over}"))
         return struct([SqlItem("_here", "TRUE"), *fields])
@@ -109,7 +108,7 @@ def _running(panes: PaneStatement, by: list[SelectItem], size: int) -> str:
     return f"SELECT *, {block} AS `_pane_block`, {up} AS `_up`, {down} AS `_down`\nFROM (\n{instants}\n)"
 
 
-def _timelines(by: list[SelectItem], size: int, running: str) -> str:
+def _timelines(by: list[SqlItem], size: int, running: str) -> str:
     """Return SQL that gives six entries per instant: its pane and the two window ends that it causes, in both halves.
 
     `_tie_order` orders a pane and an end at the same position. In half 1 the end comes after the pane, because a window
@@ -129,5 +128,5 @@ def _timelines(by: list[SelectItem], size: int, running: str) -> str:
     return f"SELECT {select_list(by)}, inline(array({structs}))\nFROM (\n{running}\n)"
 
 
-def _qualified(table: str, item: Item) -> Item:
+def _qualified(table: str, item: SqlItem) -> SqlItem:
     return SqlItem(item.name, f"{quoted_name(table)}.{item.value}") if takes_over(item) else item

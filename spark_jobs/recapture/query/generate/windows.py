@@ -1,11 +1,13 @@
 """The second step of a GROUP BY: the partial aggregates of panes to windows, and to groups."""
 
-from recapture.query.generate.grouping import SLICE_BOUNDS, GroupedWindow, Grouping, unanchored_items
-from recapture.query.generate.panes import PaneStatement, any_unanchored, pane_length
-from recapture.query.generate.select_items import Item, SqlItem, column, select_list
+from recapture.query.generate.grouping import GroupingSql
+from recapture.query.generate.panes import PaneStatement, any_unanchored
+from recapture.query.generate.select_items import SLICE_BOUNDS, SqlItem, column, select_list, unanchored_items
 from recapture.query.generate.sessions import sessions
 from recapture.query.generate.sliding import sliding
 from recapture.query.lower.spark_text import quoted_text
+from recapture.query.plan.grouping import GroupedWindow, Grouping
+from recapture.query.plan.in_tasks import pane_length
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 
@@ -25,7 +27,7 @@ def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_
         for number, grouped in enumerate(grouping.windows)
     ]
     window = [column("_window"), column("_window_id")] if len(parts) > 1 else []
-    by = [*SLICE_BOUNDS, *window, column("_window_end"), *grouping.key_columns]
+    by = [*SLICE_BOUNDS, *window, column("_window_end"), *GroupingSql(grouping).key_columns]
     selected = [*by, *([] if window else _window(grouping.windows[0], 0))]
     unanchored = any_unanchored(source_unanchored or grouping.unanchored)
     union = "\nUNION ALL\n".join(parts)
@@ -33,12 +35,10 @@ def groups(source: str, source_unanchored: bool, grouping: Grouping, extra_look_
         f"SELECT * FROM (\n{union}\n) AS `windowed`\n"
         f"WHERE `_window_end` > `_slice_start` - {extra_look_back}L AND `_window_end` <= `_slice_end`"
     )
-    if grouping.collects:
+    if GroupingSql(grouping).collects:
         windowed += f"\nDISTRIBUTE BY {select_list(by)} SORT BY {select_list(by)}"
-    return (
-        f"SELECT {select_list([*selected, *unanchored, *grouping.results])}\nFROM (\n{windowed}\n) AS `windowed`\n"
-        f"GROUP BY {select_list(by)}"
-    )
+    items = [*selected, *unanchored, *GroupingSql(grouping).results]
+    return f"SELECT {select_list(items)}\nFROM (\n{windowed}\n) AS `windowed`\nGROUP BY {select_list(by)}"
 
 
 def _window(grouped: GroupedWindow, number: int) -> list[SqlItem]:
@@ -53,7 +53,7 @@ def _windowed(panes: PaneStatement, number: int) -> str:
     pane 5 in HoppingWindow(10, 5) => the same pane with the window ends 5 and 10
     """
     grouped = panes.grouping.windows[number]
-    items: list[Item] = [*panes.columns, *_window(grouped, number)]
+    items: list[SqlItem] = [*panes.columns, *_window(grouped, number)]
     unanchored = unanchored_items(panes.source_unanchored or panes.grouping.unanchored, panes.source_unanchored)
     match grouped.window:
         case SlidingWindow(size):

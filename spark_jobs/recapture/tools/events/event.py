@@ -70,6 +70,15 @@ def lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {event.get('body', event.get('body_base64', 'no body'))}"
 
 
+def pushed_lines(event: Mapping[str, Any]) -> list[str]:
+    """Return the line that names the event which pushed the watermark before an event, in JSON types, if one did."""
+    if "pushed_by_blob" not in event:
+        return []
+    number = event.get("pushed_by_number")
+    name = f"place {event['pushed_by_place']}" if number is None else f"sequence number {number}"
+    return [f"  {name} in {event['pushed_by_blob']} pushed the watermark to {event['largest_time']}"]
+
+
 def place(event: Mapping[str, Any]) -> str:
     """Return where an event, in JSON types, is: its partition, number, offset and blob."""
     number = "sequence number {sequence_number}" if "sequence_number" in event else "place {place}"

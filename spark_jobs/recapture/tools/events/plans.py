@@ -1,11 +1,12 @@
 """What a slice read or would read: the manifest of the run that is published for it, or else a plan of now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput, pin_input
+from recapture.archive.references import PlannedReference, pin_reference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.ordering.task import Task, split
@@ -65,6 +66,19 @@ class Plans:
             planned = pin_input(definition, container, list(unread), self.now)
             self._plans |= {(alias, slice_): SlicePlan(slice_, planned, None, note) for slice_, note in unread.items()}
         return [self._plans[alias, slice_] for slice_ in slices]
+
+    def reference(self, alias: str, slice_: Slice) -> PlannedReference:
+        """Return the versions of reference data that a slice reads. Errors are those of `pin_reference`."""
+        run = self._published_by(slice_)
+        manifest, _ = (None, None) if run is None else self._manifest(run)
+        if manifest is not None:
+            planned = manifest.reference(alias)
+            return replace(planned, versions=tuple(planned.needed(slice_, slice_)))
+        definition = run_definition(self.pipeline)
+        container = open_container(self.pipeline.reference(alias).container)
+        look_back = max(read.look_back for read in definition.inputs)
+        reference = next(reference for reference in definition.references if reference.alias == alias)
+        return pin_reference(reference, container, [slice_], look_back)
 
     def _published_by(self, slice_: Slice) -> str | None:
         if self._entries is None:

@@ -1,111 +1,111 @@
 """The events that made a row of a published table."""
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
-from recapture.model import AsaType, OutputColumn
-from recapture.process.wording import did_you_mean
-from recapture.query.merges import WINDOW_END, WINDOW_ID
-from recapture.query.model import CompiledInput, CompiledOutput
-from recapture.query.plan.expressions import column as plan_column
+from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.check import refusals
+from recapture.evaluate.statement import published_rows
+from recapture.process.wording import counted, did_you_mean
+from recapture.query.model import CompiledOutput, CompiledQuery
+from recapture.query.plan.relations import SLICE_START, OutputPlan
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
+from recapture.time_model.windows import HoppingWindow, SlidingWindow
 from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.explain import Explainer
-from recapture.tools.events.groups import Grouping, Keys, groupings_of
+from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import InputToSearch
+from recapture.tools.events.row_text import Values, has_value, having, values_of
+from recapture.tools.events.row_time import is_time
+from recapture.tools.events.slice_events import SliceEvents, SliceReference
+from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
 EARLIEST = ticks.UNIX_EPOCH
-"""Earliest end of a window whose row is looked for: no archive has older events."""
-_NULL = "NULL"
-"""How a key that is NULL is written."""
+"""Earliest time of a row that is looked for: no archive has older events."""
+_TIME = "_system_timestamp"
+_DROPPED = "a condition on the group, such as HAVING, drops the row"
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """A row, and the events that made it."""
+    """A row, and the events and the reference data that made it."""
 
     pipeline: Pipeline
-    grouping: Grouping
+    output: CompiledOutput
     plan: SlicePlan
-    end: int
-    """End of the row's window, in ticks."""
-    row: dict[str, Any] | None
+    row: Mapping[str, Any] | None
     """Published columns in JSON types; None if there is no such row."""
+    copies: int
+    """Number of rows that are equal to it, itself included."""
     why: str | None
     """Why there is no such row; None if there is one."""
-    events: pa.Table
-    """Events of the group, with `reading.SCHEMA`."""
+    system_timestamp: int | None
+    """System.Timestamp of the row, in ticks."""
+    window: Mapping[str, str] | None
+    """Window of the row, in JSON types; None if no GROUP BY made it."""
+    events: tuple[dict[str, Any], ...]
+    """Events in JSON types, as in `event.json_types`, with their roles."""
+    references: tuple[dict[str, Any], ...]
+    """Rows of reference data in JSON types."""
+    notes: tuple[str, ...]
+    """What the reader has to know about the slice, one sentence each."""
 
     @property
     def warnings(self) -> list[str]:
         """Warnings, one sentence each."""
-        if self.plan.note is None:
-            return []
-        return [f"slice {ticks.to_text(self.plan.slice.start)}: {self.plan.note}; this is what a run would give now"]
+        if self.copies > 1:
+            return [*self.notes, f"{self.copies:,} rows are equal: the events shown are those of the first one"]
+        return list(self.notes)
 
     @property
     def summary(self) -> dict[str, Any]:
         """The lineage in JSON types."""
         return {
             "pipeline": self.pipeline.name,
-            "output": self.grouping.output.alias,
-            "window": {
-                "start": ticks.to_text(self.end - self.grouping.window.window.size),
-                "end": ticks.to_text(self.end),
-                "slice_start": ticks.to_text(self.plan.slice.start),
-                "published_by": self.plan.published_by,
-            },
+            "output": self.output.alias,
+            "slice": {"start": ticks.to_text(self.plan.slice.start), "published_by": self.plan.published_by},
+            "system_timestamp": None if self.system_timestamp is None else ticks.to_text(self.system_timestamp),
+            "window": self.window,
             "row": self.row,
             "why": self.why,
-            "events": json_types(self.events),
+            "events": list(self.events),
+            "references": list(self.references),
             "warnings": [*self.pipeline.warnings, *self.warnings],
         }
 
 
 def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
-    """Return the events that made a row, NAME=VALUE,… of its window end and all its keys.
+    """Return the events that made a row, NAME=VALUE,…; the values must tell it from the other rows of its slice.
 
-    `alias` is the output; None for the only one. Raise DefinitionError if the text does not name a row, or if events
-    cannot be followed through the query of the output yet; other errors are those of `reading.read_events`.
+    `alias` is the output; None for the only one. Raise DefinitionError if the text does not name a row, or if the query
+    needs Spark; other errors are those of `reading.read_events`, and RunError if the query fails for a value.
     """
-    pipeline = explainer.pipeline
-    output = _output(pipeline, alias)
-    groupings = [(read, grouping) for read in pipeline.query.inputs for grouping in groupings_of(output, read.view)]
-    _require_followed(pipeline, output, groupings)
-    values = _values(row, output)
-    compiled, grouping = _chosen(groupings, values)
-    end, keys = _place(grouping, values)
-    if not EARLIEST <= end <= ticks.from_datetime(explainer.now):
-        raise DefinitionError("--row: the window must end after 1970 and not in the future")
-    hopping = grouping.window.window
-    if (end - hopping.offset) % hopping.hop:
-        raise DefinitionError(f"--row: no window of the query ends at {ticks.to_text(end)}")
-    length = slice_length(pipeline)
-    start = (end - 1) // length * length
-    (plan,) = explainer.plans.of(compiled.alias, [Slice(start, start + length)])
-    rows, events = explainer.group(InputToSearch.of(pipeline, compiled), plan, grouping, keys)
-    times = events["system_timestamp"]
-    is_inside = pc.and_(pc.greater(times, end - hopping.size), pc.less_equal(times, end))
-    made = next((made for made in rows if made.end == end), None)
-    why = "no event is in this window with these keys" if made is None else None
-    if made is not None and not made.is_published:
-        why = "a condition on the group, such as HAVING, drops the row"
-    columns = None if made is None or why else {name: json_value(value) for name, value in made.columns.items()}
-    return Lineage(pipeline, grouping, plan, end, columns, why, events.filter(is_inside))
+    query = explainer.pipeline.compile(explainer.pipeline.job.query, in_tasks=False)
+    output = _output(query, alias)
+    because = dict(refusals(query))[output.alias]
+    if because is not None:
+        raise DefinitionError(f"the events of a row of {output.alias} cannot be named: it needs Spark for {because}")
+    values = values_of(row, output.alias, output.columns)
+    first, *others = _slices(output, values, explainer)
+    lineage = _SliceRows(explainer, query, output, first).lineage(values)
+    for slice_ in others if lineage.row is None else ():
+        lineage = _SliceRows(explainer, query, output, slice_).lineage(values)
+    return lineage
 
 
-def _output(pipeline: Pipeline, alias: str | None) -> CompiledOutput:
-    outputs = {output.alias.lower(): output for output in pipeline.query.outputs}
+def _output(query: CompiledQuery, alias: str | None) -> CompiledOutput:
+    outputs = {output.alias.lower(): output for output in query.outputs}
     known = [output.alias for output in outputs.values()]
     if alias is None and len(outputs) > 1:
         raise DefinitionError(f"the query writes to several outputs: choose one with --output: {', '.join(known)}")
@@ -115,90 +115,169 @@ def _output(pipeline: Pipeline, alias: str | None) -> CompiledOutput:
     return outputs[alias.lower()] if alias is not None else next(iter(outputs.values()))
 
 
-def _require_followed(pipeline: Pipeline, output: CompiledOutput, groupings: Sequence[object]) -> None:
-    """Raise DefinitionError unless the events of an output's rows can be named."""
-    reads = pipeline.query.inputs
-    because = output.not_merged_because or next((r.not_aggregated_because for r in reads), None)
-    if len(output.selects) > 1:
-        because = "several SELECTs write to it"
-    if because is not None or not groupings:
-        raise DefinitionError(
-            f"the events of a row of {output.alias} cannot be named yet: {because or 'no GROUP BY writes to it'}; this "
-            "works for one GROUP BY with tumbling or hopping windows over one input"
-        )
-
-
-def _values(row: str, output: CompiledOutput) -> dict[str, str]:
-    """Return the values that a text gives to columns of an output: a=1,b=x,y => {"a": "1", "b": "x,y"}"""
-    columns = {column.name.lower(): column.name for column in output.columns}
-    names = "|".join(map(re.escape, columns))
-    values = {}
-    for part in re.split(rf",(?=(?:{names})=)", row, flags=re.IGNORECASE):
-        name, equals, value = part.partition("=")
-        if not equals:
+def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> list[Slice]:
+    """Return the slices that may have a row with these values: two if its published time is a bound of both."""
+    length = slice_length(explainer.pipeline)
+    if SLICE_START in values:
+        start = values[SLICE_START]
+        if not isinstance(start, int) or start % length:
+            raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
+        slices = [Slice(start, start + length)]
+    else:
+        times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
+        if not times:
             raise DefinitionError(
-                f"--row {row} does not name a row: write it as windowEnd=2026-03-01T10:05Z,deviceId=a"
+                f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
+                "the start of the row's slice, as in the published table"
             )
-        if name.strip().lower() not in columns:
-            known = [column.name for column in output.columns]
-            advice = did_you_mean(name.strip(), known) or f"choose some of {', '.join(known)}"
-            raise DefinitionError(f"--row {row}: {output.alias} has no column {name.strip()}; {advice}")
-        values[columns[name.strip().lower()]] = value
-    return values
+        time = next((values[name] for name in times if name in values), None)
+        if not isinstance(time, int):
+            name = next((name for name in times if name in values), None)
+            problem = f"add {times[0]}, the time of the row" if name is None else f"{name} is never NULL"
+            raise DefinitionError(f"--row: {problem}")
+        # The published time is truncated to microseconds.
+        ends = {-(-instant // length) * length for instant in (time, time + ticks.TICKS_PER_MICROSECOND - 1)}
+        slices = [Slice(end - length, end) for end in sorted(ends)]
+    if slices[0].start < EARLIEST or slices[0].start >= ticks.from_datetime(explainer.now):
+        raise DefinitionError("--row: the time of the row must be after 1970 and not in the future")
+    return slices
 
 
-def _chosen(
-    groupings: Sequence[tuple[CompiledInput, Grouping]], values: dict[str, str]
-) -> tuple[CompiledInput, Grouping]:
-    """Return the window whose name the values give; the only one if there is only one."""
-    if len(groupings) == 1:
-        return groupings[0]
-    select = groupings[0][1].select
-    ids = [column.name for column, value in select.columns if value == plan_column(WINDOW_ID)]
-    known = ", ".join(str(grouping.window.id) for _, grouping in groupings)
-    if not ids:
-        raise DefinitionError(
-            "the rows of several windows cannot be told apart: publish System.Window().Id as a column of the output"
+def _plan(output: CompiledOutput) -> OutputPlan:
+    assert output.plan is not None
+    return output.plan
+
+
+@dataclass
+class _SliceRows:
+    """The rows of an output in one slice, computed again."""
+
+    explainer: Explainer
+    query: CompiledQuery
+    output: CompiledOutput
+    slice: Slice
+
+    @cached_property
+    def events(self) -> dict[str, SliceEvents]:
+        """Events of the inputs, by view."""
+        pipeline, plans = self.explainer.pipeline, self.explainer.plans
+        return {
+            read.view: SliceEvents(InputToSearch.of(pipeline, read), plans.of(read.alias, [self.slice])[0])
+            for read in self.query.inputs
+        }
+
+    @cached_property
+    def references(self) -> dict[str, SliceReference]:
+        """Reference data, by view."""
+        pipeline, plans = self.explainer.pipeline, self.explainer.plans
+        return {
+            read.view: SliceReference(pipeline, read, plans.reference(read.alias, self.slice))
+            for read in self.query.references
+        }
+
+    @property
+    def plan(self) -> SlicePlan:
+        """What the slice reads of the first input; all inputs were planned by the same run."""
+        return next(iter(self.events.values())).plan
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = dict.fromkeys(events.plan.note for events in self.events.values() if events.plan.note is not None)
+        start = ticks.to_text(self.slice.start)
+        return tuple(f"slice {start}: {note}; this is what a run would give now" for note in notes)
+
+    def _read(self, view: str) -> pa.Table:
+        return self.events[view].rows if view in self.events else self.references[view].rows
+
+    def _traced(self, tables: OutputPlan) -> TracedTables:
+        bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
+        return TracedTables(tables, bounds, self._read)
+
+    def lineage(self, values: Values) -> Lineage:
+        """Return the row that has these values. Raise DefinitionError if several different rows have them."""
+        values = {name: value for name, value in values.items() if name != SLICE_START}
+        traced = self._traced(_plan(self.output))
+        places, rows = self._rows(traced)
+        has = np.flatnonzero(having(rows, values))
+        if not len(has):
+            return self._of_no_row(rows, values)
+        matching = rows.take(pa.array(has)).to_pylist()
+        differing = [name for name in rows.column_names if len({repr(row[name]) for row in matching}) > 1]
+        if differing:
+            raise DefinitionError(f"--row: {len(has):,} rows have these values: add {' or '.join(differing[:3])}")
+        row = {name: json_value(value) for name, value in matching[0].items()}
+        return self._made(traced, int(places[has[0]]), rows.column_names, row, len(has))
+
+    def _rows(self, traced: TracedTables) -> tuple[NDArray[np.int64], pa.Table]:
+        """Return the places of the rows that the slice publishes, in the table of the output, and the rows."""
+        table = traced.of(traced.tables.output.name).rows
+        times = table[_TIME].to_numpy()
+        places = np.flatnonzero((times > self.slice.start) & (times <= self.slice.end))
+        names = set(table.column_names)
+        columns = [each for each in self.output.columns if each.name in names]
+        return places, published_rows(table.take(pa.array(places)), columns)
+
+    def _of_no_row(self, rows: pa.Table, values: Values) -> Lineage:
+        """Return why no row has these values, with the events of a group that HAVING drops."""
+        if values and set(values) <= set(self.output.group_columns):
+            traced = self._traced(_without_having(_plan(self.output), values))
+            places, groups = self._rows(traced)
+            has = np.flatnonzero(having(groups, values))
+            if len(has):
+                made = self._made(traced, int(places[has[0]]), list(values), {}, 1)
+                return replace(made, row=None, why=_DROPPED)
+        start = ticks.to_text(self.slice.start)
+        missing = [name for name, value in values.items() if not has_value(rows[name], value).any()]
+        these = f"none has this {' or this '.join(missing)}" if missing else "none has all of these values together"
+        why = f"slice {start} has {counted(len(rows), 'row')}; {these}"
+        return Lineage(self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), self.notes)
+
+    def _made(
+        self, traced: TracedTables, place: int, columns: Iterable[str], row: Mapping[str, Any], copies: int
+    ) -> Lineage:
+        """Return what made a row of the output's table."""
+        roles = roles_of_sources(traced, np.array([place]), columns)
+        events = [self.events[view].with_roles(roles[view]) for view in self.events if view in roles]
+        references = [self.references[view].with_roles(roles[view]) for view in self.references if view in roles]
+        time = traced.of(traced.tables.output.name).rows[_TIME][place].as_py()
+        return Lineage(
+            self.explainer.pipeline,
+            self.output,
+            self.plan,
+            row,
+            copies,
+            None,
+            time,
+            _window(traced, place),
+            tuple(event for table in events for event in json_types(table)),
+            tuple(shown for of_reference in references for shown in of_reference),
+            self.notes,
         )
-    named = [(read, grouping) for read, grouping in groupings if values.get(ids[0]) == grouping.window.id]
-    if not named:
-        raise DefinitionError(f"--row must name the window of the row: add {ids[0]}= and one of {known}")
-    return named[0]
 
 
-def _place(grouping: Grouping, values: dict[str, str]) -> tuple[int, Keys]:
-    """Return the window end and the keys of the row that the values name."""
-    by_value = {value: column for column, value in reversed(grouping.select.columns)}
-    places = {plan_column(WINDOW_END): "its window's end, System.Timestamp()"}
-    places |= {plan_column(key.name): "a key of GROUP BY" for key in grouping.keys}
-    missing = [meaning for value, meaning in places.items() if value not in by_value]
-    if missing:
-        raise DefinitionError(
-            f"the rows of {grouping.output.alias} cannot be told apart: it has no column that is {missing[0]}"
+def _without_having(tables: OutputPlan, columns: Iterable[str]) -> OutputPlan:
+    """Return tables whose output has all groups, with some of its columns."""
+    selections = tuple(
+        replace(
+            selection,
+            grouping=selection.grouping and replace(selection.grouping, having=None),
+            items=tuple(item for item in selection.items if item.name in set(columns)),
         )
-    absent = [by_value[value].name for value in places if by_value[value].name not in values]
-    if absent:
-        raise DefinitionError(f"--row must name the end of the window and all keys: add {', '.join(absent)}")
-    end, *keys = (_typed(by_value[value], values[by_value[value].name]) for value in places)
-    if not isinstance(end, int):
-        raise DefinitionError(f"--row: {by_value[plan_column(WINDOW_END)].name} is never NULL")
-    return end, tuple(keys)
+        for selection in tables.output.selections
+    )
+    return replace(tables, output=replace(tables.output, selections=selections))
 
 
-def _typed(column: OutputColumn, text: str) -> int | float | str | bool | None:
-    """Return a value of a column; a datetime is in ticks. Raise DefinitionError if the text is not one."""
-    if text == _NULL:
+def _window(traced: TracedTables, place: int) -> dict[str, str] | None:
+    """Return the window of a row of the output's table in JSON types; None if no GROUP BY made it."""
+    output = traced.tables.output
+    origins = traced.of(output.name).origins
+    grouping = divided(output)[origins[PART][place].as_py()].grouping
+    if grouping is None:
         return None
-    try:
-        match column.type:
-            case AsaType.BIGINT:
-                return int(text)
-            case AsaType.FLOAT:
-                return float(text)
-            case AsaType.DATETIME:
-                return ticks.from_datetime(ticks.parse_utc(text))
-            case AsaType.BIT:
-                return {"true": True, "false": False}[text.lower()]
-    except (ValueError, KeyError):
-        raise DefinitionError(f"--row: {column.name}={text} is not a {column.type}") from None
-    return text
+    (grouped,) = grouping.windows
+    end = origins[END][place].as_py()
+    shown = {} if grouped.id is None else {"id": grouped.id}
+    if isinstance(grouped.window, HoppingWindow | SlidingWindow):
+        shown["start"] = ticks.to_text(end - grouped.window.size)
+    return shown | {"end": ticks.to_text(end)}

@@ -12,12 +12,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.generate.aggregates import SPREADS, AggregateFunction
-from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
-from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse
-from recapture.query.generate.statements import CommonTable, Selection
-from recapture.query.lower.spark_text import unquoted_name
 from recapture.query.merges import (
     WINDOW_END,
     GroupsView,
@@ -28,7 +22,12 @@ from recapture.query.merges import (
     SpreadResult,
 )
 from recapture.query.partials import PaneAggregation, Partial
+from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, cast_as, column
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
+from recapture.query.plan.relations import SelectedTable, Selection
+from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse
 from recapture.time_model.windows import HoppingWindow
 
 
@@ -54,7 +53,7 @@ class Merger:
     in_tasks: Mapping[str, InTasks]
     """What the tasks compute, by the name of the table of the input's view."""
 
-    def reading_groups(self, table: CommonTable, name: str) -> CommonTable:
+    def reading_groups(self, table: SelectedTable, name: str) -> SelectedTable:
         """Return a table whose SELECTs read groups that are merged from panes, in views that `name` tells apart."""
         selections = (
             replace(selection, groups_view=self._view(selection, f"{name} groups {number}"))
@@ -63,12 +62,12 @@ class Merger:
         return replace(table, selections=tuple(selections))
 
     def selects(
-        self, output: CommonTable, columns: Sequence[OutputColumn]
+        self, output: SelectedTable, columns: Sequence[OutputColumn]
     ) -> tuple[tuple[MergedSelect, ...], str | None]:
         """Return the SELECTs that give the rows of an output from panes, or none and why."""
         for table, computed in self.in_tasks.items():
             if not computed.aggregations:
-                return (), f"tasks do not aggregate the events of {unquoted_name(table)}"
+                return (), f"tasks do not aggregate the events of {table}"
         try:
             return tuple(self._select(selection, columns) for selection in output.selections), None
         except NotInTasksError as error:
@@ -89,7 +88,7 @@ class Merger:
             having = conditions_of(group, "HAVING", selection.grouping.having)
             return groups, Selected(replace(group, conditions=having), replace(selection, where=None))
         step = self.assignment.steps.get(selection.table)
-        if selection.analytics or selection.laterals or not isinstance(step, CommonTable) or len(step.selections) > 1:
+        if selection.analytics or selection.laterals or not isinstance(step, SelectedTable) or len(step.selections) > 1:
             raise NotInTasksError("a SELECT reads a JOIN, a UNION or an APPLY, or has an analytic function")
         groups, row = self._read(step.selections[0])
         return groups, Selected(row, selection)
@@ -108,12 +107,12 @@ class Merger:
         table, aggregations = self.assignment.aggregated(selection)
         computed = self.in_tasks[table].aggregations
         if not set(computed) >= set(aggregations):
-            raise NotInTasksError(f"tasks do not aggregate the events of {unquoted_name(table)}")
+            raise NotInTasksError(f"tasks do not aggregate the events of {table}")
         windows = []
         for grouped, aggregation in zip(grouping.windows, aggregations, strict=True):
             assert isinstance(grouped.window, HoppingWindow)
             place = computed.index(aggregation)
-            windows.append(MergedWindow(grouped.window, grouped.id, unquoted_name(table), place, aggregation))
+            windows.append(MergedWindow(grouped.window, grouped.id, table, place, aggregation))
         return MergedGroups(tuple(windows), tuple(_results(grouping, aggregations[0])))
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recapture.model import AsaType
-from recapture.query.generate.casts import cast
-from recapture.query.generate.values import Value
+from recapture.query.analyse.casts import cast
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import Expr, call, case_when, cast_as, string
 from recapture.query.plan.operations import Op
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from recapture.model import AsaType
-from recapture.query.generate.aggregates import Aggregate, AggregateFunction
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
+from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 from recapture.query.plan.expressions import FALSE, NULL, TRUE, Expr, bigint, call, case_when, cast_as, string
 from recapture.query.plan.operations import Op
 
@@ -79,7 +79,7 @@ def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggreg
         return result
     is_value = call(Op.IS_NOT_NULL, argument.kind)
     flag = case_when([(is_bigint(argument.kind), bigint(1)), (is_value, bigint(0))], NULL)
-    least = result_of(Aggregate(AggregateFunction.MIN, Value(flag, AsaType.BIGINT)))
+    least = result_of(Aggregate(AggregateFunction.MIN, flag, AsaType.BIGINT))
     return replace(result, kind=_bigint_if(call(Op.EQUAL, least, bigint(1))))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from recapture.javascript.columns import DATE, JSON
 from recapture.model import AsaType, JavaScriptFunction
-from recapture.query.generate.json_text import json_of
-from recapture.query.generate.values import Value
+from recapture.query.analyse.json_text import json_of
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import FALSE, NULL, Expr, call, cast_as, struct, user_call
 from recapture.query.plan.operations import Op
 

@@ -7,20 +7,19 @@ events. What reads a step that only selects and filters events reads the events 
     => panes of a minute over the events with t > 1: key k, sum and count of t
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
-from recapture.query.generate.aggregates import SPREADS
-from recapture.query.generate.aggregates import AggregateFunction as AggregateFunction
-from recapture.query.generate.grouping import Grouping
-from recapture.query.generate.panes import pane_length
-from recapture.query.generate.scalars import NotInTasksError, Row, Typed, refuse, scalar
-from recapture.query.generate.statements import CommonTable, Selection, Table
 from recapture.query.partials import Fold, Key, PaneAggregation, Partial
+from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.relations import SelectedTable, Selection, Table
+from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 SYSTEM = ("_system_timestamp", "_arrival")
@@ -92,7 +91,7 @@ class Assignment:
     types: Mapping[str, Mapping[str, pa.DataType]]
     """Types on Arrow of the columns of each input's view, by the name of its table."""
 
-    def of_outputs(self, outputs: Sequence[CommonTable]) -> dict[str, InTasks]:
+    def of_outputs(self, outputs: Sequence[SelectedTable]) -> dict[str, InTasks]:
         """Return what the tasks compute, by the name of the table of the input's view."""
         aggregations: dict[str, dict[PaneAggregation, None]] = {view: {} for view in self.types}
         reasons: dict[str, str] = {}
@@ -119,7 +118,7 @@ class Assignment:
         """
         keys: dict[str, tuple[str, ...]] = {}
         for table in tables:
-            for selection in table.selections if isinstance(table, CommonTable) else ():
+            for selection in table.selections if isinstance(table, SelectedTable) else ():
                 if selection.grouping is not None:
                     try:
                         view, row = self._row(selection)
@@ -146,7 +145,7 @@ class Assignment:
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
     ) -> Iterator[tuple[str, str | None]]:
         """Yield what a table reads of events, with the reason or None for a SELECT; add what tasks aggregate for it."""
-        if not isinstance(table, CommonTable):
+        if not isinstance(table, SelectedTable):
             yield from ((name, "a JOIN needs events") for name in table.sources)
             return
         for selection in table.selections:
@@ -176,10 +175,15 @@ class Assignment:
         if selection.table in self.types:
             return selection.table, _Event(self.types[selection.table])
         step = self.steps.get(selection.table)
-        if not isinstance(step, CommonTable) or len(step.selections) > 1 or step.selections[0].grouping is not None:
+        if not isinstance(step, SelectedTable) or len(step.selections) > 1 or step.selections[0].grouping is not None:
             raise NotInTasksError("a GROUP BY reads a JOIN, a UNION or another GROUP BY")
         view, row = self._row(step.selections[0])
         return view, Selected(row, step.selections[0])
+
+
+def pane_length(window: HoppingWindow) -> int:
+    """Return the length of a window's panes, in ticks."""
+    return math.gcd(window.size, window.hop)
 
 
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:

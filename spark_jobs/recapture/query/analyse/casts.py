@@ -8,7 +8,7 @@ matter. Unlike in T-SQL, an empty text is not a number.
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.generate.values import Value
+from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import NULL, Expr, call, cast_as, failure
 from recapture.query.plan.operations import Op
 

@@ -1,0 +1,167 @@
+"""The relations of a query as values: SELECTs and JOINs, from the inputs to the rows of an output.
+
+A table has a name, by which other tables read it: a view of events or of reference data, the rows of SELECTs, or those
+of the JOINs of a FROM. Every row has `_system_timestamp` and `_arrival`, in ticks, and `_partition`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
+from recapture.query.plan.analytics import Analytics
+from recapture.query.plan.expressions import Expr, columns_of
+from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.joins import JoinedTable
+from recapture.time_model.windows import Reach, SnapshotWindow, Window
+
+SLICE_START = "slice_start"
+"""Published column that holds the start of a row's slice."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An expression under a name."""
+
+    name: str
+    expression: Expr
+
+
+@dataclass(frozen=True)
+class Lateral:
+    """The elements that an APPLY adds to the rows of a FROM."""
+
+    number: int
+    """Number of APPLYs before it."""
+    array: Expr
+    """Array whose elements it adds, over a row."""
+    outer: bool
+    """Whether a row without elements stays."""
+
+    @property
+    def column(self) -> str:
+        """Name of the column that holds an element."""
+        return f"@@e{self.number}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One SELECT. Its analytic functions come first, then APPLY, WHERE, GROUP BY with HAVING, and the select list."""
+
+    table: str
+    """What it reads: the view of events, or the table of a step or of a JOIN."""
+    source_unanchored: bool
+    """Whether `table` has the column `_unanchored`."""
+    source_has_row_column: bool
+    """Whether `table` has the column `_row`."""
+    analytics: Analytics | None
+    """Its analytic functions, over a row before APPLY."""
+    laterals: tuple[Lateral, ...]
+    """Its APPLYs."""
+    where: Expr | None
+    grouping: Grouping | None
+    items: tuple[Item, ...]
+    """Select list, over a row, or over a group's `_k0`, …, `_r0`, …, `_window_id` and `_window_end`."""
+    groups_view: GroupsView | None = None
+    """View of the groups of `grouping`, if they are merged from panes; it does not read `table` then."""
+
+    @property
+    def windows(self) -> list[Window]:
+        """Windows of its GROUP BY; without one each row stands for its own time."""
+        return [grouped.window for grouped in self.grouping.windows] if self.grouping else [SnapshotWindow()]
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that are keys of its GROUP BY."""
+        keys = [] if self.grouping is None else self.grouping.key_names
+        return tuple(item.name for item in self.items if item.expression.is_column and item.expression.name in keys)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Columns that depend on nothing but the window and the keys of a group."""
+        if self.grouping is None:
+            return ()
+        names = {WINDOW_END, WINDOW_ID, *self.grouping.key_names}
+        read = {item.name: columns_of(item.expression).keys() for item in self.items}
+        return tuple(name for name, columns in read.items() if columns and columns <= names)
+
+    @property
+    def analytic_look_back(self) -> int:
+        """How long before a row its analytic functions look; ticks."""
+        return self.analytics.look_back if self.analytics else 0
+
+    @property
+    def has_row_column(self) -> bool:
+        """Whether its rows have the column `_row`."""
+        return self.grouping is None and (
+            self.analytics.has_row_column if self.analytics else self.source_has_row_column
+        )
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`: they, or what they come from, are sessions."""
+        return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
+
+
+@dataclass(frozen=True)
+class SelectedTable:
+    """The rows of one SELECT, or of the SELECTs of a UNION, under a name."""
+
+    name: str
+    selections: tuple[Selection, ...]
+
+    @property
+    def unanchored(self) -> bool:
+        """Whether its rows have the column `_unanchored`."""
+        return any(selection.unanchored for selection in self.selections)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Windows of its SELECTs."""
+        return tuple(window for selection in self.selections for window in selection.windows)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """Columns that are keys of GROUP BY in every SELECT."""
+        return _in_all(selection.key_columns for selection in self.selections)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """Columns that depend on nothing but the window and the keys of a group in every SELECT."""
+        return _in_all(selection.group_columns for selection in self.selections)
+
+    @property
+    def has_row_column(self) -> bool:
+        """Whether its rows have the column `_row`; those of a UNION do not."""
+        return len(self.selections) == 1 and self.selections[0].has_row_column
+
+    def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
+        """Yield each table that its rows come from, and the reach of its rows."""
+        for selection in self.selections:
+            for window in selection.windows:
+                yield selection.table, Reach(window, extra_look_back, selection.analytic_look_back)
+
+    @property
+    def sources(self) -> list[str]:
+        """Tables that it reads."""
+        return [selection.table for selection in self.selections if selection.groups_view is None]
+
+
+Table = SelectedTable | JoinedTable
+"""A table that other tables read by its name."""
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """The tables from which the rows of an output are computed."""
+
+    steps: tuple[Table, ...]
+    """Steps and JOINs that it needs, each after those that it reads."""
+    output: SelectedTable
+    look_backs: Mapping[str, int]
+    """How long before the slice the rows of each table must begin, by the name of the table; ticks."""
+
+
+def _in_all(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the names of the first tuple that all others have, too."""
+    first, *others = names
+    return tuple(name for name in first if all(name in other for other in others))

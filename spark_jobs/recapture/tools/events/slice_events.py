@@ -1,0 +1,110 @@
+"""The events and the reference data that a slice reads, as the query reads them, and those of them that matter."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recapture.archive.references import ALWAYS, PlannedReference
+from recapture.definition.pipeline import Pipeline
+from recapture.execute import references
+from recapture.ordering.order import schema
+from recapture.ordering.task import Task
+from recapture.query.model import CompiledReference
+from recapture.query.plan.joins import VALIDITY
+from recapture.storage import open_container
+from recapture.time_model import ticks
+from recapture.tools.events.event import json_value
+from recapture.tools.events.groups import view_of
+from recapture.tools.events.plans import SlicePlan
+from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, judged_events
+from recapture.tools.events.roles import Role
+
+ROLE = pa.field("role", pa.string())
+"""Column with the role of an event in a row."""
+
+
+@dataclass
+class SliceEvents:
+    """The events of an input that a slice needs. They are read once, and those that matter once more."""
+
+    source: InputToSearch
+    plan: SlicePlan
+    _counts: list[int] = field(default_factory=list)
+    """Number of events of each task."""
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """Events as rows of the input's view, one partition after another. Errors are those of `read_events`."""
+        batches: list[pa.RecordBatch] = []
+        for task in self.plan.tasks:
+            of_task = [
+                view_of(self.source, events, rows, self.plan.slice) for events, rows in self._needed(task) if len(rows)
+            ]
+            self._counts.append(sum(each.num_rows for each in of_task))
+            batches += of_task
+        return pa.Table.from_batches(batches, schema(self.source.compiled))
+
+    def with_roles(self, roles: NDArray[np.int8]) -> pa.Table:
+        """Return the events that have a role, with `reading.SCHEMA` and ROLE; `roles` are those of `rows`."""
+        found = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
+        names = pa.array([role.name.lower() for role in Role])
+        of_tasks = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
+        for task, of_task in zip(self.plan.tasks, of_tasks, strict=True):
+            if not of_task.any():
+                continue
+            before = 0
+            for events, rows in self._needed(task):
+                own = of_task[before : before + len(rows)]
+                before += len(rows)
+                if own.any():
+                    judged = batch(self.source, task, events.chunk, rows[own > 0], events)
+                    found.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
+        return pa.Table.from_batches(found)
+
+    def _needed(self, task: Task) -> Iterator[tuple[JudgedEvents, NDArray[np.intp]]]:
+        """Yield the events of a task, chunk by chunk, and which of them the slice needs."""
+        slice_ = self.plan.slice
+        for events in judged_events(self.source, task, set()):
+            judged = events.judged.judged
+            needed = self.source.compiled.needs(judged.system_timestamp, slice_.start, slice_.end)
+            yield events, np.flatnonzero(judged.processed & needed)
+
+
+@dataclass
+class SliceReference:
+    """The reference data that a slice reads."""
+
+    pipeline: Pipeline
+    compiled: CompiledReference
+    planned: PlannedReference
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """Rows of all versions; errors are those of `references.rows`."""
+        section = self.pipeline.reference(self.compiled.alias)
+        reader = section.reader(self.compiled.body_columns)
+        return references.rows(self.planned, self.compiled, reader, open_container(section.container))
+
+    def with_roles(self, roles: NDArray[np.int8]) -> list[dict[str, Any]]:
+        """Return the rows that have a role in JSON types, each with its version."""
+        places = np.flatnonzero(roles)
+        starts = self.rows[VALIDITY[0]].to_numpy()
+        versions = {version.valid_from: version for version in self.planned.versions}
+        firsts = dict(zip(*np.unique(starts, return_index=True), strict=True))
+        shown = []
+        for place, row in zip(places.tolist(), self.rows.take(pa.array(places)).to_pylist(), strict=True):
+            start, end = (row.pop(name) for name in VALIDITY)
+            times = {"valid_from": start, "valid_until": end}
+            known = {name: time for name, time in times.items() if time not in (ALWAYS, references.FOREVER)}
+            shown.append(
+                {"reference": self.compiled.alias, "blob": versions[start].blob.name}
+                | {"row": place - int(firsts[start]) + 1}
+                | {name: ticks.to_text(time) for name, time in known.items()}
+                | {"columns": {name: json_value(value) for name, value in row.items()}}
+            )
+        return shown
