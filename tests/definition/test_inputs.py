@@ -240,7 +240,24 @@ def test_the_body_format_is_a_key_of_inputs_that_hold_bodies_as_they_were_sent(f
         usual, named = loaded(file, keys), loaded(file, f"{keys}, body_format: Json")
         assert run_definition(usual).digest == run_definition(named).digest
         assert "body_format" not in usual.inputs[0].reading, "the runs of earlier versions go on"
-        assert complaint(file, f"{keys}, body_format: Xml")[1].startswith("input.body_format: should be 'Json'")
+        assert complaint(file, f"{keys}, body_format: Xml")[1].startswith("input.body_format: should be 'Json', 'Csv'")
+        digests = {
+            run_definition(loaded(file, f"{keys}{more}")).digest
+            for more in (
+                "",
+                ", body_format: Csv",
+                ", body_format: Csv, body_delimiter: ';'",
+                ", body_format: Avro",
+                ", body_compression: GZip",
+                ", body_compression: Deflate",
+            )
+        }
+        assert len(digests) == 6
+        assert run_definition(loaded(file, f"{keys}, body_compression: None")).digest == run_definition(usual).digest
+        assert complaint(file, f"{keys}, body_delimiter: ';'")[1].startswith("input.body_delimiter: only CSV has")
+        assert complaint(file, f"{keys}, body_format: Avro, body_compression: GZip")[1].startswith(
+            "input.body_compression: an Avro body says itself how it is compressed"
+        )
     assert complaint(file, "format: Json, path: a, body_format: Json")[1].startswith(
         "input.body_format: a key of EventHubsCapture and IotHub, and this input's format is Json: "
     )

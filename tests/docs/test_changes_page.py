@@ -66,7 +66,8 @@ CHANGES: dict[str, Any] = {
 }
 """A change of each key."""
 UNTRIED = re.compile(
-    r"(input|output)(\.alias)?|input\.(format|body_format)|functions\.NAME(\.kind)?"  # the query changes with them
+    r"(input|output)(\.alias)?|functions\.NAME(\.kind)?"  # the query changes with them
+    r"|input\.(format|body_format|body_compression|body_delimiter)"  # the archive would have to change with them
     r"|(output\.)?quality\.parameters|output\.quality\..*|notifications\..*"  # there are others like them
 )
 """Keys of which no change is tried."""

@@ -1,13 +1,11 @@
-"""A run of a query with JavaScript functions."""
+"""A run on Spark of a query with JavaScript functions, and the errors of a query."""
 
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from recapture.errors import PermanentError, RunError
-from recapture.execute.spark import compute as job
 from tests.worlds import TEN, World, at, backfill, body, published
 
 QUERY = """
@@ -42,7 +40,7 @@ def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing
     spark: SparkSession, world: World
 ) -> None:
     world.put("0", at(32), [body(None, at(30))], first=2)
-    with pytest.raises(RunError) as error:
+    with pytest.raises(PermanentError) as error:
         backfill(spark, world.define(QUERY, functions=FUNCTIONS), TEN, at(60))
     assert str(error.value) == (
         "udf.label: TypeError: Cannot read properties of null (reading 'split') (line 2 of its script); "
@@ -51,8 +49,10 @@ def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing
     assert published(world.table) == []
 
 
-@pytest.mark.parametrize("name", ["udf.label", "uda.total", "ST_WITHIN", "CREATELINESTRING"])
-def test_an_error_that_a_function_raises_is_reported_without_spark_s_words(name: str) -> None:
-    text = f"org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] {name}: it failed SQLSTATE: P0001"
-    error = job._error(PySparkException(message=text))
-    assert (type(error), str(error)) == (PermanentError, f"{name}: it failed")
+def test_a_value_that_stops_the_query_is_reported_without_spark_s_words(spark: SparkSession, world: World) -> None:
+    query = "SELECT 10 / (COUNT(*) - COUNT(*)) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(hour, 1)"
+    with pytest.raises(RunError) as error:
+        backfill(spark, world.define(query), TEN, at(60))
+    assert str(error.value).startswith("the query failed: [DIVIDE_BY_ZERO] ")
+    assert not isinstance(error.value, PermanentError)
+    assert published(world.table) == []

@@ -91,6 +91,7 @@ class Stumbling:
     limits = DEFAULT
     numbered = True
     decoder = JsonBodies()
+    messages = None
 
     def read(self, pinned: PinnedBlob, content: bytes, metadata: Sequence[MetadataColumn]) -> Events:
         events = CaptureReader().read(pinned, content, metadata)

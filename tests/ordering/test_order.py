@@ -205,7 +205,7 @@ def test_each_kind_of_event_has_its_verdict_and_unusable_events_are_quarantined(
         (106, "invalid_timestamp", "eventTime is not a time"),
         (107, "malformed", "not UTF-8"),
         (108, "malformed", "not JSON"),
-        (109, "malformed", "not a JSON object"),
+        (109, "malformed", "it has no event in it"),
     ]
     etag = next(open_container(tmp_path.as_uri()).list(name)).etag
     assert quarantined(counted) == [

@@ -139,7 +139,8 @@ def test_the_sentence_says_how_many_events_of_which_slice_and_why() -> None:
         "events cannot be used (at most 1 % expected): 1 of 1 slice with events (100 %): in slice "
         "2026-03-01T10:00:00Z, 677 malformed of 677 events (100 %): not a JSON object; the body is not a JSON object "
         "(it starts with 'deviceId,temperature\\na,1'): "
-        "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv"
+        "if the blobs are not those of Event Hubs Capture, try input.format IotHub, ServiceBus, Json or Csv; if the "
+        "bodies are CSV, set input.body_format to Csv"
     )
 
 

@@ -136,19 +136,6 @@ def test_the_order_of_the_inputs_in_the_file_changes_nothing(
     assert [files(united.home / name) for name in ("apart", "apart_metrics")] == before
 
 
-def test_an_input_that_is_not_read_twice_is_not_cached(spark: SparkSession, world: World, plans: list[str]) -> None:
-    outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("readings", "alarms")]
-    staged(spark, defined(world, COUNTS, outputs=outputs), TEN, at(60))
-    assert [plan.count("InMemoryTableScan") for plan in plans] == [0, 0]
-    plans.clear()
-    twice = COUNTS.replace("FROM alarms", "FROM telemetry") + f"\n{UNION}".replace("INTO aggregates", "INTO both")
-    twice = twice.replace("raised\nGROUP BY", "eventTime\nGROUP BY")
-    outputs = [*outputs, {"alias": "both", "table": "tables/both"}]
-    staged(spark, defined(world, twice, outputs=outputs), TEN, at(60))
-    assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1, 1], "telemetry alone is kept"
-    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
-
-
 @pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_events_are_counted_even_if_the_other_side_of_a_join_has_none(
     spark: SparkSession, world: World, adaptive: str

@@ -96,17 +96,6 @@ def test_hours_run_apart_publish_the_bytes_of_one_range_in_every_table(processes
         assert files(hours.home / "apart" / name) == files(hours.home / "together" / name)
 
 
-def test_the_events_of_several_outputs_are_read_once_and_not_cached(
-    spark: SparkSession, world: World, plans: list[str]
-) -> None:
-    staged(spark, both(world), TEN, at(120))
-    assert [plan.count("InMemoryTableScan") for plan in plans] == [1, 1]
-    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
-    plans.clear()
-    staged(spark, world.define(), TEN, at(120))
-    assert ["InMemoryTableScan" in plan for plan in plans] == [False], "what is read once is not kept"
-
-
 def test_an_unchanged_rerun_changes_no_table(processes: Workers, world: World) -> None:
     first = backfill(processes, both(world), TEN, at(120))
     before = versions(world), {name: files(world.home / name) for name in NAMES}

@@ -9,10 +9,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from recapture.archive.definitions import SEARCH_HOURS, ArrivalTime
 from recapture.errors import DefinitionError
-from recapture.formats.bodies import BodyDecoder
-from recapture.formats.body_formats import DECODERS, BodyFormat
+from recapture.formats.body_formats import BodyFormat, messages_of
+from recapture.formats.compressed_messages import Compression
+from recapture.formats.csv_rows import Delimiter
 from recapture.formats.events import Reader
 from recapture.formats.inflate import Limits
+from recapture.formats.messages import Messages
 from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn, InputMetadata, Metadata
 
@@ -125,20 +127,31 @@ class AvroInput(BlobInput):
 
     body_format: BodyFormat = BodyFormat.JSON
     """Format in which the senders write bodies."""
+    body_compression: Compression = Compression.NONE
+    """Compression of each body."""
+    body_delimiter: Delimiter = ","
+    """What separates the fields of CSV bodies."""
     max_block_mib: Mebibytes = Limits.block
     """Largest inflated size of one block of an Avro file, MiB."""
 
     @property
-    def decoder(self) -> BodyDecoder:
-        """Decoder of the bodies."""
-        return DECODERS[self.body_format]
+    def messages(self) -> Messages:
+        """What takes events out of the bodies."""
+        return messages_of(self.body_format, self.body_compression, self.body_delimiter)
 
     @property
     def reading(self) -> dict[str, Any]:
         reading = super().reading
-        if self.body_format is BodyFormat.JSON:
-            del reading["body_format"]  # the digests of runs before there was a choice lack it
-        return reading
+        usual = {"body_format": BodyFormat.JSON, "body_compression": Compression.NONE, "body_delimiter": ","}
+        # The digests of runs before there was a choice lack these keys.
+        return {key: value for key, value in reading.items() if key not in usual or value != usual[key]}
+
+    def conflicts(self) -> Iterator[tuple[str, str]]:
+        yield from super().conflicts()
+        if self.body_format is not BodyFormat.CSV and "body_delimiter" in self.model_fields_set:
+            yield "body_delimiter", f"only CSV has a delimiter, and body_format is {self.body_format}: leave it out"
+        if self.body_format is BodyFormat.AVRO and self.body_compression is not Compression.NONE:
+            yield "body_compression", "an Avro body says itself how it is compressed: leave this key out"
 
     @property
     def limits(self) -> Limits:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -17,10 +17,12 @@ from recapture.formats import event_hubs_metadata
 from recapture.formats.avro import Record, decode, has_block
 from recapture.formats.base import AvroInput, Number
 from recapture.formats.bodies import BodyDecoder
-from recapture.formats.body_formats import DECODERS, BodyFormat
+from recapture.formats.body_formats import messages_of
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import ENQUEUED, Events, Reader
 from recapture.formats.inflate import DEFAULT, Limits
+from recapture.formats.json_bodies.decoder import JsonBodies
+from recapture.formats.messages import Messages
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.time_model import ticks
 
@@ -76,7 +78,7 @@ class CaptureInput(AvroInput):
         return self.namespace, self.event_hub
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return CaptureReader(self.limits, self.decoder)
+        return CaptureReader(self.limits, self.messages)
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,12 @@ class CaptureReader:
     """A `Reader` of Capture's Avro files."""
 
     limits: Limits = DEFAULT
-    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
+    messages: Messages = field(default_factory=messages_of)
     numbered = True
+
+    @property
+    def decoder(self) -> BodyDecoder:
+        return JsonBodies(self.messages.only_strings)
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         fields = dict.fromkeys(["EnqueuedTimeUtc", *event_hubs_metadata.fields_of(columns)])

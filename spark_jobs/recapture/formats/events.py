@@ -12,6 +12,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats.bodies import BodyDecoder
 from recapture.formats.inflate import Limits
+from recapture.formats.messages import Messages
 from recapture.model import TYPES, Metadata, MetadataColumn
 from recapture.time_model import ticks, timestamps
 
@@ -67,7 +68,11 @@ class Reader(Protocol):
 
     @property
     def decoder(self) -> BodyDecoder:
-        """Decoder of the bodies that it reads."""
+        """Decoder of the bodies of events."""
+
+    @property
+    def messages(self) -> Messages | None:
+        """What takes events out of the bodies that it reads; None if each is the body of one event."""
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         """Return the events of a blob, with these columns of metadata; a datetime is in ticks.

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
@@ -19,11 +19,13 @@ from recapture.errors import DamagedBlobError
 from recapture.formats.avro import MAGIC, Record, decode, has_block
 from recapture.formats.base import BLOB_METADATA, AvroInput, Number
 from recapture.formats.bodies import BodyDecoder
-from recapture.formats.body_formats import DECODERS, BodyFormat
+from recapture.formats.body_formats import messages_of
 from recapture.formats.duckdb_sql import one_array, pointer, select, utf8
 from recapture.formats.events import ENQUEUED, Events, Reader, enqueued_times, metadata_of
 from recapture.formats.inflate import DEFAULT, Limits
+from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import lines, plain_text
+from recapture.formats.messages import Messages
 from recapture.formats.path_names import DATE_TOKENS, TIME_TOKENS
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
@@ -77,7 +79,7 @@ class IotHubInput(AvroInput):
         return (self.iot_hub,)
 
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
-        return IotHubReader(self.limits, self.decoder)
+        return IotHubReader(self.limits, self.messages)
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,12 @@ class IotHubReader:
     """A `Reader` of the messages that IoT Hub routes; they have no sequence number and keep their order."""
 
     limits: Limits = DEFAULT
-    decoder: BodyDecoder = DECODERS[BodyFormat.JSON]
+    messages: Messages = field(default_factory=messages_of)
     numbered = False
+
+    @property
+    def decoder(self) -> BodyDecoder:
+        return JsonBodies(self.messages.only_strings)
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         name = pinned.blob.name

@@ -40,6 +40,7 @@ class JsonReader:
     limits: Limits = DEFAULT
     numbered = False
     decoder = JsonBodies()
+    messages = None
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         plain = plain_text(pinned.blob.name, content, self.limits)

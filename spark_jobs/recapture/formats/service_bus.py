@@ -63,6 +63,7 @@ class ServiceBusReader:
     limits: Limits = DEFAULT
     numbered = True
     decoder = JsonBodies()
+    messages = None
 
     def read(self, pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn]) -> Events:
         line = lines(plain_text(pinned.blob.name, content, self.limits))

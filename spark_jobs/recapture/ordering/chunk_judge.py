@@ -78,14 +78,16 @@ def observe_numbers(chunk: Chunk, numbers: PartitionedNumbers) -> tuple[NDArray[
     )
 
 
-def parse_bodies(chunk: Chunk, compiled: CompiledInput, strings: Iterable[InputColumn] = ()) -> Bodies:
-    """Return the columns that a query reads of the bodies of a chunk, and the strings of TIMESTAMP BY.
+def parse_bodies(chunk: Chunk, compiled: CompiledInput, strings: Iterable[InputColumn] = ()) -> tuple[Chunk, Bodies]:
+    """Return the events of a chunk, the columns that a query reads of their bodies, and the strings of TIMESTAMP BY.
+
+    The chunk has no duplicates; what is returned has a row for each event of its messages.
 
     `strings` are more fields whose strings are returned; their values make no body malformed.
     """
     time = compiled.timestamp_by
     timestamp_fields = tuple(dict.fromkeys([*time_fields(time), *dateadd_fields(time), *strings]))
-    return chunk.decoded(Projection(compiled.body_columns, timestamp_fields, compiled.columns_to_check))
+    return chunk.in_events(Projection(compiled.body_columns, timestamp_fields, compiled.columns_to_check))
 
 
 def columns_of(columns: Iterable[InputColumn | MetadataColumn], chunk: Chunk, parsed: Bodies) -> dict[str, pa.Array]:

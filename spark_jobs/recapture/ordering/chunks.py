@@ -20,9 +20,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
+from recapture.formats import messages
 from recapture.formats.bodies import Bodies, BodyDecoder, Projection
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import UNNUMBERED, Reader
+from recapture.formats.messages import Messages
 from recapture.formats.views import lengths, taken
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
@@ -46,6 +48,7 @@ AHEAD_BYTES = 64 * 1024 * 1024
 Otherwise it is downloaded when the first has been processed, so that two large blobs are not in memory together.
 """
 
+NOTHING = Projection()
 RowIndex = slice | NDArray[np.intp]
 """Index of some events of a chunk, as NumPy accepts it: a slice, or an array of row numbers."""
 
@@ -78,6 +81,9 @@ class Chunk:
     numbered: bool
     """Whether the events of this input have sequence numbers."""
     decoder: BodyDecoder
+    """Decoder of the bodies of events."""
+    messages: Messages | None = None
+    """What takes events out of the bodies; None if each is the body of one event."""
 
     def __len__(self) -> int:
         return self.events.num_rows
@@ -122,8 +128,24 @@ class Chunk:
         """Size of each event's body in bytes."""
         return lengths(self.body)
 
+    def in_events(self, projection: Projection = NOTHING) -> "tuple[Chunk, Bodies]":
+        """Return the chunk with a row for each event of its messages, and what is read of the bodies.
+
+        Events of one message have all else in common. Duplicates are messages: look for them first.
+        """
+        if self.messages is None:
+            return self, self.decoded(projection)
+        events, bodies = messages.read(self.messages, self.decoder, self.body, projection, self.unreadable)
+        if events is None:
+            return replace(self, messages=None), bodies
+        rows = _taken(self.events, events.message)
+        unreadable = pa.nulls(len(rows), pa.string()) if events.unreadable is None else events.unreadable
+        for name, values in (("body", events.body.cast(pa.binary_view())), ("unreadable", unreadable)):
+            rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        return replace(self, events=rows, messages=None), bodies
+
     def decoded(self, projection: Projection) -> Bodies:
-        """Return what is read of the bodies."""
+        """Return what is read of the bodies of events."""
         return self.decoder.decode(self.body, projection, self.unreadable)
 
     def arrived_in(self, slice_: Slice) -> RowIndex:
@@ -261,6 +283,7 @@ def _in_chunks(
             is_judged=is_judged,
             numbered=reader.numbered,
             decoder=reader.decoder,
+            messages=reader.messages,
         )
 
 

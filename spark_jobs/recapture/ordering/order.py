@@ -122,8 +122,7 @@ class _ChunkProcessor:
             counters.count_numbers(chunk, duplicates, groups)
         if not chunk.is_judged:
             return
-        chunk = chunk.without(duplicates)
-        parsed = parse_bodies(chunk, self.compiled)
+        chunk, parsed = parse_bodies(chunk.without(duplicates), self.compiled)
         judgements = self.judge.judge(chunk, parsed)
         judged, reasons, timed = judgements
         if self.pushers is not None:

@@ -262,13 +262,13 @@ def _body_advice(body: bytes | None) -> str:
     if not body:
         return "the body is empty: check the sender"
     if body.startswith(b"\x1f\x8b"):
-        return "the body looks like gzip, but event bodies must be uncompressed JSON"
+        return "the body looks like gzip: set input.body_compression to GZip"
     if body.startswith(b"Obj\x01"):
-        return "the body looks like an Avro file, but event bodies must be JSON"
+        return "the body looks like an Avro file: set input.body_format to Avro"
     start = body[:60].decode("utf-8", "backslashreplace")
     if body[:1] in (b"{", b"["):
         return f"the body starts like JSON but is not valid ({start!r}): check the sender"
     return (
         f"the body is not a JSON object (it starts with {start!r}): if the blobs are not those of Event Hubs Capture, "
-        "try input.format IotHub, ServiceBus, Json or Csv"
+        "try input.format IotHub, ServiceBus, Json or Csv; if the bodies are CSV, set input.body_format to Csv"
     )

@@ -203,14 +203,9 @@ def test_a_pattern_without_namespace_and_event_hub_leaves_them_to_the_user(tmp_p
     ("changes", "expected"),
     [
         (
-            {"Serialization": {"Type": "Csv"}},
-            "input telemetry holds Csv bodies, but only JSON is supported: every event would be malformed; have the "
-            "senders write JSON",
-        ),
-        (
-            {"CompressionType": "GZip"},
-            "input telemetry holds bodies compressed with GZip, but only plain JSON is supported: every event would be "
-            "malformed; have the senders write plain JSON",
+            {"Serialization": {"Type": "Protobuf"}},
+            "input telemetry holds Protobuf bodies, but only JSON, CSV and Avro are supported: every event would be "
+            "malformed; have the senders write one of these",
         ),
         (
             {"EventHubProperties": None, "DataSourceType": "IoT Hub", "IoTHubProperties": {}},
@@ -233,6 +228,23 @@ def test_an_input_that_cannot_be_read_as_it_is_is_reported(
 ) -> None:
     draft = drafted(tmp_path, {"Inputs/telemetry.json": event_hub_input("telemetry", **changes)})
     assert f"Inputs/telemetry.json: {expected}" in missing(draft)
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"Serialization": {"Type": "Csv", "FieldDelimiter": ";"}}, {"body_format": "Csv", "body_delimiter": ";"}),
+        ({"Serialization": {"Type": "Avro"}, "CompressionType": "GZip"}, {"body_format": "Avro"}),
+        ({"CompressionType": "GZip"}, {"body_compression": "GZip"}),
+        ({"CompressionType": "Deflate"}, {"body_compression": "Deflate"}),
+        ({}, {}),
+    ],
+)
+def test_how_bodies_are_written_is_carried_over(tmp_path: Path, changes: dict[str, Any], keys: dict[str, str]) -> None:
+    draft = drafted(tmp_path, {"Inputs/telemetry.json": event_hub_input("telemetry", **changes)})
+    section = draft.values["input"]
+    assert {key: value for key, value in section.items() if key.startswith("body_")} == keys
+    assert missing(draft) == [NO_CAPTURE]
 
 
 def test_a_job_without_a_stream_takes_its_alias_from_the_query(tmp_path: Path) -> None:

@@ -1,18 +1,17 @@
-"""Order and aggregate a planned run with Spark: tasks to events or panes, these to windows, windows to staged files.
+"""Compute a planned run with Spark, which distributes what its Python workers compute: tasks, then slices.
 
 Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfill.py`.
 """
 
-import contextlib
 import re
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,111 +20,126 @@ from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
 from recapture.execute.engine import Engine
-from recapture.execute.spark import merging
-from recapture.execute.spark.functions import register
-from recapture.execute.spark.references import create_view
-from recapture.execute.spark.session import MORE_MEMORY, SHUFFLE_PARTITIONS, pin_settings
-from recapture.execute.stage import STAGE, InputTasks, stage_rows
-from recapture.execute.tasks import STAGED_SCHEMA, TASK, run_tasks, write_slices
-from recapture.model import OutputColumn, published_schema
-from recapture.ordering import panes
-from recapture.ordering.order import schema
+from recapture.execute.references import write_reference
+from recapture.execute.slice_rows import slice_query
+from recapture.execute.spark import worker
+from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source
+from recapture.execute.spark.session import MORE_MEMORY
+from recapture.execute.spark.worker import Work
+from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
+from recapture.execute.tasks import TASK
 from recapture.printable import message
 from recapture.process import log
-from recapture.query.lower.spark_text import quoted_name
+from recapture.query.model import CompiledQuery
+from recapture.query.partials import PaneAggregation
+from recapture.query.plan.shared_keys import pane_columns, shared_keys
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run
-from recapture.storage import open_container
-from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 
 
 def compute(spark: SparkSession, run: PlannedRun) -> Computed:
     """Stage the rows of a planned run with Spark; see `stage_rows`."""
 
     def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
-        try:
-            return _stage(spark, run, inputs)
-        except (PySparkException, Py4JJavaError) as error:
-            raise _error(error) from error
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return _stage(spark, run, inputs, Path(folder))
+            except (PySparkException, Py4JJavaError) as error:
+                raise _error(error) from error
 
     cores = spark.sparkContext.defaultParallelism
     with computation(run, STAGE, Engine.SPARK, cores, None):
         return stage_rows(run, cores, staged)
 
 
-def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks]) -> list[StagedSlice]:
-    pin_settings(spark)
-    most_tasks = max(len(input_tasks.tasks) for input_tasks in inputs)
-    spark.conf.set("spark.sql.leafNodeDefaultParallelism", most_tasks)  # a Spark partition for each task
-    register(spark, run.pipeline.query)
-    for compiled in run.pipeline.query.references:
-        section, planned = run.pipeline.reference(compiled.alias), run.manifest.reference(compiled.alias)
-        create_view(spark, planned, compiled, section.reader(compiled.body_columns), open_container(section.container))
-    digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
-    outputs = [(output, run.pipeline.compiled(output)) for output in run.pipeline.outputs]
-    with contextlib.ExitStack() as stack:
-        frames: dict[str, DataFrame] = {}
-        for input_tasks in inputs:
-            frame = _rows_of_tasks(spark, input_tasks)
-            stack.callback(frame.unpersist)
-            frames[input_tasks.context.input.view] = frame
-            if not input_tasks.context.input.aggregations:
-                frame.createOrReplaceTempView(quoted_name(input_tasks.context.input.view))
-        division = merging.divide(run.manifest.size, len(digests), int(spark.conf.get(SHUFFLE_PARTITIONS) or 1))
-        for groups in run.pipeline.query.groups:
-            merging.create_groups_view(groups, frames, division)
-        results = [
-            merging.rows(compiled, frames, division) if compiled.selects else spark.sql(compiled.sql)
-            for _, compiled in outputs
-        ]
-        plans = "".join(str(result._jdf.queryExecution().optimizedPlan().toString()) for result in results)
-        for view, frame in frames.items():
-            if plans.count(f"MapInArrow {view}(") > 1:
-                frame.persist(StorageLevel.MEMORY_AND_DISK)
-        return [
-            StagedSlice(output.alias, ticks.to_text(row.slice_start), row.path, row.size, row.rows, row.unanchored)
-            for (output, compiled), result in zip(outputs, results, strict=True)
-            for row in slice_writer(result, output.table, compiled.columns, digests).collect()
-        ]
+def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folder: Path) -> list[StagedSlice]:
+    query = run.pipeline.query
+    outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
+    slices = tuple(planned.slice for planned in run.manifest.slices)
+    division = divide(query, slices, run.manifest.size)
+    digests = tuple(planned.digest for planned in run.manifest.slices)
+    work = Work(slice_query(query, outputs), division, digests, _distributed_references(spark, run, folder))
+    contexts = [input_tasks.context for input_tasks in inputs]
+    computed = _tasks(spark, inputs).mapInArrow(
+        partial(worker.run_tasks, contexts, division), from_arrow_schema(worker.ROWS)
+    )
+    rows = _by_part(computed, division.partitions)
+    if division.buckets == 1:
+        staged = rows.mapInArrow(partial(worker.compute_and_stage, work), from_arrow_schema(worker.STAGED))
+    else:
+        rows = rows.mapInArrow(partial(worker.compute_rows, work), from_arrow_schema(worker.ROWS))
+        rows = _by_part(rows, min(len(slices) * len(outputs), MOST_PARTITIONS))
+        staged = rows.mapInArrow(partial(worker.stage_rows, work), from_arrow_schema(worker.STAGED))
+    return [StagedSlice(**row.asDict()) for row in staged.collect()]
 
 
-def _rows_of_tasks(spark: SparkSession, input_tasks: InputTasks) -> DataFrame:
-    """Return the events of an input, or its panes, with one Spark partition per task."""
-    context = input_tasks.context
-    texts = [TASK.dump_json(task, by_alias=True).decode() for task in input_tasks.tasks]
-    chunks = [pa.array([text], pa.string()) for text in texts]
-    frame = spark.createDataFrame(pa.table({"task": pa.chunked_array(chunks, pa.string())}))
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
-    aggregations = context.input.aggregations
-    columns = from_arrow_schema(panes.schema(aggregations) if aggregations else schema(context.input))
-
-    run = partial(run_tasks, context)
-    run.__name__ = context.input.view  # type: ignore[attr-defined]  # its name in Spark's plan
-    return frame.mapInArrow(run, columns)
+def divide(query: CompiledQuery, slices: tuple[Slice, ...], size: int) -> Division:
+    """Return the parts of the slices of a query that reads blobs with `size` bytes."""
+    sources = tuple(
+        (read.view, number)
+        for read in query.inputs
+        for number in (range(len(read.aggregations)) if read.aggregations else [None])
+    )
+    keys = _keys(query)
+    buckets = max(1, -(-size // (PART_BYTES * len(slices)))) if keys is not None else 1
+    return Division(slices, sources, buckets, keys or {})
 
 
-def slice_writer(
-    result: DataFrame, table: str, columns: Sequence[OutputColumn], digests: Mapping[int, str]
-) -> DataFrame:
-    """Return a frame with a row per file. Collecting it writes each slice as one sorted file to the url `table`."""
-    order = ["slice_start", *(quoted_name(column.name) for column in columns)]
-    slices = result.repartition(min(len(digests), 64), "slice_start").sortWithinPartitions(*order)
-    write = partial(write_slices, table, published_schema(columns), digests)
-    return slices.mapInArrow(write, from_arrow_schema(STAGED_SCHEMA))
+def _keys(query: CompiledQuery) -> dict[Source, tuple[str, ...]] | None:
+    """Return the columns that divide the rows of each source; None if a slice cannot be divided."""
+    aggregations: dict[Source, PaneAggregation] = {
+        (read.view, number): aggregation
+        for read in query.inputs
+        for number, aggregation in enumerate(read.aggregations)
+    }
+    if all(output.selects for output in query.outputs):  # no group meets another
+        keys = {source: tuple(key.name for key in panes.keys) for source, panes in aggregations.items() if panes.keys}
+        return keys or None
+    shared = shared_keys(query)
+    if shared is None:
+        return None
+    events = {(read.view, None): shared[read.view] for read in query.inputs if not read.aggregations}
+    return events | {source: pane_columns(panes, shared[source[0]]) for source, panes in aggregations.items()}
+
+
+def _distributed_references(spark: SparkSession, run: PlannedRun, folder: Path) -> dict[str, str]:
+    """Give the reference data of a run to all executors, and return the names of its files by the name of the view."""
+    names: dict[str, str] = {}
+    for number, reference in enumerate(joined_references(run)):
+        names[reference.compiled.view] = name = f"{run.id}-reference-{number}.arrow"
+        write_reference(reference, folder / name)
+        spark.addArtifacts(str(folder / name), file=True)
+    return names
+
+
+def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
+    """Return the tasks of all inputs, with one Spark partition per task."""
+    tasks = [(place, task) for place, input_tasks in enumerate(inputs) for task in input_tasks.tasks]
+    spark.conf.set("spark.sql.leafNodeDefaultParallelism", len(tasks))
+    columns = [
+        pa.array(range(len(tasks)), pa.int32()),
+        pa.array([place for place, _ in tasks], pa.int32()),
+        pa.array([TASK.dump_json(task, by_alias=True).decode() for _, task in tasks]),
+    ]
+    return spark.createDataFrame(pa.table(columns, schema=worker.TASKS))
+
+
+def _by_part(rows: DataFrame, partitions: int) -> DataFrame:
+    """Return rows with those of a part one after another, in order."""
+    return rows.repartitionById(partitions, "part").sortWithinPartitions("part", "source", "place")
 
 
 def _error(error: PySparkException | Py4JJavaError) -> RunError:
     """Return Recapture's own error, else the last exception in Spark's text, else its first line.
 
-    It is a PermanentError if the tasks raised one, or if the query did.
+    It is a PermanentError if a Python worker raised one.
     """
     text = str(error)
     if ours := re.findall(r"^recapture\.errors\.(\w+): (.*)$", text, re.MULTILINE):
         name, message = ours[-1]
         return PermanentError(message) if issubclass(getattr(errors, name), PermanentError) else RunError(message)
-    if ours := re.findall(r"\[USER_RAISED_EXCEPTION\] ((?:ud[af]\.|ST_|CREATE).*) SQLSTATE: \w+$", text, re.MULTILINE):
-        return PermanentError(ours[-1])
     return RunError(_reason(text))
 
 

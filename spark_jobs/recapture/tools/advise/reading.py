@@ -186,7 +186,7 @@ class _Reading:
             if chunk.is_judged and len(chunk):
                 if not self.codes:
                     compiled = replace(source.compiled, metadata=self._without_over.metadata)
-                    counts.keys = choose_keys(compiled, chunk)
+                    counts.keys = choose_keys(compiled, chunk.in_events()[0])
                     self.codes = {key: KeyCodes() for key in counts.keys.all}
                 if not counters:
                     judged = source.policies, source.tolerances, source.slices, source.compiled.look_back, blobs
@@ -210,7 +210,7 @@ class _Reading:
         counts, source = self.counts, self.counts.source
         timestamp_by = source.compiled.timestamp_by
         assert timestamp_by is not None
-        parsed = parse_bodies(chunk, self._without_over)
+        chunk, parsed = parse_bodies(chunk, self._without_over)
         times = times_of(timestamp_by, parsed, chunk.metadata)
         columns = _Columns(chunk, parsed)
         in_range = source.range.contains(chunk.arrival)

@@ -80,14 +80,14 @@ def _values(section: _Section) -> dict[str, Any]:
     if isinstance(source, BlobFolder):
         return _capture_section(input_.alias, *_capture_blobs(section, source), "BlobLastModified")
     if isinstance(source, EventHub):
-        _check_bodies(section)
+        bodies = _bodies(section)
         section.add_missing(
             "does not say where Capture writes its events: set container, and capture_interval_seconds if it is not "
             f"{CAPTURE_INTERVAL}",
             "container",
         )
         _check_names(section, source)
-        return _capture_section(input_.alias, source, None, "EventEnqueuedUtcTime")
+        return _capture_section(input_.alias, source, None, "EventEnqueuedUtcTime") | bodies
     advice = "set container, namespace and event_hub"
     if input_.problem is not None:
         reason = (
@@ -178,21 +178,27 @@ def _blobs(section: _Section, folder: BlobFolder) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value != ""}
 
 
-def _check_bodies(section: _Section) -> None:
-    """Add a finding if the bodies of an event hub are not plain JSON."""
+def _bodies(section: _Section) -> dict[str, str]:
+    """Return the keys that say how bodies of an event hub are written; none for plain JSON."""
     input_ = section.input
-    if input_.serialization.lower() != "json":
+    keys: dict[str, str] = {}
+    if input_.serialization not in ("Json", "Csv", "Avro"):
         section.add_missing(
-            f"holds {input_.serialization} bodies, but only JSON is supported: every event would be malformed; have "
-            "the senders write JSON",
+            f"holds {input_.serialization} bodies, but only JSON, CSV and Avro are supported: every event would be "
+            "malformed; have the senders write one of these",
             "alias",
         )
-    if input_.compression.lower() != "none":
-        section.add_missing(
-            f"holds bodies compressed with {input_.compression}, but only plain JSON is supported: every event would "
-            "be malformed; have the senders write plain JSON",
-            "alias",
-        )
+    elif input_.serialization != "Json":
+        keys["body_format"] = input_.serialization
+    if input_.serialization == "Csv" and input_.delimiter not in (None, ""):
+        keys["body_delimiter"] = input_.delimiter
+        if input_.delimiter not in _DELIMITERS:
+            section.add_missing("has a delimiter that ASA does not support: set body_delimiter", "body_delimiter")
+    if input_.compression in ("GZip", "Deflate") and input_.serialization != "Avro":
+        keys["body_compression"] = input_.compression
+    elif input_.compression not in ("None", "GZip", "Deflate"):
+        section.add_missing("has an unknown compression: set body_compression", "alias")
+    return keys
 
 
 def _capture_blobs(section: _Section, folder: BlobFolder) -> tuple[EventHub, str | None]:

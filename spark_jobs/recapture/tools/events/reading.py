@@ -218,9 +218,8 @@ def judged_events(source: InputToSearch, task: Task, damaged: set[str]) -> Itera
         is_duplicate, _ = observe_numbers(chunk, numbers)
         if not chunk.is_judged or not len(chunk):
             continue
-        duplicates = chunk.taken(np.flatnonzero(is_duplicate))
-        chunk = chunk.without(is_duplicate)
-        parsed = parse_bodies(chunk, source.compiled)
+        duplicates, _ = chunk.taken(np.flatnonzero(is_duplicate)).in_events()
+        chunk, parsed = parse_bodies(chunk.without(is_duplicate), source.compiled)
         judged = judge.judge(chunk, parsed)
         pushed = pushers.observe(chunk, judged.judged, np.flatnonzero(judged.judged.out_of_order))
         yield JudgedEvents(task, chunk, duplicates, parsed, judged, pushed)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.archive.pinning import PinnedBlob
-from recapture.formats.bodies import BodyDecoder
+from recapture.formats import messages
+from recapture.formats.bodies import BodyDecoder, Projection
 from recapture.formats.duckdb_sql import one_array
 from recapture.formats.events import Events, Reader
 from recapture.formats.fields import (
@@ -23,6 +24,7 @@ from recapture.formats.fields import (
     most_frequent,
     records_in,
 )
+from recapture.formats.messages import Messages
 from recapture.formats.views import copies
 from recapture.ordering.chunks import Downloads
 from recapture.ordering.decoding import BlobDecoder
@@ -51,6 +53,8 @@ class Sample:
     decoder: BodyDecoder
     records: Sequence[tuple[str, ...]] = ()
     """Paths of the records whose properties are counted, too."""
+    messages: Messages | None = None
+    """What takes events out of the bodies; None if each is the body of one event."""
     bodies: list[pa.Array] = field(default_factory=list)
     """Bodies that are not counted yet (binary)."""
     counts: dict[tuple[str, ...], pa.Table] = field(default_factory=dict)
@@ -92,12 +96,21 @@ class Sample:
     def count_pending(self) -> None:
         """Count the fields of the bodies that have not been counted yet, and drop these bodies."""
         if self.bodies:
-            bodies = self._bounded(self.decoder.as_json(pa.concat_arrays(self.bodies)))
+            bodies = self._bounded(self._events(pa.concat_arrays(self.bodies)))
             self.objects += count_objects(bodies)
             self._count(bodies, ())
             for record in self.records:
                 self._count(records_in(bodies, record), record)
             self.bodies.clear()
+
+    def _events(self, bodies: pa.Array) -> pa.Array:
+        """Return the bodies of the events of messages as JSON."""
+        if self.messages is not None:
+            events, _ = messages.read(self.messages, self.decoder, bodies, Projection())
+            if events is not None:
+                self.events += len(events.body) - len(bodies)
+                bodies = events.body if events.unreadable is None else events.body.filter(events.unreadable.is_null())
+        return self.decoder.as_json(bodies)
 
     def _count(self, bodies: pa.Array, record: tuple[str, ...]) -> None:
         """Add the fields of bodies, or of records that were taken out of them, to those that are counted."""
@@ -129,7 +142,7 @@ def read_sample(
     container: Container, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
 ) -> Sample:
     """Read a sample of blobs, with the properties of `records`. Raise RunError if one changed since it was listed."""
-    sample = Sample(reader.decoder, records)
+    sample = Sample(reader.decoder, records, reader.messages)
     decoder = BlobDecoder(reader, (), quarantine_damaged=True)
     ordered = list(itertools.islice(spread(blobs), MAX_BLOBS))
     max_events = _max_events_per_blob(ordered)
