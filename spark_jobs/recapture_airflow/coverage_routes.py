@@ -47,7 +47,8 @@ from recapture_airflow.coverage_pipelines import (
 )
 from recapture_airflow.dag_activity import activity_of
 from recapture_airflow.dag_forms import RUN, dag_ids_of
-from recapture_airflow.request_routes import routes
+from recapture_airflow.explain_routes import routes as explain_routes
+from recapture_airflow.request_routes import routes as request_routes
 
 FILES = {
     REPORT_PAGE: "text/html; charset=utf-8",
@@ -71,7 +72,8 @@ Any page may frame it: that of a run does, and in Airflow's tab it has no origin
 MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
 
 pages = FastAPI(title="Recapture", openapi_url=None)
-pages.include_router(routes)
+pages.include_router(request_routes)
+pages.include_router(explain_routes)
 
 
 @pages.middleware("http")

@@ -58,6 +58,7 @@ def test_what_is_unpacked_elsewhere_has_the_same_digests_addresses_and_settings(
         exclude={"functions", "quality"}
     )
     assert unpacked.file.name == pipeline.file.name
+    assert load(unpacked.file).model_dump() == unpacked.model_dump()
 
 
 def test_a_suite_that_is_missing_is_refused_there_too(pipeline: Pipeline, tmp_path: Path) -> None:

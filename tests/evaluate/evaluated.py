@@ -10,11 +10,14 @@ import pyarrow as pa
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.statement import SliceEvaluation
+from recapture.execute.division import Bucket, rows_of_bucket
+from recapture.execute.slice_rows import slice_query
 from recapture.model import published_schema
 from recapture.ordering import order, panes
 from recapture.ordering.groups import groups_of_panes, rows_of_slice
 from recapture.query.merges import GroupsView
-from recapture.query.model import CompiledOutput, CompiledQuery
+from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
+from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.query import views
@@ -70,6 +73,46 @@ def merged(query: CompiledQuery, output: CompiledOutput, events: Mapping[str, Se
     schema = published_schema(output.columns).append(SLICE_START)
     parts = (part.with_start(rows_of_slice(output, part.slice, part.panes_of)) for part in _parts(query, events))
     return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def require_same_in_parts(
+    query: CompiledQuery,
+    events: Mapping[str, Sequence[Row]],
+    computed: Sequence[pa.Table],
+    references: Mapping[str, pa.Table],
+) -> None:
+    """Raise AssertionError unless each slice has the same rows if it is computed in buckets and in pieces."""
+    keys = shared_keys(query)
+    outputs = slice_query(query, [(output, "") for output in query.outputs])
+    for buckets, most in ((1, 1), (1, 3), *([] if keys is None else [(3, 1000), (2, 2)])):
+        rows: list[list[pa.Table]] = [[table.slice(0, 0)] for table in computed]
+        for part in _parts(query, events) or [_nothing(query)]:
+            source = _Source(part, references)
+            for number in range(buckets):
+                bucket = Bucket(keys or {}, number, buckets)
+                for tables in rows_of_bucket(outputs, part.slice, source, bucket, most):
+                    for of_output, table in zip(rows, tables, strict=True):
+                        of_output.append(part.with_start(table))
+        for whole, parts in zip(computed, rows, strict=True):
+            names = whole.column_names
+            assert in_order(pa.concat_tables(parts, promote_options="default"), names) == in_order(whole, names)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the tasks computed of a slice."""
+
+    part: "_Part"
+    references: Mapping[str, pa.Table]
+
+    def panes(self, view: str, number: int) -> list[pa.RecordBatch]:
+        return self.part.panes_of(view, number)
+
+    def events(self, compiled: CompiledInput) -> pa.Table:
+        return self.part.views[compiled.view]
+
+    def reference(self, view: str) -> pa.Table:
+        return self.references[view]
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ def test_a_step_over_groups_that_are_merged_from_panes() -> None:
 
 def test_a_step_that_two_outputs_read_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     query = compiled(
-        "WITH s AS (SELECT k, n * 2 AS twice FROM telemetry) SELECT twice INTO one FROM s SELECT k INTO two FROM s",
+        "WITH s AS (SELECT k, LAST(n) OVER (LIMIT DURATION(second, 1)) * 2 AS twice FROM telemetry)"
+        " SELECT twice INTO one FROM s SELECT k INTO two FROM s",
         *("one", "two"),
     )
     projected: list[list[str]] = []

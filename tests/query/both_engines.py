@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recapture.query.model import CompiledQuery
-from tests.evaluate.evaluated import evaluated, in_order, merged, require_same
+from tests.evaluate.evaluated import evaluated, in_order, merged, require_same, require_same_in_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,4 +37,5 @@ def rows_of_outputs(
         if output.selects:
             names = [*(column.name for column in output.columns), "slice_start"]
             assert in_order(merged(query, output, events), names) == in_order(table, names)
+    require_same_in_parts(query, events, tables, references or {})
     return tables

@@ -21,20 +21,22 @@ DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list arr
             " SELECT k, COUNT(*) AS events, MAX(double) AS most INTO out FROM warm"
             " GROUP BY k, TumblingWindow(second, 5) HAVING COUNT(*) > 2",
             """
+            rewrites
+              plain steps: output out reads through step 0
+              unused steps: step 0
             output out
-              step 0: reads input telemetry
+              output: reads input telemetry
                 where greater(x, cast[float, False](1))
-                k = k
-                double = multiply(x, cast[float, False](2))
-              output: reads step 0
                 grouped by HoppingWindow(size=50000000, hop=50000000, offset=0)
                 _k0 = k
                 _r0 = COUNT(*)
-                _r1 = MAX(double)
+                _r1 = MAX(multiply(x, cast[float, False](2)))
                 having greater(_r0, 2)
                 k = _k0
                 events = _r0
                 most = _r1
+            shared keys
+              input telemetry: k
             """,
         ),
         (
@@ -53,6 +55,7 @@ DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list arr
                 total = @f1
                 first = @f2
                 i = @@e0.ArrayIndex
+            shared keys: none
             """,
         ),
         (
@@ -68,6 +71,8 @@ DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list arr
                 _r0 = TOPONE(1.x) ordered by 1.n desc
                 k = _k0
                 top = _r0
+            shared keys
+              input telemetry: k
             """,
         ),
     ],

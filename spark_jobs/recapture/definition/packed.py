@@ -1,5 +1,6 @@
 """A pipeline with the files that it names, as JSON: it travels to a process that cannot read the pipeline file."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def pack(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any], folder: Path) -> Pipeline:
-    """Return the pipeline that was packed. Its scripts and suites are written to a folder, which it reads later.
+    """Return the pipeline that was packed. Its file, scripts and suites are written to a folder.
 
     Raise PermanentError if this is not the content of `pack`, such as that of another version.
     """
@@ -46,6 +47,8 @@ def unpack(packed: dict[str, Any], folder: Path) -> Pipeline:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a script or a suite")
             (folder / name).write_text(text, encoding="utf-8", newline="")
-        return Pipeline(**packed["sections"], file=folder / Path(packed["file"]).name)
+        file = folder / Path(packed["file"]).name
+        file.write_text(json.dumps(packed["sections"]), encoding="utf-8")
+        return Pipeline(**packed["sections"], file=file)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PermanentError(f"the definition in Airflow's database cannot be read: {error}") from error

@@ -1,10 +1,10 @@
 """ON of a JOIN in parts: what both sides share, how far apart in time they are, and the rest."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from recapture.query.plan.expressions import Expr, call, columns_of
+from recapture.query.plan.expressions import Expr, call, columns_of, conjuncts
 from recapture.query.plan.joins import side_time
 from recapture.query.plan.operations import Op
 from recapture.time_model.joins import TimeBound
@@ -39,7 +39,7 @@ def parts_of(condition: Expr, new: int) -> On:
     keys: list[tuple[Expr, Expr]] = []
     bounds: list[TimeBound] = []
     rest: list[Expr] = []
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         bound, key = _bound(part, new), _key(part, new)
         if bound is not None:
             bounds.append(bound)
@@ -56,17 +56,6 @@ def parts_of(condition: Expr, new: int) -> On:
 
 def _all_of(conditions: Sequence[Expr]) -> Expr | None:
     return reduce(partial(call, Op.AND), conditions) if conditions else None
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    """Yield the conditions that AND connects, in order."""
-    remaining = [condition]
-    while remaining:
-        part = remaining.pop()
-        if part.op is Op.AND:
-            remaining += reversed(part.arguments)
-        else:
-            yield part
 
 
 def _key(part: Expr, new: int) -> tuple[Expr, Expr] | None:

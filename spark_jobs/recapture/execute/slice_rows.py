@@ -70,13 +70,17 @@ def stage_output(output: CompiledOutput, url: str, start: int, digest: str, rows
 
     `url` is the address of the output's table. `start` and `digest` are those of the slice.
     """
-    unanchored = 0
-    if UNANCHORED_COLUMN in rows.column_names:
-        unanchored = pc.sum(rows[UNANCHORED_COLUMN]).as_py() or 0
-        rows = rows.drop_columns(UNANCHORED_COLUMN)
+    rows, unanchored = without_marks(rows)
     if len(rows):
         path, size = write_slice_file(open_container(url), start, digest, sorted_rows(rows))
         yield StagedSlice(output.alias, ticks.to_text(start), path, size, len(rows), unanchored)
+
+
+def without_marks(rows: pa.Table) -> tuple[pa.Table, int]:
+    """Return the published columns of rows, and how many belong to sessions cut by the rule for sparse streams."""
+    if UNANCHORED_COLUMN not in rows.column_names:
+        return rows, 0
+    return rows.drop_columns(UNANCHORED_COLUMN), pc.sum(rows[UNANCHORED_COLUMN]).as_py() or 0
 
 
 def _evaluation(query: SliceQuery, slice_: Slice, source: SliceSource) -> "SliceEvaluation":

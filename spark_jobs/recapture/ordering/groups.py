@@ -151,10 +151,15 @@ def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Sort rows by all columns. NULL comes first, and NaN after all other floats.
+    """Return rows in the order of `row_order`."""
+    return in_row_order(rows, row_order(rows))
 
-    Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the result does not
-    depend on the order of the rows.
+
+def row_order(rows: pa.Table) -> pa.Array:
+    """Return the places of rows, sorted by all columns. NULL comes first, and NaN after all other floats.
+
+    Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the sorted rows do
+    not depend on the order of the rows.
     """
     keys: dict[str, pa.ChunkedArray | pa.Array] = {}
     for number, column in enumerate(rows.columns):
@@ -164,7 +169,11 @@ def sorted_rows(rows: pa.Table) -> pa.Table:
     for number, column in enumerate(rows.columns):
         if pa.types.is_floating(column.type) and (bits := _bits_of_equals(column)) is not None:
             keys[f"{number} as bits"] = bits
-    order = pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
+    return pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
+
+
+def in_row_order(rows: pa.Table, order: pa.Array) -> pa.Table:
+    """Return rows in an order, in batches of MERGED_ROWS."""
     batches = _with_large_texts(rows).take(order).to_batches(max_chunksize=MERGED_ROWS)
     return pa.Table.from_batches([batch.cast(rows.schema) for batch in batches], rows.schema)
 

@@ -25,9 +25,10 @@ from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 from recapture.query.plan.expressions import NULL
 from recapture.query.plan.in_tasks import Assignment, InTasks
+from recapture.query.plan.look_backs import Planned, planned
 from recapture.query.plan.merged import Merger
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
-from recapture.query.plan.rewrites import Planned, planned
+from recapture.query.plan.rewrites import rewritten
 
 _DEFAULT_OUTPUT = "output"
 
@@ -166,18 +167,18 @@ class _Pass:
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
         }
-        assignment = Assignment({table.name: table for table in self.tables}, types)
-        output_tables = [output.table for output in self.outputs]
-        keys = assignment.keys([*self.tables, *output_tables])
-        computed = assignment.of_outputs(output_tables) if in_tasks else dict.fromkeys(types, InTasks())
+        query = rewritten(self.tables, {output.alias: output.table for output in self.outputs})
+        assignment = Assignment({table.name: table for table in query.steps}, types)
+        keys = assignment.keys([*query.steps, *query.outputs])
+        computed = assignment.of_outputs(query.outputs) if in_tasks else dict.fromkeys(types, InTasks())
         merger = Merger(assignment, computed)
         steps = [
             merger.reading_groups(table, table.name) if isinstance(table, SelectedTable) else table
-            for table in self.tables
+            for table in query.steps
         ]
         outputs = [
-            replace(output, table=merger.reading_groups(output.table, f"output {output.alias}"))
-            for output in self.outputs
+            replace(output, table=merger.reading_groups(table, f"output {output.alias}"))
+            for output, table in zip(self.outputs, query.outputs, strict=True)
         ]
         plans = [planned(steps, output.table) for output in outputs]
         return CompiledQuery(
@@ -197,6 +198,7 @@ class _Pass:
                 for output, plan in zip(outputs, plans, strict=True)
             ),
             canonical=self.script.canonical,
+            rewrites=query.notes,
             groups=tuple(_with_longest_look_backs(view for plan in plans for view in plan.groups)),
         )
 

@@ -7,23 +7,35 @@ from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.relations import SelectedTable, Selection, Table
+from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 
 def explained(query: CompiledQuery) -> list[str]:
     """Return a line for each relation of each output, in the order in which they are computed, and for its expressions.
 
+    Before them come the rewrites, after them the keys that all relations share.
+
     The sizes of windows are in ticks of 100 ns.
 
     SELECT k, COUNT(*) AS n INTO o … GROUP BY k, … => output o / output: reads input telemetry / _k0 = k / …
     """
-    lines: list[str] = []
+    lines = ["rewrites", *(f"  {note}" for note in query.rewrites)] if query.rewrites else []
     for output in query.outputs:
         lines.append(f"output {output.alias}")
         if output.plan is not None:
             for table in (*output.plan.steps, output.plan.output):
                 lines += (f"  {line}" for line in _relation(table))
-    return lines
+    return [*lines, *_shared_keys(query)]
+
+
+def _shared_keys(query: CompiledQuery) -> Iterator[str]:
+    keys = shared_keys(query)
+    if keys is None:
+        yield "shared keys: none"
+        return
+    yield "shared keys"
+    yield from (f"  {view}: {', '.join(columns) or 'its rows never meet'}" for view, columns in keys.items())
 
 
 def _relation(table: Table) -> Iterator[str]:

@@ -151,6 +151,8 @@ class CompiledQuery:
     """Query in one spelling, whatever its white space and the case of its keywords."""
     groups: tuple[GroupsView, ...] = ()
     """Views of groups that the SQL of the outputs reads."""
+    rewrites: tuple[str, ...] = ()
+    """How the relations of the query were rewritten, for readers (see plan.rewrites)."""
     references: tuple[CompiledReference, ...] = ()
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()

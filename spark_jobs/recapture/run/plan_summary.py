@@ -11,11 +11,17 @@ from recapture.archive.progress import PartitionProgress, far_blobs
 from recapture.archive.references import ALWAYS
 from recapture.definition.pipeline import Pipeline
 from recapture.evaluate.check import refusals
+from recapture.execute.engine import available_cores
+from recapture.execute.memory import memory_warnings
 from recapture.process.wording import counted, values_of_only
 from recapture.run.holes import holes_of_plan
 from recapture.run.progress import capture_warnings
 from recapture.run.slice_state import Standing, State
 from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
+
+STORED_BYTES = 200
+"""Bytes that an event may take in a blob: few, so that its number is rather too large."""
 
 
 def plan_summary(
@@ -73,7 +79,21 @@ def plan_summary(
             for reference in manifest.references
         ],
         **values_of_only(inputs, "partitions", "capture", "silent_partitions", "far_blobs"),
-        "warnings": [*capture_warnings(pipeline, manifest), *_hole_warnings(holes, len(manifest.inputs) > 1)],
+        "warnings": [
+            *capture_warnings(pipeline, manifest),
+            *_hole_warnings(holes, len(manifest.inputs) > 1),
+            *memory_warnings(pipeline.query, _events_by_slice(pipeline, manifest), available_cores()),
+        ],
+    }
+
+
+def _events_by_slice(pipeline: Pipeline, manifest: Manifest) -> dict[Slice, int]:
+    """Return about how many events of each slice are held in memory: tasks aggregate those of some inputs."""
+    aggregated = {read.alias for read in pipeline.query.inputs if read.aggregations}
+    held = [[*planned.blobs_by_slice()] for planned in manifest.inputs if planned.alias not in aggregated]
+    return {
+        run_slice.slice: sum(pinned.blob.size for of_input in held for pinned in of_input[number]) // STORED_BYTES
+        for number, run_slice in enumerate(manifest.slices)
     }
 
 

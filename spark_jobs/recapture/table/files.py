@@ -3,6 +3,8 @@
 import hashlib
 import io
 import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,9 @@ from recapture.time_model import ticks
 
 _NAME = re.compile(r"(.+)-([0-9a-f]{16})\.parquet")
 """Name of a file, with the beginning of the digest of its input, and the digest of its content."""
+_COMPRESSION = "zstd"
+_ROW_GROUP = 1 << 20
+"""Number of rows of a row group: Arrow's own."""
 
 
 def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
@@ -22,7 +27,35 @@ def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) 
     exists already is written again only if its content is not what its name says. `start` is the start of the slice,
     in ticks.
     """
-    content = parquet(rows)
+    return _write(table, start, digest, parquet(rows))
+
+
+def write_sorted_slice_file(
+    table: Container, start: int, digest: str, schema: pa.Schema, parts: Iterable[pa.Table], scratch: Path
+) -> tuple[str, int]:
+    """Write the Parquet file of a slice as `write_slice_file` does, from rows in parts, which are sorted.
+
+    `scratch` is a path for a temporary file. Only the rows of one row group and the compressed file are in memory.
+    """
+    with pq.ParquetWriter(scratch, schema, compression=_COMPRESSION) as writer:
+        for rows in _row_groups(parts, schema):
+            writer.write_table(rows.combine_chunks(), row_group_size=_ROW_GROUP)
+    content = scratch.read_bytes()
+    scratch.unlink()
+    return _write(table, start, digest, content)
+
+
+def _row_groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    waiting = schema.empty_table()
+    for part in parts:
+        waiting = pa.concat_tables([waiting, part])
+        while len(waiting) > _ROW_GROUP:
+            yield waiting.slice(0, _ROW_GROUP)
+            waiting = waiting.slice(_ROW_GROUP)
+    yield waiting
+
+
+def _write(table: Container, start: int, digest: str, content: bytes) -> tuple[str, int]:
     path = f"{folder_of(start)}{digest[:16]}-{content_digest(content)}.parquet"
     if not table.create(path, content) and table.read_current(path) != content:
         table.write(path, content)
@@ -94,5 +127,5 @@ def content_digest(content: bytes) -> str:
 def parquet(rows: pa.Table) -> bytes:
     """Return the rows as a Parquet file: equal rows give equal bytes."""
     file = io.BytesIO()
-    pq.write_table(rows.combine_chunks(), file, compression="zstd")
+    pq.write_table(rows.combine_chunks(), file, compression=_COMPRESSION)
     return file.getvalue()

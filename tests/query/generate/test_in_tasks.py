@@ -118,7 +118,7 @@ def test_a_long_condition_compiles_and_is_not_computed_in_tasks(terms: int) -> N
 def test_steps_that_multiply_an_expression_compile_at_once_and_are_not_computed_in_tasks() -> None:
     steps = ", ".join(f"s{n} AS (SELECT x + x AS x FROM {f's{n - 1}' if n else 'telemetry'})" for n in range(40))
     (read,) = compiled(f"WITH {steps} SELECT SUM(x) AS s INTO out FROM s39 GROUP BY Tumbling(s, 1)").inputs
-    assert "is too long for tasks" in str(read.not_aggregated_because)
+    assert "a long step" in str(read.not_aggregated_because)
 
 
 def test_steps_that_are_nested_too_deeply_for_panes_compile() -> None:
@@ -126,7 +126,6 @@ def test_steps_that_are_nested_too_deeply_for_panes_compile() -> None:
     grouped = "s0 AS (SELECT COUNT(*) AS c FROM telemetry GROUP BY Tumbling(s, 1))"
     compiled_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")
     assert compiled_query.outputs[0].selects == ()
-    assert compiled_query.outputs[0].not_merged_because == "the steps are nested too deeply"
 
 
 @pytest.mark.parametrize(

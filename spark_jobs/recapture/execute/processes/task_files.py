@@ -20,7 +20,8 @@ from recapture.run_files.computed import StagedSlice
 from recapture.time_model.slices import Slice
 
 LESS_MEMORY = (
-    "compute fewer slices at the same time, such as with --master local[1], or write engine: spark in the pipeline file"
+    "compute fewer slices at the same time, which the command does with --master local[1], or give this machine or "
+    "container more memory"
 )
 """What to do if a worker has no memory left."""
 
@@ -37,6 +38,8 @@ class WrittenBatch:
     """Start of the slice, in ticks."""
     number: int | None
     """Number of the aggregation; None for events."""
+    rows: int = 0
+    """Number of its panes or events."""
 
 
 def write_task(context: TaskContext, task: Task, path: Path) -> list[WrittenBatch]:
@@ -52,7 +55,9 @@ def write_task(context: TaskContext, task: Task, path: Path) -> list[WrittenBatc
         pa.ipc.new_file(file, batch_schema(context.input)) as writer,
     ):
         for place, batch in enumerate(task_batches(context, task)):
-            written.append(WrittenBatch(path, place, context.input.view, batch.slice_start, batch.number))
+            written.append(
+                WrittenBatch(path, place, context.input.view, batch.slice_start, batch.number, len(batch.columns))
+            )
             writer.write_batch(batch.columns)
     return written
 

@@ -70,7 +70,7 @@ class Analytics:
     @property
     def look_back(self) -> int:
         """How long before a row another row can matter to it; ticks."""
-        return max(function.history.length for function in self.functions)
+        return max((function.history.length for function in self.functions), default=0)
 
     @property
     def has_row_column(self) -> bool:

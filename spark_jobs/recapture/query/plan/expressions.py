@@ -160,6 +160,17 @@ def walk(expression: Expr) -> Iterator[Expr]:
         todo += reversed(part.arguments)
 
 
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """Yield the conditions that AND connects, in order."""
+    remaining = [condition]
+    while remaining:
+        part = remaining.pop()
+        if part.op is Op.AND:
+            remaining += reversed(part.arguments)
+        else:
+            yield part
+
+
 def columns_of(expression: Expr) -> dict[str, None]:
     """Return the names of the columns that an expression reads, in order; for a field, that of its struct."""
     read = (part for part in walk(expression) if part.op is Op.COLUMN)

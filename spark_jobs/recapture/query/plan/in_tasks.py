@@ -1,22 +1,21 @@
 """Which GROUP BYs the tasks of an input compute in part.
 
 Tasks aggregate an input if all that a query reads of it can be aggregated there; otherwise they return the ordered
-events. What reads a step that only selects and filters events reads the events themselves.
+events.
 
-    WITH s AS (SELECT k, t FROM input WHERE t > 1), SELECT k, AVG(t) FROM s GROUP BY k, Tumbling(minute, 1)
+    SELECT k, AVG(t) FROM input WHERE t > 1 GROUP BY k, Tumbling(minute, 1)
     => panes of a minute over the events with t > 1: key k, sum and count of t
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
 from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
-from recapture.query.plan.expressions import Expr, column
+from recapture.query.plan.expressions import Expr, column, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar
@@ -55,31 +54,9 @@ class _Event:
     """An event as the row of a view."""
 
     types: Mapping[str, pa.DataType]
-    conditions: tuple[Expr, ...] = ()
 
     def column(self, name: str) -> Typed:
         return Typed(column(name), pa.int64() if name in SYSTEM else self.types[name])
-
-
-@dataclass(frozen=True)
-class Selected:
-    """A row of a step that selects and filters the rows that it reads."""
-
-    read: Row
-    selection: Selection
-
-    @property
-    def conditions(self) -> tuple[Expr, ...]:
-        return conditions_of(self.read, "WHERE", self.selection.where)
-
-    def column(self, name: str) -> Typed:
-        if name in SYSTEM:
-            return self.read.column(name)
-        return scalar(f"column {name}", self._expressions[name], self.read)
-
-    @cached_property
-    def _expressions(self) -> dict[str, Expr]:
-        return {item.name: item.expression for item in self.selection.items}
 
 
 @dataclass(frozen=True)
@@ -123,7 +100,7 @@ class Assignment:
                     try:
                         view, row = self._row(selection)
                         found = tuple(_columns_of(selection.grouping.keys, row))
-                    except (NotInTasksError, RecursionError):
+                    except NotInTasksError:
                         continue
                     if found:
                         keys.setdefault(view, found)
@@ -136,10 +113,7 @@ class Assignment:
         """
         if selection.grouping is None:
             raise NotInTasksError
-        try:
-            return self._panes(selection, selection.grouping)
-        except RecursionError:
-            raise NotInTasksError("the steps are nested too deeply for tasks") from None
+        return self._panes(selection, selection.grouping)
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
@@ -172,13 +146,9 @@ class Assignment:
         """Return the view of the events that a selection reads, and the row that it reads."""
         if selection.analytics or selection.laterals:
             raise NotInTasksError("an analytic function or an APPLY needs events")
-        if selection.table in self.types:
-            return selection.table, _Event(self.types[selection.table])
-        step = self.steps.get(selection.table)
-        if not isinstance(step, SelectedTable) or len(step.selections) > 1 or step.selections[0].grouping is not None:
-            raise NotInTasksError("a GROUP BY reads a JOIN, a UNION or another GROUP BY")
-        view, row = self._row(step.selections[0])
-        return view, Selected(row, step.selections[0])
+        if selection.table not in self.types:
+            raise NotInTasksError("a GROUP BY reads a JOIN, a UNION, another GROUP BY or a long step")
+        return selection.table, _Event(self.types[selection.table])
 
 
 def pane_length(window: HoppingWindow) -> int:
@@ -187,13 +157,11 @@ def pane_length(window: HoppingWindow) -> int:
 
 
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
-    """Return the conditions of a row and one more, which `what` names."""
-    if condition is None:
-        return row.conditions
-    value = scalar(what, condition, row)
-    if value.type != pa.bool_():
+    """Return the conditions that rows have to meet, one after the other; `what` names them."""
+    values = () if condition is None else tuple(scalar(what, part, row) for part in conjuncts(condition))
+    if any(value.type != pa.bool_() for value in values):
         refuse(what)
-    return (*row.conditions, value.expression)
+    return tuple(value.expression for value in values)
 
 
 def _columns_of(keys: Iterable[Expr], row: Row) -> Iterator[str]:

@@ -25,9 +25,10 @@ from recapture.query.partials import PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, cast_as, column
 from recapture.query.plan.grouping import Grouping
-from recapture.query.plan.in_tasks import SYSTEM, Assignment, InTasks, Selected, conditions_of
+from recapture.query.plan.in_tasks import SYSTEM, Assignment, InTasks, conditions_of
 from recapture.query.plan.relations import SelectedTable, Selection
-from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse
+from recapture.query.plan.rewrites import through
+from recapture.query.plan.scalars import NotInTasksError, Typed, refuse, scalar
 from recapture.time_model.windows import HoppingWindow
 
 
@@ -36,7 +37,6 @@ class _Group:
     """A group as the row of a select list."""
 
     columns: pa.Schema
-    conditions: tuple[Expr, ...] = ()
 
     def column(self, name: str) -> Typed:
         if name in SYSTEM:
@@ -72,26 +72,24 @@ class Merger:
             return tuple(self._select(selection, columns) for selection in output.selections), None
         except NotInTasksError as error:
             return (), str(error)
-        except RecursionError:
-            return (), "the steps are nested too deeply"
 
     def _select(self, selection: Selection, columns: Sequence[OutputColumn]) -> MergedSelect:
-        groups, row = self._read(selection)
-        values = tuple((output, _published(output, row.column(output.name))) for output in columns)
-        return MergedSelect(groups, row.conditions, values)
+        while selection.grouping is None:
+            selection = self._through_step(selection)
+        groups = self._groups(selection, selection.grouping)
+        group, values = _Group(groups.schema), {item.name: item.expression for item in selection.items}
+        having = conditions_of(group, "HAVING", selection.grouping.having)
+        typed = ((output, scalar(f"column {output.name}", values[output.name], group)) for output in columns)
+        return MergedSelect(groups, having, tuple((output, _published(output, value)) for output, value in typed))
 
-    def _read(self, selection: Selection) -> tuple[MergedGroups, Row]:
-        """Return the groups that the rows of a selection come from, and a row of the selection."""
-        if selection.grouping is not None:
-            groups = self._groups(selection, selection.grouping)
-            group = _Group(groups.schema)
-            having = conditions_of(group, "HAVING", selection.grouping.having)
-            return groups, Selected(replace(group, conditions=having), replace(selection, where=None))
+    def _through_step(self, selection: Selection) -> Selection:
+        """Return a SELECT that reads through a step to the groups that tasks compute in part."""
         step = self.assignment.steps.get(selection.table)
-        if selection.analytics or selection.laterals or not isinstance(step, SelectedTable) or len(step.selections) > 1:
+        is_single = isinstance(step, SelectedTable) and len(step.selections) == 1
+        reading = through(selection, step.selections[0]) if isinstance(step, SelectedTable) and is_single else None
+        if reading is None or reading.analytics or reading.laterals:
             raise NotInTasksError("a SELECT reads a JOIN, a UNION or an APPLY, or has an analytic function")
-        groups, row = self._read(step.selections[0])
-        return groups, Selected(row, selection)
+        return reading
 
     def _view(self, selection: Selection, name: str) -> GroupsView | None:
         """Return the view of the groups of a selection; None if they are not merged from panes."""

@@ -1,69 +1,299 @@
-"""Rewrites of relations."""
+"""Rewrites of relations: each has a name and gives the same rows, unless they spare the run an error.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+    plain steps     WITH s AS (SELECT x + 1 AS y FROM t WHERE x > 0), SELECT y FROM s WHERE y < 9
+                    => SELECT x + 1 AS y FROM t WHERE x > 0 AND x + 1 < 9
+    grouped steps   WITH s AS (SELECT COUNT(*) AS n FROM t GROUP BY Tumbling(…)), SELECT n + 1 AS m FROM s WHERE n > 2
+                    => SELECT COUNT(*) + 1 AS m FROM t GROUP BY Tumbling(…) HAVING COUNT(*) > 2
+    unused columns  WITH s AS (SELECT x, 1 / y AS z FROM t), SELECT x FROM s
+                    => WITH s AS (SELECT x FROM t), SELECT x FROM s
 
-from recapture.query.merges import GroupsView
-from recapture.query.plan.relations import OutputPlan, SelectedTable, Table
-from recapture.time_model.windows import JoinedSide, Reach, Window
+So an error in a column that nothing reads, or in a row that a later WHERE leaves out, does not stop the run.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from recapture.query.merges import WINDOW_END
+from recapture.query.plan.aggregates import Aggregate
+from recapture.query.plan.analytics import Analytics, EarlierValue, HistoryAggregate, result_name
+from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, user_calls, walk
+from recapture.query.plan.joins import Join, JoinedTable, Lookup, Side
+from recapture.query.plan.operations import Op
+from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
+
+T = TypeVar("T")
+
+LARGEST_EXPRESSION = 500
+"""Largest number of operations of an expression that grows as it is put together from those of two SELECTs."""
+_TIMES = {column(name): column(WINDOW_END) for name in ("_system_timestamp", "_arrival")}
+"""What the times of a group's row stand for, over the group."""
 
 
 @dataclass(frozen=True)
-class Planned:
-    """The plan of an output, and what it needs."""
+class Rewritten:
+    """The tables of a query after all rewrites."""
 
-    plan: OutputPlan
-    reaches: dict[str, list[Reach]]
-    """Reaches of the windows and of the JOINs over each view of an input: the events that each needs."""
-    windows: tuple[Window | JoinedSide, ...]
-    """Windows, and sides of JOINs, over the events and over steps."""
-    groups: tuple[GroupsView, ...]
+    steps: tuple[Table, ...]
+    outputs: tuple[SelectedTable, ...]
+    notes: tuple[str, ...]
+    """What was rewritten, for readers."""
 
 
-def planned(steps: Sequence[Table], output: SelectedTable) -> Planned:
-    """Return the plan of an output. Leave out the steps that it does not need.
+def rewritten(steps: Sequence[Table], outputs: Mapping[str, SelectedTable]) -> Rewritten:
+    """Return the tables of a query, rewritten; `outputs` are named by their aliases.
 
-    `steps` come in the order of WITH, with the JOINs before the steps that read them.
+    `steps` come in the order of WITH, with the JOINs before the steps that read them. Those that nothing reads are left
+    out.
     """
-    extra_look_backs, reaches = _extra_look_backs(steps, output)
-    read = _read_by(steps, output)
-    needed = [*(table for table in steps if table.name in read), output]
-    windows = [window for table in [*steps, output] if table.name in extra_look_backs for window in table.windows]
-    groups = (view for table in needed for view in _groups_views(table, extra_look_backs[table.name]))
-    plan = OutputPlan(tuple(needed[:-1]), output, {table.name: extra_look_backs[table.name] for table in needed})
-    return Planned(plan, reaches, tuple(dict.fromkeys(windows)), tuple(groups))
+    query = _Query(list(steps), dict(outputs))
+    query.prune()
+    query.read_through()
+    query.prune()
+    return Rewritten(tuple(query.steps), tuple(query.outputs.values()), tuple(dict.fromkeys(query.notes)))
 
 
-def _groups_views(table: Table, extra_look_back: int) -> Iterator[GroupsView]:
-    """Yield the views of groups that a table reads."""
-    for selection in table.selections if isinstance(table, SelectedTable) else ():
-        if (view := selection.groups_view) is not None:
-            yield replace(view, groups=replace(view.groups, look_back=extra_look_back))
+def through(reader: Selection, step: Selection) -> Selection | None:
+    """Return a SELECT that reads what a step reads instead of the step; None if it has to read the step.
 
-
-def _extra_look_backs(steps: Sequence[Table], output: SelectedTable) -> tuple[dict[str, int], dict[str, list[Reach]]]:
-    """Return how long before the slice the rows of each needed table must begin, in ticks, and the reaches by view.
-
-    For example, a window of 5 minutes over the rows of a step needs that step's rows from 5 minutes before the slice.
+    It has to if it has analytic functions or an APPLY, which come before its WHERE, if both have a GROUP BY, or if an
+    expression would become too long.
     """
-    extra = {output.name: 0}
-    reaches: dict[str, list[Reach]] = {}
-    names = {step.name for step in steps}
-    for table in (output, *reversed(steps)):
-        if table.name not in extra:
-            continue
-        for name, reach in table.reads(extra[table.name]):
-            if name in names:
-                extra[name] = max(extra.get(name, 0), reach.look_back)
-            elif reach not in reaches.setdefault(name, []):
-                reaches[name].append(reach)
-    return extra, reaches
+    if reader.analytics or reader.laterals or (reader.grouping and step.grouping):
+        return None
+    values = {column(item.name): item.expression for item in step.items} | (_TIMES if step.grouping else {})
+    if _grow_too_long(reader, step, values):
+        return None
+
+    def over_source(expression: Expr) -> Expr:
+        return replaced(expression, values)
+
+    condition = None if reader.where is None else over_source(reader.where)
+    if step.grouping is None:
+        changed = _mapped(reader, over_source)
+        return replace(step, where=_both(step.where, condition), grouping=changed.grouping, items=changed.items)
+    grouping = replace(step.grouping, having=_both(step.grouping.having, condition))
+    return replace(step, grouping=grouping, items=_mapped(reader, over_source).items)
 
 
-def _read_by(steps: Sequence[Table], output: SelectedTable) -> set[str]:
-    """Return the tables that an output reads."""
-    read = set(output.sources)
-    for step in reversed(steps):
-        if step.name in read:
-            read |= {*step.sources}
-    return read
+@dataclass
+class _Query:
+    """The tables of a query, as far as they are rewritten."""
+
+    steps: list[Table]
+    outputs: dict[str, SelectedTable]
+    notes: list[str] = field(default_factory=list)
+
+    def read_through(self) -> None:
+        """Let SELECTs read through the steps that they read.
+
+        A step that costs more than a column is computed once if several tables read it: one with a GROUP BY, analytic
+        functions, an APPLY or a call of a function in Python.
+        """
+        tables: Sequence[Table] = (*self.steps, *self.outputs.values())
+        readers = Counter(name for table in tables for name in table.sources)
+        steps: dict[str, Table] = {}
+        for place, table in enumerate(self.steps):
+            self.steps[place] = steps[table.name] = self._reading_through(table.name, table, steps, readers)
+        for alias, output in self.outputs.items():
+            reading = self._reading_through(f"output {alias}", output, steps, readers)
+            assert isinstance(reading, SelectedTable)
+            self.outputs[alias] = reading
+
+    def _reading_through(
+        self, name: str, table: Table, steps: Mapping[str, Table], readers: Mapping[str, int]
+    ) -> Table:
+        if isinstance(table, JoinedTable):
+            return table
+        selections: list[Selection] = []
+        for selection in table.selections:
+            step = steps.get(selection.table)
+            parts = _parts(selection, step, readers[selection.table] == 1) if step else None
+            if parts:
+                kind = "grouped" if any(part.grouping for part in parts) and not selection.grouping else "plain"
+                self.notes.append(f"{kind} steps: {name} reads through {selection.table}")
+            selections += parts or [selection]
+        return replace(table, selections=tuple(selections))
+
+    def prune(self) -> None:
+        """Leave out the steps that nothing reads, and of the others the columns that nothing reads."""
+        read: dict[str, set[str]] = {}
+        for output in self.outputs.values():
+            _note_reads(output, read)
+        steps: list[Table] = []
+        for table in reversed(self.steps):
+            if table.name not in read:
+                self.notes.append(f"unused steps: {table.name}")
+                continue
+            pruned = _pruned(table, read[table.name])
+            if unused := sorted(_names(table) - _names(pruned)):
+                self.notes.append(f"unused columns: {', '.join(unused)} of {table.name}")
+            _note_reads(pruned, read)
+            steps.insert(0, pruned)
+        self.steps = steps
+
+
+def _parts(reader: Selection, step: Table, is_only_reader: bool) -> list[Selection] | None:
+    """Return the SELECTs that read through a step, one for each SELECT of the step; None if they cannot."""
+    if isinstance(step, JoinedTable) or (len(step.selections) > 1 and not _can_read_union(reader, step)):
+        return None
+    parts = [through(reader, part) for part in step.selections if is_only_reader or _is_cheap(part)]
+    found = [part for part in parts if part is not None]
+    return found if len(found) == len(step.selections) else None
+
+
+def _can_read_union(reader: Selection, step: SelectedTable) -> bool:
+    """Return whether a SELECT can read the SELECTs of a UNION, one by one; a column of NULLs has no type of its own."""
+    has_nulls = any(item.expression == NULL for part in step.selections for item in part.items)
+    return reader.grouping is None and not has_nulls
+
+
+def _is_cheap(selection: Selection) -> bool:
+    """Return whether a SELECT may be computed for each of its readers."""
+    if selection.grouping or selection.analytics or selection.laterals:
+        return False
+    return not any(map(user_calls, _expressions(selection)))
+
+
+def _pruned(table: Table, names: set[str]) -> Table:
+    """Return a table with no more than some of its columns."""
+    if isinstance(table, SelectedTable):
+        return replace(table, selections=tuple(_with_columns(part, names) for part in table.selections))
+    names = names.union(*(_read_by_join(join) for join in table.joins))
+    sides = (
+        replace(side, columns=tuple(name for name in side.columns if f"{number}.{name}" in names))
+        for number, side in enumerate(table.sides)
+    )
+    return replace(table, sides=tuple(sides))
+
+
+def _with_columns(selection: Selection, names: set[str]) -> Selection:
+    """Return a SELECT with some columns, without the aggregates and analytic functions that none of them needs."""
+    items = tuple(item for item in selection.items if item.name in names)
+    selection = replace(selection, items=items)
+    renamed: dict[Expr, Expr] = {}
+    grouping, analytics = selection.grouping, selection.analytics
+    if grouping is not None:
+        of_group = {*_columns(item.expression for item in items), *_columns([grouping.having])}
+        aggregates = _used(grouping.aggregates, "_r{}".format, of_group, renamed)
+        having = None if grouping.having is None else replaced(grouping.having, renamed)
+        items = tuple(Item(item.name, replaced(item.expression, renamed)) for item in items)
+        selection = replace(selection, grouping=replace(grouping, aggregates=aggregates, having=having), items=items)
+        renamed = {}
+    if analytics is not None:
+        functions = _used(analytics.functions, result_name, _columns(_expressions(selection)), renamed)
+        selection = _mapped(selection, lambda expression: replaced(expression, renamed))
+        selection = replace(selection, analytics=replace(analytics, functions=functions))
+    return selection
+
+
+def _used(values: Sequence[T], name: Callable[[int], str], read: set[str], renamed: dict[Expr, Expr]) -> tuple[T, ...]:
+    """Return those of the values whose columns are read, and note the new names of their columns in `renamed`."""
+    used = [number for number in range(len(values)) if name(number) in read]
+    renamed |= {column(name(number)): column(name(place)) for place, number in enumerate(used) if number != place}
+    return tuple(values[number] for number in used)
+
+
+def _note_reads(table: Table, read: dict[str, set[str]]) -> None:
+    """Add to `read` the columns that a table reads of each table."""
+    if isinstance(table, JoinedTable):
+        for side in table.sides:
+            read.setdefault(side.table, set()).update(_read_by_side(side))
+        return
+    for selection in table.selections:
+        names = read.setdefault(selection.table, set())
+        names |= _columns(_expressions(selection)) | _read_by_analytics(selection.analytics)
+
+
+def _read_by_side(side: Side) -> set[str]:
+    return {*side.columns} | _read_by_analytics(side.analytics)
+
+
+def _read_by_join(join: Join | Lookup) -> set[str]:
+    latest = join.latest_match if isinstance(join, Join) else None
+    return _columns([join.condition, latest])
+
+
+def _read_by_analytics(analytics: Analytics | None) -> set[str]:
+    if analytics is None:
+        return set()
+    expressions: list[Expr | None] = []
+    for function in analytics.functions:
+        expressions += [*function.history.keys, function.history.when]
+        match function:
+            case EarlierValue():
+                expressions += [function.value, function.default]
+            case HistoryAggregate():
+                expressions.append(function.aggregate.argument)
+    return _columns(expressions) | {*(analytics.ties or ())}
+
+
+def _expressions(selection: Selection) -> Iterator[Expr]:
+    """Yield the expressions of a SELECT over the rows that it reads, after its analytic functions."""
+    if selection.where is not None:
+        yield selection.where
+    yield from (lateral.array for lateral in selection.laterals)
+    if selection.grouping is None:
+        yield from (item.expression for item in selection.items)
+        return
+    yield from selection.grouping.keys
+    for aggregate in selection.grouping.aggregates:
+        yield from (value for value in (aggregate.argument,) if value is not None)
+        yield from (ordering.value for ordering in aggregate.orderings)
+
+
+def _mapped(selection: Selection, change: Callable[[Expr], Expr]) -> Selection:
+    """Return a SELECT with changed expressions over the rows that it reads."""
+    where = None if selection.where is None else change(selection.where)
+    laterals = tuple(replace(lateral, array=change(lateral.array)) for lateral in selection.laterals)
+    if selection.grouping is None:
+        items = tuple(Item(item.name, change(item.expression)) for item in selection.items)
+        return replace(selection, where=where, laterals=laterals, items=items)
+    grouping = replace(
+        selection.grouping,
+        keys=tuple(map(change, selection.grouping.keys)),
+        aggregates=tuple(_mapped_aggregate(aggregate, change) for aggregate in selection.grouping.aggregates),
+    )
+    return replace(selection, where=where, laterals=laterals, grouping=grouping)
+
+
+def _mapped_aggregate(aggregate: Aggregate, change: Callable[[Expr], Expr]) -> Aggregate:
+    argument = None if aggregate.argument is None else change(aggregate.argument)
+    orderings = tuple(replace(ordering, value=change(ordering.value)) for ordering in aggregate.orderings)
+    return replace(aggregate, argument=argument, orderings=orderings)
+
+
+def _both(one: Expr | None, other: Expr | None) -> Expr | None:
+    """Return the condition that a row meets both, `one` first."""
+    if one is None or other is None:
+        return other if one is None else one
+    return call(Op.AND, one, other)
+
+
+def _grow_too_long(reader: Selection, step: Selection, values: Mapping[Expr, Expr]) -> bool:
+    """Return whether an expression of a SELECT is too long once the values of a step replace its columns."""
+    sizes = {column: _size(value) for column, value in values.items()}
+
+    def grown(expression: Expr) -> int:
+        return sum(sizes.get(part, 1) for part in walk(expression))
+
+    before = step.where if step.grouping is None else step.grouping.having
+    conditions = 0 if reader.where is None or before is None else _size(before) + grown(reader.where)
+    computed = (grown(expression) for expression in _expressions(reader) if not expression.is_column)
+    return max(conditions, *computed, 0) > LARGEST_EXPRESSION
+
+
+def _size(expression: Expr) -> int:
+    return sum(1 for _ in walk(expression))
+
+
+def _names(table: Table) -> set[str]:
+    """Return the names of the columns of a table."""
+    if isinstance(table, SelectedTable):
+        return {item.name for selection in table.selections for item in selection.items}
+    return {f"{number}.{name}" for number, side in enumerate(table.sides) for name in side.columns}
+
+
+def _columns(expressions: Iterable[Expr | None]) -> set[str]:
+    return {name for expression in expressions if expression is not None for name in columns_of(expression)}

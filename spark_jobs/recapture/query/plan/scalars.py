@@ -41,7 +41,7 @@ class Typed:
     """An expression with its type."""
 
     expression: Expr
-    """The expression over an event or a group, without steps between."""
+    """The expression over an event or a group."""
     type: pa.DataType
     """Type on Arrow; null for the literal NULL."""
     finite: bool = True
@@ -51,14 +51,10 @@ class Typed:
 
 
 class Row(Protocol):
-    """A row that a SELECT reads: an event or a group of events, or what a step selects of it."""
+    """A row that a SELECT reads: an event or a group of events."""
 
     def column(self, name: str) -> Typed:
         """Return a column of the row."""
-
-    @property
-    def conditions(self) -> tuple[Expr, ...]:
-        """Return the conditions that the event or the group has to meet."""
 
 
 def scalar(what: str, expression: Expr, row: Row) -> Typed:
