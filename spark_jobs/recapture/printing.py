@@ -132,9 +132,6 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         out.print(_line(f"input {read['alias']}: tasks {how}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
-    for output in result["outputs"]:
-        if output["needs_spark_because"]:
-            out.print(_line(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
         out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
@@ -615,6 +612,8 @@ def _place(summary: Mapping[str, Any]) -> str:
 
 
 def _window(window: Mapping[str, Any]) -> str:
+    if "end" not in window:
+        return f"row of slice {window['slice_start']}, {_published_by(window)}"
     name = f" {window['id']}" if "id" in window else ""
     return f"window{name} ({window['start']}, {window['end']}], {_published_by(window)}"
 
