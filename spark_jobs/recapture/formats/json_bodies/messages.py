@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from recapture.formats.duckdb_sql import one_array, select, utf8
 from recapture.formats.messages import NO_EVENT, EventBodies
-from recapture.formats.views import copied, copies
+from recapture.formats.views import copies
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SEVERAL = r"""
@@ -42,21 +42,16 @@ class JsonMessages:
         if pc.any(marked).as_py():
             documents = pc.if_else(marked, pc.utf8_slice_codeunits(documents, 1), documents)
         lists = one_array(select({"body": documents}, _SEVERAL)["events"])
-        is_list = np.asarray(lists.is_valid())
-        if not is_list.any():
+        sizes = pc.list_value_length(lists)
+        if sizes.null_count == len(sizes):
             return None
-        counts = np.ones(len(bodies), np.int64)
-        sizes = pc.list_value_length(lists).fill_null(1).to_numpy()
-        counts[rows] = np.maximum(sizes, 1)
-        return _spread(bodies, rows[is_list], lists.filter(pa.array(is_list)), counts)
-
-
-def _spread(bodies: pa.Array, rows: np.ndarray, lists: pa.Array, counts: np.ndarray) -> EventBodies:
-    """Return the bodies, with those at `rows` replaced by what is in their lists; an empty list keeps its body."""
-    message = np.repeat(np.arange(len(bodies)), counts)
-    events = copied(bodies).take(pa.array(message))
-    replaced = np.isin(message, rows[pc.greater(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)])
-    body = pc.replace_with_mask(events, pa.array(replaced), pc.list_flatten(lists).cast(pa.binary()))
-    is_empty = np.isin(message, rows[pc.equal(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)])
-    unreadable = pc.if_else(pa.array(is_empty), NO_EVENT, pa.scalar(None, pa.string())) if is_empty.any() else None
-    return EventBodies(message, body, unreadable)
+        several = sizes.is_valid().to_numpy(zero_copy_only=False)
+        counts = sizes.fill_null(1).to_numpy()
+        kept = np.setdiff1d(np.arange(len(bodies)), rows[several & (counts > 0)])
+        message = np.concatenate([kept, np.repeat(rows[several], counts[several])])
+        order = pa.array(np.argsort(message, kind="stable"))
+        reasons = np.isin(kept, rows[several & (counts == 0)])
+        body = pa.concat_arrays([copies(bodies, kept), pc.list_flatten(lists).cast(pa.binary())])
+        empty = pc.if_else(pa.array(reasons), NO_EVENT, pa.scalar(None, pa.string()))
+        unreadable = pa.concat_arrays([empty, pa.nulls(len(message) - len(kept), pa.string())])
+        return EventBodies(np.sort(message, kind="stable"), body.take(order), unreadable.take(order))
