@@ -304,6 +304,8 @@ def _parser() -> _Parser:
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
+    text = "explain the row as this run computes it, published or not, instead of what is published"
+    explained.add_argument("--run", dest="run_id", metavar="RUN", help=text)
     explained.add_argument("--out", type=Path, metavar="FILE", help="also write a page of the row, as HTML")
     text = "Check a query without a pipeline: what runs, what does not, why, and what to write instead."
     checked = commands.add_parser("check-query", help=text, description=text)
