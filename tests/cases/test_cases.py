@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from recapture.errors import DefinitionError
 from recapture.evaluate.check import not_evaluated_because
@@ -61,10 +60,10 @@ IN_SPARK = [name for name, case in CASES.items() if needs_spark(case)]
 
 
 @pytest.mark.parametrize("name", IN_SPARK)
-def test_a_case_that_needs_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_case_that_needs_spark(tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
-    with interpreting(spark):
-        stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
+    with interpreting():
+        stage_rows(run, 1, lambda inputs: in_spark(run, inputs))
     require_rows(run, CASES[name])
 
 

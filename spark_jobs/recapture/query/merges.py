@@ -106,7 +106,7 @@ class MergedGroups:
 
 @dataclass(frozen=True)
 class GroupsView:
-    """The view in which Spark SQL reads groups."""
+    """The view in which a plan reads groups."""
 
     name: str
     groups: MergedGroups
