@@ -304,7 +304,14 @@ def _parser() -> _Parser:
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
+    text = "explain the row as this run computes it, published or not, instead of what is published"
+    explained.add_argument("--run", dest="run_id", metavar="RUN", help=text)
     explained.add_argument("--out", type=Path, metavar="FILE", help="also write a page of the row, as HTML")
+    text = "Check a query without a pipeline: what runs, what does not, why, and what to write instead."
+    checked = commands.add_parser("check-query", help=text, description=text)
+    checked.add_argument("file", type=Path, metavar="FILE", help="a file with the query")
+    checked.add_argument("--json", action="store_true", help="print one JSON object")
+    checked.set_defaults(module="check_query")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recapture.tools.advise.keys import Key
     from recapture.tools.advise.tolerances import Setting
     from recapture.tools.asa_job import Draft
+    from recapture.tools.check_query import CheckedQuery
     from recapture.tools.events.find import Found
 
 FINDINGS = {
@@ -169,6 +170,29 @@ def print_import(out: Console, name: str, file: Path, draft: Draft) -> None:
             out.print(f"[bold]{title}[/]")
         for finding in findings:
             out.print(f"  {escape(message(str(finding)))}")
+
+
+def print_checked_query(out: Console, checked: CheckedQuery) -> None:
+    """Print what runs of a query, and what does not."""
+    for input_ in checked.inputs:
+        kind = "reference data" if input_.is_reference else "events"
+        fields = ", ".join(f"{name} {type_}" for name, type_ in input_.fields.items()) or "no fields"
+        out.print(escape(message(f"input {input_.alias} ({kind}): {fields}")))
+    for output in checked.outputs:
+        columns = ", ".join(f"{name} {type_}" for name, type_ in output.columns.items())
+        engine = "" if output.needs_spark_because is None else f"; needs Spark: {output.needs_spark_because}"
+        out.print(escape(message(f"output {output.alias} runs: {columns}{engine}")))
+    for assumption in checked.assumed:
+        out.print(escape(message(f"assumed: {assumption}")))
+    for refusal in checked.refusals:
+        outputs = f"output {', '.join(refusal.outputs)} does not run: " if refusal.outputs else ""
+        place = "" if refusal.line is None else f"line {refusal.line}, column {refusal.column}: "
+        first, *rest = refusal.what.split("\n")
+        out.print(escape(message(f"{outputs}{place}{first}")))
+        for line in rest:
+            out.print(escape(line), highlight=False)
+    if checked.runs:
+        out.print("the whole query runs")
 
 
 def print_staged_rows(out: Console, run: PlannedRun, computed: Computed, result: dict[str, Any]) -> None:
@@ -597,7 +621,10 @@ def _window(window: Mapping[str, Any]) -> str:
 
 def _published_by(published: Mapping[str, Any]) -> str:
     run = published["published_by"]
-    return "not published" if run is None else f"published by run {run}"
+    if run is None:
+        asked = published.get("run")
+        return "not published" if asked is None else f"in run {asked}, which is not published for it"
+    return f"published by run {run}"
 
 
 def _row(window: Mapping[str, Any]) -> str:

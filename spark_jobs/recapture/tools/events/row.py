@@ -74,7 +74,11 @@ class Lineage:
         return {
             "pipeline": self.pipeline.name,
             "output": self.output.alias,
-            "slice": {"start": ticks.to_text(self.plan.slice.start), "published_by": self.plan.published_by},
+            "slice": {
+                "start": ticks.to_text(self.plan.slice.start),
+                "published_by": self.plan.published_by,
+                "run": self.plan.run,
+            },
             "system_timestamp": None if self.system_timestamp is None else ticks.to_text(self.system_timestamp),
             "window": self.window,
             "row": self.row,

@@ -1,0 +1,98 @@
+"""`recapture check-query` says of a query alone what runs, what does not, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from recapture.tools.check_query import CheckedQuery, check
+from tests.commands import Command
+
+COUNTS = "SELECT deviceId, COUNT(*) AS n INTO counts FROM telemetry GROUP BY deviceId, TumblingWindow(minute, 5)"
+ANOMALIES = (
+    "SELECT AnomalyDetection_SpikeAndDip(x, 95, 120, 'spikesanddips') OVER (LIMIT DURATION(minute, 2)) AS s\n"
+    "INTO anomalies FROM telemetry"
+)
+
+
+def outputs(checked: CheckedQuery) -> dict[str, dict[str, str]]:
+    return {output.alias: output.columns for output in checked.outputs}
+
+
+def test_a_query_that_runs_has_its_inputs_and_its_columns_with_their_types() -> None:
+    checked = check(COUNTS)
+    assert checked.runs
+    assert [(read.alias, read.is_reference, list(read.fields)) for read in checked.inputs] == [
+        ("telemetry", False, ["deviceId"])
+    ]
+    assert outputs(checked) == {"counts": {"deviceId": "nvarchar(max)", "n": "bigint"}}
+
+
+@pytest.mark.parametrize("between", ["\n", ";\n", " -- counts\n\n"])
+def test_each_statement_is_checked_by_itself(between: str) -> None:
+    checked = check(between.join([COUNTS, ANOMALIES, COUNTS.replace("counts", "again")]))
+    assert list(outputs(checked)) == ["counts", "again"]
+    (refusal,) = checked.refusals
+    assert (refusal.line, refusal.column, refusal.outputs) == (1 + between.count("\n"), 8, ("anomalies",))
+    assert refusal.what.startswith("AnomalyDetection_SpikeAndDip ")
+
+
+def test_a_refusal_that_several_statements_share_is_shown_once() -> None:
+    step = f"WITH s AS ({ANOMALIES.replace('INTO anomalies ', '')})\n"
+    checked = check(f"{step}SELECT s INTO a FROM s; SELECT s INTO b FROM s")
+    assert [refusal.outputs for refusal in checked.refusals] == [("a", "b")]
+
+
+def test_an_input_that_is_only_joined_without_a_time_bound_is_reference_data() -> None:
+    checked = check("SELECT t.x, d.site INTO out FROM telemetry t JOIN devices d ON t.id = d.id")
+    assert [(read.alias, read.is_reference) for read in checked.inputs] == [("telemetry", False), ("devices", True)]
+
+
+def test_an_input_that_is_joined_with_a_time_bound_has_events() -> None:
+    bound = "DATEDIFF(minute, t, a) BETWEEN 0 AND 5"
+    checked = check(f"SELECT t.x, a.y INTO out FROM telemetry t JOIN alarms a ON t.id = a.id AND {bound}")
+    assert [(read.alias, read.is_reference) for read in checked.inputs] == [("telemetry", False), ("alarms", False)]
+
+
+def test_the_functions_of_a_query_are_assumed() -> None:
+    window = "GROUP BY TumblingWindow(minute, 5)"
+    checked = check(f"SELECT SUM(udf.rate(x)) AS y, uda.middle(x) AS z INTO out FROM telemetry {window}")
+    assert checked.runs
+    assert [assumed.partition(" ")[0] for assumed in checked.assumed] == ["udf.rate", "uda.middle"]
+
+
+def test_the_metadata_of_an_iot_hub_is_known() -> None:
+    assert check("SELECT IoTHub.ConnectionDeviceId AS device INTO out FROM telemetry").runs
+
+
+@pytest.mark.parametrize("text", ["", "SELECT", "SELECT x INTO out FROM telemetry WHERE (", "DROP TABLE x"])
+def test_a_syntax_error_is_shown_with_its_place(text: str) -> None:
+    checked = check(text)
+    assert not checked.runs
+    assert checked.refusals[0].line == 1
+
+
+def test_the_command_prints_what_runs_and_what_does_not(tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "query.asaql"
+    file.write_text(f"\ufeff{COUNTS};\r\n{ANOMALIES}\r\n")
+    lines = command.text("check-query", file, code=1).splitlines()
+    assert lines[0] == "input telemetry (events): deviceId nvarchar(max)"
+    assert lines[1] == "output counts runs: deviceId nvarchar(max), n bigint"
+    assert lines[2].startswith("output anomalies does not run: line 2, column 8: AnomalyDetection_SpikeAndDip ")
+    document = command.json("check-query", file, code=1)
+    assert (document["runs"], document["refusals"][0]["outputs"]) == (False, ["anomalies"])
+
+
+def test_a_query_that_runs_has_the_exit_code_0(tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "query.sql"
+    file.write_text(COUNTS)
+    assert command.text("check-query", file).splitlines()[-1] == "the whole query runs"
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.yaml", b""), ("none.sql", None), ("a.sql", b"\xff\xfe")])
+def test_a_file_that_is_no_query_is_a_usage_error(
+    tmp_path: Path, command: Command, name: str, content: bytes | None
+) -> None:
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    command.run("check-query", file, code=2)
