@@ -314,7 +314,9 @@ def _parser() -> _Parser:
     checked.set_defaults(module="check_query")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
-    imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
+    imported.add_argument(
+        "path", type=Path, metavar="PATH", help="an ASA project, an ARM template, or terraform show -json"
+    )
     imported.add_argument("--job", metavar="NAME", help="the job, if a template has several")
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")

@@ -132,9 +132,6 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         out.print(_line(f"input {read['alias']}: tasks {how}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
-    for output in result["outputs"]:
-        if output["needs_spark_because"]:
-            out.print(_line(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
         out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")

@@ -12,7 +12,6 @@ from pyspark.errors import ArithmeticException, PySparkException
 
 from recapture.errors import DefinitionError
 from recapture.query.analyse.values import Value
-from recapture.query.lower.spark import render
 from recapture.query.parse.date_parts import PARTS
 from recapture.query.plan.expressions import column
 from recapture.time_model.ticks import LARGEST
