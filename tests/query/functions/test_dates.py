@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.errors import ArithmeticException, PySparkException
 
 from recapture.errors import DefinitionError
 from recapture.query.analyse.values import Value
@@ -157,7 +156,7 @@ def test_a_time_is_put_together_from_its_parts() -> None:
     [(2014, 9, 10, 12, 60, 0, 0), (0, 9, 10, 12, 0, 0, 0), (2014, 9, 10, 24, 0, 0, 0), (2014, 2, 29, 0, 0, 0, 0)],
 )
 def test_parts_that_are_not_a_time_stop_the_run(parts: tuple[int, ...]) -> None:
-    with pytest.raises(PySparkException, match=r"DATETIMEFROMPARTS: the parts are not a time|Invalid date"):
+    with pytest.raises(RunError, match=r"DATETIMEFROMPARTS: the parts are not a time|Invalid date"):
         computed([call("DATETIMEFROMPARTS", *parts).node])
 
 
@@ -171,13 +170,13 @@ def test_parts_that_are_not_a_time_stop_the_run(parts: tuple[int, ...]) -> None:
     ],
 )
 def test_a_sum_outside_the_calendar_stops_the_run(part: str, number: int, start: str) -> None:
-    with pytest.raises(PySparkException, match="DATEADD: the result lies outside the years 1 to 9999"):
+    with pytest.raises(RunError, match="DATEADD: the result lies outside the years 1 to 9999"):
         computed([call("DATEADD", part, number, time(start)).node])
 
 
 def test_a_number_too_large_to_count_with_stops_the_run() -> None:
     for part in ("week", "year"):
-        with pytest.raises((ArithmeticException, PySparkException), match="OVERFLOW"):
+        with pytest.raises(RunError, match="OVERFLOW"):
             computed([call("DATEADD", part, 2**61, time("2026-01-01")).node])
 
 
@@ -186,7 +185,7 @@ def test_nested_additions_do_not_grow_without_bound() -> None:
     for _ in range(12):
         value = call("DATEADD", "month", 1, value)
     assert isinstance(value, Value)
-    assert len(render(value.node)) < 20_000
+    assert len(value.node.text) < 20_000
 
 
 def test_nested_additions_add_up() -> None:

@@ -1,7 +1,6 @@
 """The string functions as in ASA's reference; where it is silent, as in T-SQL's."""
 
 import pytest
-from pyspark.errors import PySparkException
 
 from recapture.errors import DefinitionError
 from tests.query.functions.calls import call, check, computed, time
@@ -189,7 +188,7 @@ def test_quotes_dollars_and_backslashes_mean_themselves() -> None:
     ],
 )
 def test_what_t_sql_calls_an_error_stops_the_run(name: str, given: tuple[str | int, ...], message: str) -> None:
-    with pytest.raises(PySparkException, match=message):
+    with pytest.raises(RunError, match=message):
         computed([call(name, *given).node])
 
 
