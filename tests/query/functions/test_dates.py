@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, RunError
 from recapture.query.analyse.values import Value
 from recapture.query.parse.date_parts import PARTS
 from recapture.query.plan.expressions import column

@@ -2,6 +2,7 @@
 
 import pytest
 
+from recapture.errors import RunError
 from tests.query.functions.calls import Given, call, check, computed
 
 

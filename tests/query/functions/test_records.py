@@ -67,8 +67,8 @@ def test_elements_and_properties_become_rows() -> None:
             operation(Op.ARRAY_ELEMENTS, string("{}")),
         ],
     )
-    assert [tuple(row) for row in rows[0]] == [(0, "x"), (1, None), (2, '{"a":1}')]
-    assert [tuple(row) for row in rows[1]] == [("b", "1"), ("a", "x"), ("n", None)]
+    assert [tuple(row.values()) for row in rows[0]] == [(0, "x"), (1, None), (2, '{"a":1}')]
+    assert [tuple(row.values()) for row in rows[1]] == [("b", "1"), ("a", "x"), ("n", None)]
     assert rows[2] is None
-    assert rows[0][0].asDict() == {"ArrayIndex": 0, "ArrayValue": "x"}
-    assert rows[1][0].asDict() == {"PropertyName": "b", "PropertyValue": "1"}
+    assert rows[0][0] == {"ArrayIndex": 0, "ArrayValue": "x"}
+    assert rows[1][0] == {"PropertyName": "b", "PropertyValue": "1"}

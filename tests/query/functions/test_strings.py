@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, RunError
 from tests.query.functions.calls import call, check, computed, time
 
 
