@@ -17,6 +17,7 @@ from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
 from airflow.models.xcom import XComModel
+from explain_routes import routes as explain_routes
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from sqlalchemy import select
@@ -40,7 +41,7 @@ from recapture.tools.coverage.run_page import run_page
 from recapture.tools.reports.trend import trend_document
 from recapture.tools.reports.trend_page import trend_page
 from recapture.tools.reports.trend_source import read_trend
-from request_routes import routes
+from request_routes import routes as request_routes
 
 FILES = {
     REPORT_PAGE: "text/html; charset=utf-8",
@@ -64,7 +65,8 @@ Any page may frame it: that of a run does, and in Airflow's tab it has no origin
 MAY_SEE = [Depends(requires_access_dag("GET", DagAccessEntity.RUN))]
 
 pages = FastAPI(title="Recapture", openapi_url=None)
-pages.include_router(routes)
+pages.include_router(request_routes)
+pages.include_router(explain_routes)
 
 
 @pages.middleware("http")

@@ -304,6 +304,8 @@ def _parser() -> _Parser:
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)
     explained.add_argument("--output", metavar="ALIAS", help="the output of the row, if the query has several")
+    text = "explain the row as this run computes it, published or not, instead of what is published"
+    explained.add_argument("--run", dest="run_id", metavar="RUN", help=text)
     explained.add_argument("--out", type=Path, metavar="FILE", help="also write a page of the row, as HTML")
     text = "Check a query without a pipeline: what runs, what does not, why, and what to write instead."
     checked = commands.add_parser("check-query", help=text, description=text)
@@ -312,7 +314,9 @@ def _parser() -> _Parser:
     checked.set_defaults(module="check_query")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
-    imported.add_argument("path", type=Path, metavar="PATH", help="an ASA project, or an ARM template's file")
+    imported.add_argument(
+        "path", type=Path, metavar="PATH", help="an ASA project, an ARM template, or terraform show -json"
+    )
     imported.add_argument("--job", metavar="NAME", help="the job, if a template has several")
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")

@@ -132,9 +132,6 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         out.print(_line(f"input {read['alias']}: tasks {how}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
-    for output in result["outputs"]:
-        if output["needs_spark_because"]:
-            out.print(_line(f"output {output['alias']} needs Spark: {output['needs_spark_because']}"))
     for reference in result["references"]:
         versions = counted(len(reference["versions"]), "version")
         out.print(f"reference data {_line(reference['alias'])}: {versions}, {reference['bytes']:,} bytes")
@@ -621,7 +618,10 @@ def _window(window: Mapping[str, Any]) -> str:
 
 def _published_by(published: Mapping[str, Any]) -> str:
     run = published["published_by"]
-    return "not published" if run is None else f"published by run {run}"
+    if run is None:
+        asked = published.get("run")
+        return "not published" if asked is None else f"in run {asked}, which is not published for it"
+    return f"published by run {run}"
 
 
 def _row(window: Mapping[str, Any]) -> str:

@@ -9,15 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from recapture.errors import DefinitionError
-from recapture.evaluate.check import not_evaluated_because
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
-from recapture.execute.stage import stage_rows
-from recapture.formats.event_hubs import CaptureInput
-from recapture.query.compile import compile_query
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import read_computed
 from recapture.run_files.planned import PlannedRun
@@ -25,8 +19,6 @@ from recapture.tools.sample import SampleEvent, capture_file
 from tests.blobs import write_blob
 from tests.cases.case import ARRIVAL, HOUR, PARTITION, Case, Row, arrival, body, hour, parse
 from tests.paths import ROOT
-from tests.query.test_queries_run import in_spark
-from tests.settings import interpreting
 from tests.worlds import TELEMETRY, World, blob_name
 
 INTERVAL = timedelta(minutes=5)
@@ -47,29 +39,8 @@ def test_a_mistake_in_a_case_is_named(text: str, message: str) -> None:
         parse(text)
 
 
-def needs_spark(case: Case) -> bool:
-    """Return whether a query needs Spark; False if it has a mistake, which its own test then raises."""
-    inputs = dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references)
-    try:
-        query = compile_query(case.query, inputs=inputs, output_aliases=list(case.outputs))
-        return not_evaluated_because(query) is not None
-    except DefinitionError:
-        return False
-
-
-IN_SPARK = [name for name, case in CASES.items() if needs_spark(case)]
-
-
-@pytest.mark.parametrize("name", IN_SPARK)
-def test_a_case_that_needs_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    run = planned(World(tmp_path), CASES[name])
-    with interpreting(spark):
-        stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
-    require_rows(run, CASES[name])
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if name not in IN_SPARK])
-def test_a_case_that_needs_no_spark(processes: Workers, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_a_case(processes: Workers, tmp_path: Path, name: str) -> None:
     run = planned(World(tmp_path), CASES[name])
     local.compute(processes, run, tmp_path)
     require_rows(run, CASES[name])

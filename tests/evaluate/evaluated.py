@@ -1,14 +1,12 @@
 """The rows of a query as the worker processes compute them, from events as rows of the views."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.refusal import NotEvaluatedError
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.execute.division import Bucket, rows_of_bucket
 from recapture.execute.slice_rows import slice_query
@@ -35,7 +33,7 @@ def require_same(
     """Raise AssertionError unless the rows of each output are the same without Spark, to the last bit.
 
     `events` are those that `views.create` took, by the alias of the input, and `references` the rows of reference data,
-    by their views. `computed` are the rows of each output from Spark. What is not evaluated is not compared.
+    by their views. `computed` are the rows of each output from Spark.
     """
     for output, spark_rows in zip(query.outputs, computed, strict=True):
         names = [column.name for column in output.columns] + ["slice_start"]
@@ -43,8 +41,7 @@ def require_same(
         theirs = in_order(spark_rows, names)
         if output.selects:
             assert in_order(merged(query, output, events), names) == theirs
-        with suppress(NotEvaluatedError):
-            assert in_order(evaluated(query, output, events, references or {}), names) == theirs
+        assert in_order(evaluated(query, output, events, references or {}), names) == theirs
 
 
 def in_order(table: pa.Table, names: Sequence[str]) -> list[str]:
@@ -58,10 +55,7 @@ def evaluated(
     events: Mapping[str, Sequence[Row]],
     references: Mapping[str, pa.Table],
 ) -> pa.Table:
-    """Return the rows of an output, from all slices with events, with the columns of its SQL.
-
-    Raise NotEvaluatedError if only Spark can compute them.
-    """
+    """Return the rows of an output, from all slices with events, with the columns of its SQL."""
     parts = [
         part.with_start(part.evaluation(references).rows(output)) for part in _parts(query, events) or [_nothing(query)]
     ]

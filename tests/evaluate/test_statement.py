@@ -9,7 +9,6 @@ import pytest
 
 from recapture.evaluate import expressions, statement
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.check import not_evaluated_because
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
@@ -95,5 +94,22 @@ def test_a_step_that_two_outputs_read_is_evaluated_once(monkeypatch: pytest.Monk
     assert sum("twice" in names and "k" in names for names in projected) == 1
 
 
-def test_a_query_that_is_evaluated_needs_no_spark() -> None:
-    assert not_evaluated_because(compiled("SELECT n + 1 AS m INTO out FROM telemetry")) is None
+@pytest.mark.parametrize(
+    "last",
+    [
+        "CASE WHEN COUNT(*) > 1 THEN DATEADD(day, 3650000, System.Timestamp()) END",
+        "COALESCE(DATEADD(day, 1, System.Timestamp()), DATEADD(day, 3650000, System.Timestamp()))",
+        "IIF(COUNT(*) > 1 AND DATEADD(day, 3650000, System.Timestamp()) > System.Timestamp(), 1, 0)",
+    ],
+)
+def test_a_date_that_no_branch_takes_may_be_impossible(last: str) -> None:
+    query = compiled(f"SELECT COUNT(*) AS n, {last} AS l INTO out FROM telemetry GROUP BY Tumbling(minute, 1)")
+    assert [row["n"] for row in rows(query, [event(1, k="a"), event(70, k="b")])] == [1, 1]
+
+
+def test_a_condition_guards_the_conditions_after_it() -> None:
+    having = "COUNT(*) > 1 AND DATEADD(day, 3650000, System.Timestamp()) > System.Timestamp()"
+    query = compiled(f"SELECT COUNT(*) AS n INTO out FROM telemetry GROUP BY Tumbling(minute, 1) HAVING {having}")
+    assert rows(query, [event(1, k="a")]) == []
+    query = compiled("SELECT n INTO out FROM telemetry WHERE n > 0 AND 1 / n > 0 AND NOT (n = 2 AND 1 / (n - 2) = 0)")
+    assert rows(query, [event(1, n=0), event(2, n=1), event(3)]) == [{"n": 1}]

@@ -1,47 +1,29 @@
 """Which engine computes a query, and on how many cores."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
-from recapture.errors import DefinitionError
-from recapture.evaluate import check
 from recapture.execute import engine
-from recapture.execute.engine import Engine, chosen_engine, cores_of, engine_of, unattended_engine
-from tests.worlds import World
+from recapture.execute.engine import Engine, cores_of, engine_of, unattended_engine
 
 
 @pytest.mark.parametrize(
-    ("named", "needs_spark", "master", "expected"),
+    ("named", "master", "expected"),
     [
-        (None, False, "local[*]", Engine.PROCESSES),
-        (None, False, "local[2,4]", Engine.PROCESSES),
-        (None, False, "spark://host:7077", Engine.SPARK),
-        (None, True, "local[*]", Engine.SPARK),
-        (None, True, "yarn", Engine.SPARK),
-        ("spark", False, "local[*]", Engine.SPARK),
-        ("processes", False, "local[*]", Engine.PROCESSES),
-        ("processes", False, "yarn", Engine.SPARK),
+        (None, "local[*]", Engine.PROCESSES),
+        (None, "local[2,4]", Engine.PROCESSES),
+        (None, "spark://host:7077", Engine.SPARK),
+        ("spark", "local[*]", Engine.SPARK),
+        ("processes", "local[*]", Engine.PROCESSES),
+        ("processes", "yarn", Engine.SPARK),
     ],
 )
-def test_spark_computes_what_needs_it_and_what_has_another_master(
-    named: str | None, needs_spark: bool, master: str, expected: Engine
+def test_spark_computes_what_names_it_and_what_has_another_master(
+    named: str | None, master: str, expected: Engine
 ) -> None:
-    assert engine_of(named, needs_spark, master) is expected
-
-
-def test_a_query_that_needs_spark_refuses_processes_and_says_what_needs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check, "not_evaluated_because", lambda query: "output aggregates: JOIN")
-    pipeline = World(tmp_path).define()
-    assert chosen_engine(pipeline, "local[*]") is Engine.SPARK
-    assert chosen_engine(pipeline.model_copy(update={"engine": "spark"}), "local[*]") is Engine.SPARK
-    reason = "engine: the query needs Spark (output aggregates: JOIN): remove the key, or change the query"
-    with pytest.raises(DefinitionError, match=re.escape(reason)):
-        chosen_engine(pipeline.model_copy(update={"engine": "processes"}), "local[*]")
+    assert engine_of(named, master) is expected
 
 
 @pytest.mark.parametrize(

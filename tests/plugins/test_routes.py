@@ -226,6 +226,21 @@ def test_the_calendar_and_the_trend_lead_to_each_other(get: Get) -> None:
     assert f"In the newest slice, {ELEVEN}, 1 check failed." in trend.text, "the audit stopped its run"
 
 
+def test_a_chosen_slice_has_a_field_that_leads_to_the_events_of_a_row(get: Get) -> None:
+    """The page asks again for what does not tell a row from others."""
+    chosen = get(slice_address(TEN, ELEVEN)).text
+    assert '<form class="range" action="/recapture/telemetry/explain">' in chosen
+    assert f'value="slice_start={TEN},"' in chosen
+    assert "<button>Explain</button>" in get("/telemetry/explain").text
+    page = get(f"/telemetry/explain?row={quote(f'slice_start={TEN},windowEnd=2024-03-01T10:30Z,deviceId=device-0-1')}")
+    assert page.status == 200
+    assert "The row was made of " in page.text
+    assert "Events that decide" in page.text
+    page = get(f"/telemetry/explain?row={quote(f'slice_start={TEN}')}")
+    assert (page.status, "36 rows have these values: add windowEnd" in page.text) == (400, True)
+    assert get(f"/telemetry/explain?row={LONG}").status == 400
+
+
 def test_a_dag_run_of_absurd_years_leaves_the_calendar_as_it_is(get: Get) -> None:
     page = get(slice_address(TEN, ELEVEN))
     assert page.status == 200

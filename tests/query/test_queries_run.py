@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
-from recapture.evaluate.check import not_evaluated_because
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
 from recapture.execute.spark.functions import register
@@ -34,6 +33,7 @@ from recapture.time_model import ticks
 from recapture.time_model.verdicts import PROCESSED
 from tests.paths import ROOT
 from tests.query import small_world, views
+from tests.query.nothing import evaluate_over_nothing
 from tests.query.small_world import Inputs
 from tests.query.test_common_queries import QUERIES
 from tests.query.test_documented_language import EXAMPLES, OTHER_INPUTS
@@ -155,6 +155,6 @@ def respelt(text: str) -> str:
 def test_names_may_change_their_letter_case_within_a_query(case: Case) -> None:
     text, inputs, outputs = case
     query = compiled(respelt(text), inputs, outputs)
-    assert not_evaluated_because(query) is None
+    evaluate_over_nothing(query)
     for output in query.outputs:
         assert len({column.name.lower() for column in output.columns}) == len(output.columns)

@@ -1,12 +1,15 @@
 """What is not supported is refused with its line and column before anything is read; nothing is silently ignored."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
+from tests.query.nothing import evaluate_over_nothing
 
 TEMPLATE = "SELECT {select}\nINTO aggregates\nFROM telemetry {source}\n{where}\n{group}\n{having}"
 GROUP = "GROUP BY TumblingWindow(minute, 5)"
@@ -356,3 +359,38 @@ def test_an_error_deep_in_the_text_has_its_line_and_column() -> None:
 
 def test_a_query_nested_beyond_reason_is_refused_without_a_crash() -> None:
     assert "nested too deeply" in refused(query(where="WHERE " + "(" * 2000 + "x = 1" + ")" * 2000))
+
+
+@pytest.mark.parametrize(
+    ("write", "deepest"),
+    [
+        (lambda levels: "(" * levels + "x = 1" + " OR k = 'a' AND x > 1)" * levels, 245),
+        (lambda levels: " + ".join(["x"] * levels) + " > 1", 490),
+        (lambda levels: "NOT " * levels + "x = 1", 490),
+        (lambda levels: "(" * levels + "x = 1" + ")" * levels, 490),
+        (lambda levels: "ABS(" * levels + "x" + ")" * levels + " = 1", 490),
+        (lambda levels: "SUBSTRING(" * levels + "k" + ", x, 1)" * levels + " = 'a'", 490),
+        (lambda levels: "CASE WHEN x = 1 THEN " * levels + "x" + " ELSE 0 END" * levels + " = 1", 245),
+    ],
+    ids=["OR AND", "+", "NOT", "()", "ABS", "SUBSTRING", "CASE"],
+)
+@pytest.mark.parametrize("depth", [0, 700])
+def test_whether_a_query_is_nested_too_deeply_does_not_depend_on_the_caller(
+    write: Callable[[int], str], deepest: int, depth: int
+) -> None:
+    declared = "CREATE TABLE telemetry (x bigint, k nvarchar(max));\nSELECT x INTO aggregates FROM telemetry WHERE "
+
+    def compiled(levels: int) -> CompiledQuery:
+        inputs = {"telemetry": CaptureInput.metadata}
+        return compile_query(declared + write(levels), inputs=inputs, output_aliases=["aggregates"])
+
+    def compile_from(depth: int) -> None:
+        """Compile and evaluate a deep query, and compile one that is too deep, from so many calls."""
+        if depth:
+            compile_from(depth - 1)
+            return
+        evaluate_over_nothing(compiled(deepest))
+        with pytest.raises(DefinitionError, match=r"line \d+, column \d+: this is nested too deeply"):
+            compiled(deepest + 20)
+
+    compile_from(depth)

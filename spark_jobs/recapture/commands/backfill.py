@@ -20,7 +20,7 @@ from recapture.commands.progress import ProgressBar
 from recapture.commands.reported import reported
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, InterruptedRunError, RunError
-from recapture.execute.engine import Engine, chosen_engine
+from recapture.execute.engine import Engine, engine_of
 from recapture.keep.holding import holding
 from recapture.process import log
 from recapture.run.approval import approval_of
@@ -151,7 +151,7 @@ class Backfill:
     def order_and_aggregate(self) -> None:
         """Stage the rows."""
         self.drawing.load()  # before there are workers, whose `kill` would end it
-        engine = chosen_engine(self.pipeline, self.arguments.master)
+        engine = engine_of(self.pipeline.engine, self.arguments.master)
         if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
         compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]

@@ -17,7 +17,7 @@ from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.progress import ProgressBar
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
-from recapture.execute.engine import Engine, chosen_engine, cores_of
+from recapture.execute.engine import Engine, cores_of, engine_of
 from recapture.pages.page import require_installed
 from recapture.process import log
 from recapture.run.slices import require_whole_slices, slices_of
@@ -154,7 +154,7 @@ def compute_on(pipeline: Pipeline, master: str, bar: ProgressBar) -> Callable[[P
     """Return the function that stages the rows of a run. Raise DefinitionError if the master is not on this machine."""
     if cores_of(master) is None:
         raise DefinitionError(f"--master {master}: what is tried is computed on this machine: use local[N]")
-    engine = chosen_engine(pipeline, master)
+    engine = engine_of(pipeline.engine, master)
     compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
     return partial(compute, master=master, check=lambda: None, bar=bar)
 

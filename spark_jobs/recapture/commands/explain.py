@@ -32,6 +32,7 @@ def run(
     row: str | None,
     alias: str | None,
     output: str | None,
+    run_id: str | None,
     out: Path | None,
     json: bool,
 ) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def run(
         raise DefinitionError("give one of --event PARTITION/SEQUENCE, --where KEY=VALUE and --row NAME=VALUE,…")
     require_writable_page(out)
     pipeline = load_pipeline(file, stderr)
-    explainer = Explainer(pipeline, storage_time(pipeline, datetime.now(UTC)))
+    explainer = Explainer(pipeline, storage_time(pipeline, datetime.now(UTC)), run_id)
     console = printing.console()
     if row is not None:
         if start is not None or end is not None:
@@ -53,8 +54,8 @@ def run(
             write_page(out, explain_page(made.summary))
             stderr.print(f"{escape(str(out))}: the page is written")
         return made.summary
-    if out is not None:
-        raise DefinitionError("--out writes the page of a row: give --row, too")
+    if out is not None or run_id is not None:
+        raise DefinitionError("--out and --run are about a row: give --row, too")
     if start is None or end is None:
         raise DefinitionError("give the range in which the event arrived, with --from and --to")
     chosen = None if event is None else event_selection(event)

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
-from recapture.execute.engine import DEFAULT_MASTER, chosen_engine, cores_of
+from recapture.execute.engine import DEFAULT_MASTER, cores_of, engine_of
 from recapture.query.explained import explained
 from recapture.run.cost import estimate
 from recapture.run.plan import preview
@@ -25,7 +25,7 @@ def run(stderr: Console, *, file: Path, start: datetime, end: datetime, json: bo
     progress = capture_progress(pipeline, manifest, storage_time(pipeline, datetime.now(UTC)))
     standing = standing_of(pipeline)
     result = plan_summary(pipeline, manifest, progress, standing)
-    engine = chosen_engine(pipeline, DEFAULT_MASTER)
+    engine = engine_of(pipeline.engine, DEFAULT_MASTER)
     stages = [{"name": stage, "description": description(stage, pipeline, engine)} for stage in stages_of()]
     cores = cores_of(DEFAULT_MASTER)
     result |= {"engine": engine, "stages": stages}

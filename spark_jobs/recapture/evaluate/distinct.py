@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from recapture.evaluate.frames import Frame, Node
-from recapture.evaluate.vectors import from_arrow
+from recapture.evaluate.frames import Frame, Kernel, Node
+from recapture.evaluate.vectors import Numbers, Vector, from_arrow, to_arrow
 
 Function = Callable[..., Any]
 
@@ -19,50 +18,49 @@ def each(function: Function, column: pa.Array, type_: pa.DataType) -> pa.Array:
     return results.take(encoded.indices)
 
 
-def of_many(function: Function) -> Callable[[Frame, Node], Any]:
+def of_many(function: Function) -> Kernel:
     """Return the kernel of a function of several values; NULL if one of them is NULL."""
 
-    def kernel(frame: Frame, node: Node) -> Any:
+    def kernel(frame: Frame, node: Node) -> Vector:
         vectors, _ = frame.strict(node.arguments)
-        computed = [
-            index
-            for index, vector in enumerate(vectors)
-            if not isinstance(vector, pa.Scalar) and not _is_single(vector)
-        ]
-        if len(computed) == 1 and pa.types.is_string(node.arguments[computed[0]].type):
-            return _over_one(function, frame, node, vectors, computed[0])
-        columns = [frame.array(argument).to_pylist() for argument in node.arguments]
-        known: dict[tuple[Any, ...], Any] = {}
-        results = []
-        for given in zip(*columns, strict=True):
-            if given not in known:
-                known[given] = None if None in given else function(*given)
-            results.append(known[given])
-        return from_arrow(pa.array(results, node.type))
+        return row_by_row(function, frame, vectors, [argument.type for argument in node.arguments], node.type)
 
     return kernel
 
 
-def _is_single(vector: Any) -> bool:
-    values = getattr(vector, "values", None)
-    return isinstance(values, np.ndarray) and not values.shape
+def row_by_row(
+    function: Function, frame: Frame, vectors: Sequence[Vector], types: Sequence[pa.DataType], gives: pa.DataType
+) -> Vector:
+    """Return a function of several values of each row; NULL if one is NULL. It is called once for equal values."""
+    computed = [index for index, vector in enumerate(vectors) if not _is_single(vector)]
+    if len(computed) == 1 and pa.types.is_string(types[computed[0]]):
+        return _over_one(function, frame, vectors, computed[0], gives)
+    columns = [to_arrow(vector, type_, frame.size).to_pylist() for vector, type_ in zip(vectors, types, strict=True)]
+    known: dict[tuple[Any, ...], Any] = {}
+    results = []
+    for given in zip(*columns, strict=True):
+        if given not in known:
+            known[given] = None if None in given else function(*given)
+        results.append(known[given])
+    return from_arrow(pa.array(results, gives))
 
 
-def _over_one(function: Function, frame: Frame, node: Node, vectors: Sequence[Any], index: int) -> Any:
+def _is_single(vector: Vector) -> bool:
+    """Return whether a value stands for all rows."""
+    return isinstance(vector, pa.Scalar) or (isinstance(vector, Numbers) and not vector.values.shape)
+
+
+def _over_one(function: Function, frame: Frame, vectors: Sequence[Vector], index: int, gives: pa.DataType) -> Vector:
     """Compute a function of which one argument alone is a column."""
-    constants: list[Any] = []
-    for vector in vectors:
-        if isinstance(vector, pa.Scalar):
-            constants.append(vector.as_py())
-        elif _is_single(vector):
-            constants.append(None if vector.null is not None and bool(vector.null) else vector.values.item())
-        else:
-            constants.append(None)
+    constants = [None if place == index else _constant(vector) for place, vector in enumerate(vectors)]
     if any(value is None for place, value in enumerate(constants) if place != index):
-        return from_arrow(pa.nulls(frame.size, node.type))
+        return from_arrow(pa.nulls(frame.size, gives))
+    return from_arrow(
+        each(lambda value: function(*constants[:index], value, *constants[index + 1 :]), vectors[index], gives)
+    )
 
-    def with_constants(value: Any) -> Any:
-        constants[index] = value
-        return function(*constants)
 
-    return from_arrow(each(with_constants, vectors[index], node.type))
+def _constant(vector: Vector) -> Any:
+    if isinstance(vector, pa.Scalar):
+        return vector.as_py()
+    return None if vector.null is not None and bool(vector.null) else vector.values.item()

@@ -39,6 +39,8 @@ OF_PATHS = Leniency(strings=True, numbers=False)
 OF_FROM_JSON = Leniency(strings=False, numbers=True)
 """What from_json reads: also strings in single quotes, but no control characters in strings."""
 
+MOST_LEVELS = 1_000
+"""Largest number of arrays and objects within each other, which is Jackson's; a deeper string is not a document."""
 _JSON = json.JSONDecoder(
     object_pairs_hook=tuple, parse_float=Number, parse_int=Number, parse_constant=lambda name: _Constant(name)
 )
@@ -56,9 +58,13 @@ def document(text: str, leniency: Leniency) -> Any:
     """
     start = _BLANKS.match(text)
     assert start is not None
+    if text.count("[") + text.count("{") > MOST_LEVELS and _levels(text) > MOST_LEVELS:
+        return INVALID
     try:
         value, _ = _JSON.raw_decode(text, start.end())
-    except (json.JSONDecodeError, RecursionError):
+    except RecursionError:  # of Python's decoder, which has a limit of its own
+        return _Reader(text, leniency).document()
+    except json.JSONDecodeError:
         return (
             _Reader(text, leniency).document()
             if "'" in text or (leniency.strings and not text.isprintable())
@@ -67,6 +73,15 @@ def document(text: str, leniency: Leniency) -> Any:
     if not leniency.numbers and ("NaN" in text or "Infinity" in text) and _has_constant(value):
         return INVALID
     return value
+
+
+def _levels(text: str) -> int:
+    """Return how many arrays and objects a document has within each other, or a string that looks like one."""
+    levels = most = 0
+    for sign in re.findall(r'"(?:[^"\\\\]|\\\\.)*"|[\[\]{}]', text, re.DOTALL):
+        levels += (sign in "[{") - (sign in "]}")
+        most = max(most, levels)
+    return most
 
 
 def _has_constant(value: Any) -> bool:
@@ -95,7 +110,7 @@ class _Reader:
     def document(self) -> Any:
         try:
             return self._value()
-        except (_InvalidError, RecursionError):
+        except _InvalidError:
             return INVALID
 
     def _blanks(self) -> str:

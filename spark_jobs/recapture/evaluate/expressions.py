@@ -16,9 +16,13 @@ from recapture.evaluate.lowering import BIT, Lowering
 from recapture.evaluate.operations import OPERATIONS
 from recapture.evaluate.user_functions import with_calls
 from recapture.formats.duckdb_sql import one_array
-from recapture.query.plan.expressions import Expr
-from recapture.query.plan.operations import Op
+from recapture.process.recursion import room_for
+from recapture.query.plan.expressions import Expr, conjuncts
 
+_FRAMES_OF_NODE = 10
+"""Most calls of functions within each other that evaluate a node, without those that evaluate its arguments."""
+_FRAMES_OF_KERNEL = 6_000
+"""Most calls within each other in a kernel: a JSON document has up to 1,000 arrays and objects within each other."""
 Items = Sequence[tuple[str, Expr]]
 """Names and expressions of columns."""
 
@@ -31,6 +35,11 @@ def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBound
         items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
         where = where and values[-1]
     program = _program(tuple(items), where, tuple(zip(rows.schema.names, rows.schema.types, strict=True)))
+    with room_for(program.depth * _FRAMES_OF_NODE + _FRAMES_OF_KERNEL):
+        return _projected(rows, program, bounds)
+
+
+def _projected(rows: pa.Table, program: "_Program", bounds: SliceBounds) -> pa.Table:
     frame = whole(rows, bounds)
     for condition in program.where:
         frame = frame.where(control.holds(frame, condition))
@@ -60,24 +69,17 @@ class _Program(NamedTuple):
     where: tuple[Node, ...]
     """Conditions that a row has to meet, one after the other."""
 
+    @property
+    def depth(self) -> int:
+        """Number of nodes within each other."""
+        return max((node.depth for node in (*self.where, *(node for _, node in self.items))), default=0)
+
 
 @lru_cache(maxsize=1024)
 def _program(
     items: tuple[tuple[str, Expr], ...], where: Expr | None, columns: tuple[tuple[str, pa.DataType], ...]
 ) -> _Program:
     lowering = Lowering(dict(columns), OPERATIONS)
-    tests = [] if where is None else [lowering.lower(condition) for condition in _conjuncts(where)]
+    tests = [] if where is None else [lowering.lower(condition) for condition in conjuncts(where)]
     values = tuple((name, lowering.lower(expression)) for name, expression in items)
     return _Program(values, tuple(lowering.required(tests, [BIT] * len(tests))))
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    """Return the conditions that are tested one after the other: a AND (b AND c) => [a, b, c]"""
-    todo, conjuncts = [condition], []
-    while todo:
-        part = todo.pop()
-        if part.op is Op.AND:
-            todo += reversed(part.arguments)
-        else:
-            conjuncts.append(part)
-    return conjuncts

@@ -30,6 +30,8 @@ class Node:
     """What the kernel needs to know besides its arguments, such as a compiled pattern."""
     raises: bool = False
     """Whether it, or a part of it, may raise an error."""
+    depth: int = 1
+    """Number of nodes within each other, with this one."""
 
 
 @dataclass

@@ -47,8 +47,7 @@ def groups(
     Groups have the columns `_window_id`, `_window_end`, the keys `_k0`, …, the results `_r0`, …, and `_unanchored` if
     the rows have it or there are sessions. The result of a JavaScript aggregate is the list of the events it takes.
 
-    Raise NotEvaluatedError if an expression needs Spark; no rows are enough to find out. Raise RunError if a sum leaves
-    the bigints.
+    Raise RunError if a sum leaves the bigints.
     """
     columns = _projected(rows, list(dict.fromkeys(inputs(grouping))), bounds)
     if not len(rows):

@@ -35,13 +35,14 @@ class Lowering:
         todo = [expression]
         while todo:
             part = todo[-1]
-            missing = [argument for argument in part.arguments if argument not in self._lowered]
+            parts = operands(part)
+            missing = [argument for argument in parts if argument not in self._lowered]
             if missing:
                 todo += missing
                 continue
             todo.pop()
             if part not in self._lowered:
-                arguments = [self._lowered[argument] for argument in part.arguments]
+                arguments = [self._lowered[argument] for argument in parts]
                 self._lowered[part] = self.operation(part.op, arguments, part.constants)
         return self._lowered[expression]
 
@@ -62,7 +63,8 @@ class Lowering:
         node = self._nodes.get(key)
         if node is None:
             raises = raises or any(argument.raises for argument in arguments)
-            node = self._nodes[key] = Node(kernel, tuple(arguments), type_, parameters, raises)
+            depth = 1 + max((argument.depth for argument in arguments), default=0)
+            node = self._nodes[key] = Node(kernel, tuple(arguments), type_, parameters, raises, depth)
         return node
 
     def literal(self, value: Any, type_: pa.DataType) -> Node:
@@ -103,6 +105,20 @@ class Lowering:
         if fitting is None:
             raise misfit("values of one type", values)
         return fitting
+
+
+def operands(expression: Expr) -> Sequence[Expr]:
+    """Return the arguments of an operation; a chain of AND or OR is one operation: (a AND b) AND c => [a, b, c]"""
+    if expression.op not in (Op.AND, Op.OR):
+        return expression.arguments
+    todo, chain = [*reversed(expression.arguments)], []
+    while todo:
+        part = todo.pop()
+        if part.op is expression.op:
+            todo += reversed(part.arguments)
+        else:
+            chain.append(part)
+    return chain
 
 
 def misfit(expected: str, arguments: Sequence[Node]) -> TypeError:

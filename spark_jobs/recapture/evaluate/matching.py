@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from recapture.evaluate.distinct import each, of_many
 from recapture.evaluate.faults import stop
 from recapture.evaluate.frames import Frame, Node
-from recapture.evaluate.regular import Pattern
 from recapture.evaluate.vectors import from_arrow
+from recapture.query.plan.regular import Pattern, pattern_of
 
 
 @lru_cache(maxsize=1024)
@@ -41,7 +41,7 @@ def like(frame: Frame, node: Node) -> Any:
     (pattern,) = node.parameters
     plain = _plain(pattern)
     if plain is None:
-        return from_arrow(pc.match_substring_regex(column, pattern=pattern))
+        return from_arrow(_matched(column, pattern_of(pattern)))
     function, text = plain
     return from_arrow(function(column, text))
 
@@ -69,7 +69,7 @@ def _plain(pattern: str) -> Any:
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern of LIKE without escapes."""
-    return re.compile(like_pattern(pattern.replace("\\", "\\\\")).replace("\\z", "\\Z"))
+    return pattern_of(like_pattern(pattern.replace("\\", "\\\\"))).python
 
 
 like_computed = of_many(lambda text, pattern: _compiled(pattern).match(text) is not None)
@@ -77,11 +77,13 @@ like_computed = of_many(lambda text, pattern: _compiled(pattern).match(text) is 
 
 def matches(frame: Frame, node: Node) -> Any:
     """Return whether a pattern matches somewhere in strings."""
-    column = frame.array(node.arguments[0])
-    pattern: Pattern = node.parameters[0]
+    return from_arrow(_matched(frame.array(node.arguments[0]), node.parameters[0]))
+
+
+def _matched(column: pa.Array, pattern: Pattern) -> pa.Array:
     if pattern.re2 is not None:
-        return from_arrow(pc.match_substring_regex(column, pattern=pattern.re2))
-    return from_arrow(each(lambda text: pattern.python.search(text) is not None, column, pa.bool_()))
+        return pc.match_substring_regex(column, pattern=pattern.re2)
+    return each(lambda text: pattern.python.search(text) is not None, column, pa.bool_())
 
 
 def first_match(frame: Frame, node: Node) -> Any:

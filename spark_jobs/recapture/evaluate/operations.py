@@ -15,13 +15,13 @@ from recapture.evaluate import (
     matching,
     numbers,
     powers,
-    regular,
     strings,
 )
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.lowering import BIGINT, BIT, FLOAT, NULL, STRING, Lowering, Rule, misfit
 from recapture.model import TYPES, AsaType
+from recapture.query.plan import regular
 from recapture.query.plan.expressions import Constant
 from recapture.query.plan.operations import Op
 
@@ -112,17 +112,6 @@ def _column(lowering: Lowering, constants: Constants, _: list[Node]) -> Node:
 
 def _comparison(kernel: Kernel) -> Rule:
     return _one_of(*(Form([type_, type_], BIT, kernel) for type_ in (BIGINT, FLOAT, STRING, BIT)))
-
-
-def _connective(kernel: Kernel) -> Rule:
-    """Return the rule of AND or OR. A chain is one operation: and(and(p, q), r) => and(p, q, r)"""
-
-    def rule(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-        sides = lowering.required(arguments, [BIT] * len(arguments))
-        chain = [part for side in sides for part in (side.arguments if side.kernel is kernel else [side])]
-        return lowering.node(kernel, chain, BIT)
-
-    return rule
 
 
 def _is_null(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
@@ -256,10 +245,10 @@ def _like(lowering: Lowering, constants: Constants, arguments: list[Node]) -> No
 
 
 def _like_computed(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    pattern, text, refused = arguments
+    pattern, text = lowering.required(arguments[:2], [STRING, STRING])
     has_set = lowering.node(strings.contains, [pattern, lowering.literal("[", STRING)], BIT)
     matches = lowering.node(matching.like_computed, [text, pattern], BIT)
-    return lowering.operation(Op.CASE, [has_set, refused, matches])
+    return lowering.operation(Op.CASE, [has_set, arguments[2], matches])
 
 
 def _of_pattern(gives: pa.DataType, kernel: Kernel) -> Rule:
@@ -381,8 +370,8 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.NULL: _literal(NULL),
     Op.ROW: lambda lowering, _, __: lowering.literal(1, BIGINT),
     Op.FAIL: _fail,
-    Op.AND: _connective(control.conjunction),
-    Op.OR: _connective(control.disjunction),
+    Op.AND: _of_any_number(BIT, BIT, control.conjunction),
+    Op.OR: _of_any_number(BIT, BIT, control.disjunction),
     Op.NOT: _of([BIT], BIT, numbers.NOT),
     Op.EQUAL: _comparison(numbers.EQUAL),
     Op.NOT_EQUAL: _comparison(numbers.NOT_EQUAL),

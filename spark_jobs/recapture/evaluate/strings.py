@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recapture.evaluate import characters
 from recapture.evaluate.characters import is_ascii
-from recapture.evaluate.distinct import each, of_many
+from recapture.evaluate.distinct import each, of_many, row_by_row
 from recapture.evaluate.frames import Frame, Kernel, Node
 from recapture.evaluate.vectors import Numbers, Vector, either, from_arrow, null_of, to_arrow
 
@@ -166,7 +166,7 @@ def translate(frame: Frame, node: Node) -> Vector:
         column, is_plain = _strings(strings, frame), old.as_py().isascii() and new.as_py().isascii()
         if is_plain and is_ascii(column):
             return _translated(column, old.as_py(), new.as_py())
-    return _translate_each(frame, Node(_translate_each, (text, *lists), node.type))
+    return row_by_row(_translate, frame, [strings, old, new], [pa.string()] * 3, node.type)
 
 
 def _translation(characters_: str, others: str) -> dict[int, int]:
@@ -186,7 +186,8 @@ def _translated(column: pa.Array, characters_: str, others: str) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(column), [valid, offsets, translated], offset=column.offset)
 
 
-_translate_each = of_many(lambda text, old, new: text.translate(_translation(old, new)))
+def _translate(text: str, old: str, new: str) -> str:
+    return text.translate(_translation(old, new))
 
 
 def left(frame: Frame, node: Node) -> Vector:
@@ -234,16 +235,19 @@ def stuff(frame: Frame, node: Node) -> Vector:
 
 def position(frame: Frame, node: Node) -> Vector:
     """Return where strings have what is sought, from a start on, counted from 1; 0 for none."""
-    (sought, strings, starts), _ = frame.strict(node.arguments)
+    sought_node, text, start = node.arguments
+    (sought, starts, strings), _ = frame.strict([sought_node, start, text])
     if isinstance(sought, pa.Scalar) and sought.is_valid and sought.as_py():
         column = _strings(strings, frame)
         begins = starts.null is None and not starts.values.shape and starts.values <= 1
         if begins and is_ascii(column):  # bytes are characters
             return from_arrow(pc.add(pc.find_substring(column, pattern=sought.as_py()), 1).cast(pa.int64()))
-    return _position(frame, node)
+    types = (pa.string(), pa.string(), pa.int64())
+    return row_by_row(_position, frame, [sought, strings, starts], types, node.type)
 
 
-_position = of_many(lambda sought, text, start: text.find(sought, max(start, 1) - 1) + 1 if sought else 0)
+def _position(sought: str, text: str, start: int) -> int:
+    return text.find(sought, max(start, 1) - 1) + 1 if sought else 0
 
 
 def contains(frame: Frame, node: Node) -> Vector:

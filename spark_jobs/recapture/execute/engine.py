@@ -4,12 +4,6 @@ import os
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from recapture.errors import DefinitionError
-
-if TYPE_CHECKING:
-    from recapture.definition.pipeline import Pipeline
 
 DEFAULT_MASTER = "local[*]"
 """Spark master of `recapture backfill`: every core of this machine."""
@@ -25,22 +19,9 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
-def engine_of(named: str | None, query_needs_spark: bool, master: str) -> Engine:
-    """Return Spark if the pipeline file names it, if the query needs it, or if the master is not on this machine."""
-    uses_spark = named == Engine.SPARK or query_needs_spark or cores_of(master) is None
-    return Engine.SPARK if uses_spark else Engine.PROCESSES
-
-
-def chosen_engine(pipeline: "Pipeline", master: str) -> Engine:
-    """Return the engine of a backfill. Raise DefinitionError if the pipeline file names one that cannot compute it."""
-    from recapture.evaluate.check import not_evaluated_because
-
-    because = None if pipeline.engine == "spark" else not_evaluated_because(pipeline.query)
-    if pipeline.engine == "processes" and because is not None:
-        raise DefinitionError(
-            f"{pipeline.file}: engine: the query needs Spark ({because}): remove the key, or change the query"
-        )
-    return engine_of(pipeline.engine, because is not None, master)
+def engine_of(named: str | None, master: str) -> Engine:
+    """Return the engine of a backfill: Spark if the pipeline file names it, or if the master is not on this machine."""
+    return Engine.SPARK if named == Engine.SPARK or cores_of(master) is None else Engine.PROCESSES
 
 
 def unattended_engine(named: str | None) -> Engine:

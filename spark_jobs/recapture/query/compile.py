@@ -21,6 +21,7 @@ from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, 
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.create_table import declared_types
 from recapture.query.parse.names import Path
+from recapture.query.parse.nesting import compiler_room
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import bind_functions, geography_functions
 from recapture.query.plan.expressions import NULL
@@ -49,14 +50,12 @@ def compile_query(
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
     source = Source(text)
-    try:
+    with compiler_room(source):
         script = parse(text)
         called = bind_functions(script, functions)
         types = FieldTypes(script.source, declared_types(source, script.declarations, inputs))
         compiled = _compiled(script, types, inputs, output_aliases).result(in_tasks)
         return replace(compiled, functions=called, geography=geography_functions(script))
-    except RecursionError:
-        raise source.error(0, "the query is nested too deeply") from None
 
 
 def fields_used(
@@ -79,14 +78,12 @@ def fields_used(
     Raise DefinitionError as `compile_query` does.
     """
     source = Source(text)
-    try:
+    with compiler_room(source):
         script = parse(text)
         bind_functions(script, functions)
         fields = FieldTypes(script.source, types, only_declared=False)
         _compiled(script, fields, inputs, output_aliases)
         return {alias: fields.used(alias) for alias in inputs}
-    except RecursionError:
-        raise source.error(0, "the query is nested too deeply") from None
 
 
 def has_create_table(text: str) -> bool:

@@ -10,7 +10,6 @@ from recapture.archive.pinning import PlannedInput
 from recapture.archive.progress import PartitionProgress, far_blobs
 from recapture.archive.references import ALWAYS
 from recapture.definition.pipeline import Pipeline
-from recapture.evaluate.check import refusals
 from recapture.execute.engine import available_cores
 from recapture.execute.memory import memory_warnings
 from recapture.process.wording import counted, values_of_only
@@ -51,7 +50,6 @@ def plan_summary(
     read_by_slice = zip(starts, *map(_slices_of_input, manifest.inputs), strict=True)
     slices = [_slice_summary(start, read_in_slice, standing) for start, *read_in_slice in read_by_slice]
     holes = holes_of_plan(pipeline, manifest)
-    refused = dict(refusals(pipeline.query))
     return {
         "run": manifest.run,
         "pipeline": pipeline.name,
@@ -60,10 +58,6 @@ def plan_summary(
         "bytes": manifest.size,
         "complete": not any(input_summary["incomplete"] for slice_ in slices for input_summary in slice_["inputs"]),
         "inputs": inputs,
-        "needs_spark": any(refused.values()),
-        "outputs": [
-            {"alias": output.alias, "needs_spark_because": refused[output.alias]} for output in pipeline.outputs
-        ],
         "references": [
             {
                 "alias": reference.alias,

@@ -121,7 +121,7 @@ def test_steps_that_multiply_an_expression_compile_at_once_and_are_not_computed_
     assert "a long step" in str(read.not_aggregated_because)
 
 
-def test_steps_that_are_nested_too_deeply_for_panes_compile() -> None:
+def test_many_steps_over_groups_compile() -> None:
     filters = ", ".join(f"s{n} AS (SELECT c FROM s{n - 1} WHERE c > {n})" for n in range(1, 400))
     grouped = "s0 AS (SELECT COUNT(*) AS c FROM telemetry GROUP BY Tumbling(s, 1))"
     compiled_query = compiled(f"WITH {grouped}, {filters} SELECT c INTO out FROM s399")

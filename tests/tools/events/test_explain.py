@@ -22,7 +22,7 @@ from tests import oracle, oracle_windows
 from tests.commands import FIRST_HOUR, Command
 from tests.draws import slow
 from tests.run.made_worlds import ZERO, Made, expected_rows, made, put
-from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, published
+from tests.worlds import HOUR, TELEMETRY, TEN, World, at, backfill, body, published, staged
 
 LATER = TEN + 1000 * HOUR
 Event = tuple[str, int]
@@ -247,6 +247,29 @@ def test_a_published_slice_is_explained_from_its_manifest(processes: Workers, tm
     (warning,) = again["warnings"]
     note = f"run {run}, which is published, was computed with another definition; this is what a run would give now"
     assert warning == f"slice 2024-03-01T10:00:00Z: {note}"
+
+
+def test_a_row_of_a_staged_run_is_explained_from_the_manifest_of_that_run(
+    processes: Workers, tmp_path: Path, command: Command
+) -> None:
+    world = World(tmp_path)
+    world.put("0", at(12), [body("a", at(11))])
+    world.put("0", at(90))
+    pipeline = world.define(QUERY)
+    backfill(processes, pipeline, TEN, at(60))
+    world.put("0", at(13), [body("a", at(12.9))], first=1)
+    run = staged(processes, pipeline, TEN, at(60)).manifest.run
+    row = ("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=a")
+    assert command.json(*row)["row"]["events"] == 1
+    page = tmp_path / "page.html"
+    assert "(2024-03-01T10:10:00Z, 2024-03-01T10:15:00Z], in run" in command.text(*row, "--run", run, "--out", page)
+    assert "The row of the run was made of 2 events." in page.read_text()
+    assert "--run: run 1 has lost its manifest" in command.error(*row, "--run", "1")
+    message = command.error(*row[:-1], "windowEnd=2024-03-01T11:15Z,deviceId=a", "--run", run)
+    assert message.endswith(f"--run: run {run} has no slice that starts at 2024-03-01T11:00:00Z")
+    assert "--out and --run are about a row" in command.error(
+        "explain", world.file, *FIRST_HOUR, "--event", "0/0", "--run", run
+    )
 
 
 def test_an_event_that_a_later_slice_did_not_read_is_not_in_its_row(

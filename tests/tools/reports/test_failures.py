@@ -8,6 +8,9 @@ from recapture.quality.audit import Audit, Evidence, Result, Validation
 from recapture.run_files.contents import Audited
 from recapture.tools.reports.failures import failures
 
+NO_OUTPUT = SimpleNamespace(query=SimpleNamespace(outputs=()))
+"""A pipeline whose rows no command explains."""
+
 
 def run_with(name: str, audit: Audit) -> SimpleNamespace:
     return SimpleNamespace(id=name, audited=Audited(audit.verdict, "", "", audit))
@@ -17,7 +20,7 @@ def test_what_could_not_be_judged_did_not_pass() -> None:
     proved = Result("mine", "rows", "expect_it", "critical", True, None, None, "it is so (true for all 3 rows)")
     unproved = replace(proved, sentence="as usual (not judged: fewer than 5 earlier days published)", proved=False)
     audit = Audit("passed", (proved, unproved), parameters={"rows": {"max_late": 0.1}})
-    source: Any = SimpleNamespace(runs={"one": run_with("one", audit)})
+    source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", audit)})
     assert failures(source) == {
         "failed": [],
         "more": 0,
@@ -38,7 +41,9 @@ def test_an_expectation_that_failed_in_several_runs_is_shown_once_with_the_count
         validation = Validation("run_metrics", "metrics", [evaluation])
         return run_with(name, Audit("passed", (result,), validations=(validation,)))
 
-    source: Any = SimpleNamespace(runs={name: run(name, count) for name, count in (("old", 30), ("new", 2))})
+    source: Any = SimpleNamespace(
+        pipeline=NO_OUTPUT, runs={name: run(name, count) for name, count in (("old", 30), ("new", 2))}
+    )
     [failure] = failures(source)["failed"]
     assert (failure["runs"], failure["unexpected"], failure["of"]) == (2, 32, 64)
     assert failure["columns"] == ["partition", "malformed"]
@@ -52,7 +57,7 @@ def test_a_built_in_check_shows_its_evidence() -> None:
     few = Result("run_metrics", "metrics", "expect_many", "critical", False, 1, None, "slices were not counted")
     noted = Evidence(expected="at least 2", notes="A run that read nothing")
     audit = Audit("failed", (replace(damaged, evidence=evidence), replace(few, evidence=noted)))
-    source: Any = SimpleNamespace(runs={"one": run_with("one", audit)})
+    source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", audit)})
     first, second = failures(source)["failed"]
     assert (first["expected"], first["observed"], first["of"]) == ("at least 2", "1", None)
     assert (first["hint"], first["rows"]) == ("A run that read nothing", [])

@@ -6,6 +6,7 @@ from recapture.model import AsaType
 from recapture.query.analyse.patterns import first_match, literal
 from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
+from recapture.query.plan.regular import PatternError, compiled
 
 _CLASSES = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\s", "S": r"\S"}
 _SIGNS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0B"}
@@ -24,13 +25,11 @@ def regexmatch(call: Call) -> Value:
     text, pattern = call.argument(0, AsaType.STRING).node, call.literal(1)
     try:
         re.compile(pattern)
-        return Value(first_match(text, java(pattern), "isud"), AsaType.BIGINT)
-    except (re.error, _UnknownError) as error:
+        position = first_match(text, java(pattern), "isud")
+        compiled(str(position.constants[0]))
+        return Value(position, AsaType.BIGINT)
+    except (re.error, OverflowError, PatternError) as error:
         raise call.error(1, f"REGEXMATCH cannot use this pattern: {error}") from None
-
-
-class _UnknownError(Exception):
-    """Something in a pattern that may not mean the same to Java."""
 
 
 def java(pattern: str) -> str:
@@ -59,7 +58,7 @@ def _piece(pattern: str, index: int) -> tuple[str, int]:
     if sign in ".|)":
         return sign, index + 1
     if sign in "({*+?":
-        raise _UnknownError(f"`{pattern[index : index + 3]}` is not supported")
+        raise PatternError(f"`{pattern[index : index + 3]}` is not supported")
     return literal(sign), index + 1
 
 
@@ -77,7 +76,7 @@ def _set(pattern: str, start: int) -> tuple[str, int]:
             index += 1
         written += piece
     if index == len(pattern) or index == first:
-        raise _UnknownError(f"`{pattern[start:index]}` is a set without a character or an end")
+        raise PatternError(f"`{pattern[start:index]}` is a set without a character or an end")
     return written + "]", index + 1
 
 
@@ -89,5 +88,5 @@ def _escape(pattern: str, index: int, known: dict[str, str]) -> tuple[str, int]:
     if sign in known and sign:
         return known[sign], index + 1
     if not sign or sign.isalnum():
-        raise _UnknownError(f"`\\{sign}` is not supported")
+        raise PatternError(f"`\\{sign}` is not supported")
     return literal(sign), index + 1

@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from recapture.errors import DefinitionError
 from recapture.query.parse.hidden_characters import with_blanks
 from recapture.query.parse.names import identifiers
+from recapture.query.parse.nesting import compiler_room, require_shallow
 from recapture.query.parse.source import QUOTED, Source, require_only
 
 E = TypeVar("E", bound=exp.Expr)
@@ -196,6 +197,11 @@ def parse(text: str) -> Script:
     Raise DefinitionError with line and column for a syntax error.
     """
     source = Source(text)
+    with compiler_room(source):
+        return _script(source)
+
+
+def _script(source: Source) -> Script:
     tokens = _tokens(source)
     declarations: list[list[Token]] = []
     steps: list[Step] = []
@@ -225,7 +231,7 @@ def parse(text: str) -> Script:
         else:
             raise source.error(rest[0], f"`{source.word(rest[0])}` is not supported: a query begins with SELECT")
     if not statements:
-        raise source.error(len(text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
+        raise source.error(len(source.text.rstrip()), "there is no query: write SELECT … INTO … FROM … GROUP BY …")
     return Script(source, tokens, declarations, steps, statements)
 
 
@@ -406,6 +412,7 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     root = statements[0]
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
+    require_shallow(source, root)
     _check_quoted_names(source, root)
     return root
 

@@ -77,6 +77,13 @@ class Expr:
     @property
     def text(self) -> str:
         """The expression for readers: add(temperature, 1.5)"""
+        texts: dict[int, str] = {}
+        for part in reversed([*walk(self)]):
+            if id(part) not in texts:
+                texts[id(part)] = part._text([texts[id(argument)] for argument in part.arguments])
+        return texts[id(self)]
+
+    def _text(self, arguments: Sequence[str]) -> str:
         match self.op:
             case Op.COLUMN:
                 return ".".join(str(name) for name in reversed(self.constants) if name is not None)
@@ -87,7 +94,7 @@ class Expr:
             case Op.NULL:
                 return "null"
         constants = f"[{', '.join(map(str, self.constants))}]" if self.constants else ""
-        return f"{self.op}{constants}({', '.join(argument.text for argument in self.arguments)})"
+        return f"{self.op}{constants}({', '.join(arguments)})"
 
 
 def _from_parts(parts: list[_Part]) -> Expr:
@@ -189,7 +196,15 @@ def user_calls(expression: Expr) -> list[Expr]:
 
 def replaced(expression: Expr, parts: Mapping[Expr, Expr]) -> Expr:
     """Return an expression with some parts replaced: add(x, f(y)), {f(y): z} => add(x, z)"""
-    if expression in parts or not expression.arguments:
-        return parts.get(expression, expression)
-    arguments = [replaced(argument, parts) for argument in expression.arguments]
-    return Expr(expression.op, arguments, expression.constants)
+    written = dict(parts)
+    todo = [expression]
+    while todo:
+        part = todo[-1]
+        missing = [argument for argument in part.arguments if argument not in written] if part not in written else []
+        todo += missing
+        if not missing:
+            todo.pop()
+            if part not in written:
+                arguments = [written[argument] for argument in part.arguments]
+                written[part] = Expr(part.op, arguments, part.constants) if arguments else part
+    return written[expression]

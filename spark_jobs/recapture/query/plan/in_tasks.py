@@ -18,7 +18,7 @@ from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.relations import SelectedTable, Selection, Table
-from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar
+from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
 SYSTEM = ("_system_timestamp", "_arrival")
@@ -159,7 +159,7 @@ def pane_length(window: HoppingWindow) -> int:
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
     """Return the conditions that rows have to meet, one after the other; `what` names them."""
     values = () if condition is None else tuple(scalar(what, part, row) for part in conjuncts(condition))
-    if any(value.type != pa.bool_() for value in values):
+    if any(value.type != pa.bool_() or may_stop(value.expression) for value in values):
         refuse(what)
     return tuple(value.expression for value in values)
 

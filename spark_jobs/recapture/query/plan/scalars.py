@@ -67,7 +67,18 @@ def scalar(what: str, expression: Expr, row: Row) -> Typed:
         refuse(what)
     if value.size > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
+    # Tasks compute all parts for all rows, so that an error in a branch that is not taken would stop the run.
+    if any(part.op in _GUARDS and may_stop(part) for part in walk(value.expression)):
+        refuse(what)
     return value
+
+
+_GUARDS = (Op.CASE, Op.COALESCE, Op.AND, Op.OR)
+
+
+def may_stop(expression: Expr) -> bool:
+    """Return whether an expression that tasks compute may stop the run."""
+    return any(part.op is Op.WITHIN_CALENDAR for part in walk(expression))
 
 
 def refuse(what: str) -> NoReturn:

@@ -1,14 +1,16 @@
-"""Read an ASA job from a path: the folder or file of a project, or an ARM template."""
+"""Read an ASA job from a path: the folder or file of a project, an ARM template, or what Terraform shows."""
 
 import os
 from pathlib import Path
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import query_text
-from recapture.tools.asa_job.folder import JobFolder
+from recapture.tools.asa_job.documents import parse_json
+from recapture.tools.asa_job.folder import JobFolder, read_text
 from recapture.tools.asa_job.job import AsaJob
 from recapture.tools.asa_job.project import read_project
 from recapture.tools.asa_job.template import read_template
+from recapture.tools.asa_job.terraform import ADVICE, is_terraform, read_terraform
 
 PROJECT_FILE = "asaproj.json"
 MAX_PARTS = 60
@@ -50,8 +52,14 @@ def _read(path: Path, name: str | None) -> AsaJob:
         return read_project(path)
     if path.suffix.lower() == ".bicep":
         raise DefinitionError(f"{path}: a Bicep file: build a template from it with az bicep build --file {path.name}")
+    if path.suffix.lower() == ".tf":
+        raise DefinitionError(f"{path}: a Terraform file: {ADVICE}")
     if path.suffix.lower() != ".json":
-        raise DefinitionError(f"{path}: not an ASA job: name a project's folder or file, or an ARM template (.json)")
+        raise DefinitionError(
+            f"{path}: not an ASA job: name a project's folder or file, an ARM template or Terraform's state (.json)"
+        )
+    if is_terraform(parse_json(read_text(path, path.name), path.name)):
+        return read_terraform(path, name)
     return read_template(path, name)
 
 
@@ -65,6 +73,8 @@ def _project_file(folder: Path) -> Path:
     if projects:
         listed = ", ".join(project.name for project in projects)
         raise DefinitionError(f"{folder}: has several projects, {listed}: name one of these files")
+    if any(folder.glob("*.tf")):
+        raise DefinitionError(f"{folder}: a folder of Terraform files: {ADVICE}")
     raise DefinitionError(
         f"{folder}: not an ASA project: it has no {PROJECT_FILE} and no .asaproj; for an ARM template, name its file"
     )

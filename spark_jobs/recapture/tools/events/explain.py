@@ -98,10 +98,12 @@ class Explainer:
 
     pipeline: Pipeline
     now: datetime
+    run: str | None = None
+    """Run whose manifest is read; see `Plans.run`."""
     _rows: dict[tuple[Any, ...], tuple[list[Row], pa.Table]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.plans = Plans(self.pipeline, self.now)
+        self.plans = Plans(self.pipeline, self.now, self.run)
 
     def explain(
         self, inputs: Sequence[CompiledInput], select: Callable[[CompiledInput], Selection], range_: Slice

@@ -64,8 +64,10 @@ def _verdict(summary: Mapping[str, Any], by_role: Mapping[str, Sequence[object]]
     """Return in one sentence what made the row."""
     if summary["row"] is None:
         return f"There is no such row: {summary['why']}."
-    run = summary["slice"]["published_by"]
-    state = "is not published; computed now, it would be" if run is None else "was"
+    slice_ = summary["slice"]
+    state = "was"
+    if slice_["published_by"] is None:
+        state = "is not published; computed now, it would be" if slice_["run"] is None else "of the run was"
     made = counted(len(by_role["deciding"]), "event")
     references = summary["references"]
     with_ = f" and {counted(len(references), 'row')} of reference data" if references else ""

@@ -9,6 +9,7 @@ from recapture.archive.pinning import PlannedInput, pin_input
 from recapture.archive.references import PlannedReference, pin_reference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
+from recapture.errors import DefinitionError
 from recapture.ordering.task import Task, split
 from recapture.run.tables import tables_of
 from recapture.run_files.planned import readable_manifest
@@ -29,6 +30,8 @@ class SlicePlan:
     """Run that is published for the slice, and whose manifest this is; None for a plan of now."""
     note: str | None
     """Why this is a plan of now although a run is published for the slice."""
+    run: str | None = None
+    """Run that was asked for, and whose manifest this is; None if none was."""
 
     @property
     def tasks(self) -> list[Task]:
@@ -44,6 +47,8 @@ class Plans:
 
     pipeline: Pipeline
     now: datetime
+    run: str | None = None
+    """Run whose manifest is read, published or not; None for that of the run that is published for a slice."""
     _plans: dict[tuple[str, Slice], SlicePlan] = field(default_factory=dict)
     _manifests: dict[str, Manifest | None] = field(default_factory=dict)
     _entries: Mapping[str, ShownEntry] | None = None
@@ -53,12 +58,13 @@ class Plans:
         missing = [slice_ for slice_ in slices if (alias, slice_) not in self._plans]
         unread: dict[Slice, str | None] = {}
         for slice_ in missing:
-            run = self._published_by(slice_)
-            manifest, note = (None, None) if run is None else self._manifest(run)
+            manifest, note = self._manifest_of(slice_)
             if manifest is None:
                 unread[slice_] = note
             else:
-                self._plans[alias, slice_] = SlicePlan(slice_, manifest.input(alias), run, None)
+                published = self._published_by(slice_)
+                shown = None if self.run is not None and self.run != published else published
+                self._plans[alias, slice_] = SlicePlan(slice_, manifest.input(alias), shown, None, self.run)
         if unread:
             inputs = run_definition(self.pipeline).inputs
             definition = next(definition for definition in inputs if definition.alias == alias)
@@ -69,8 +75,7 @@ class Plans:
 
     def reference(self, alias: str, slice_: Slice) -> PlannedReference:
         """Return the versions of reference data that a slice reads. Errors are those of `pin_reference`."""
-        run = self._published_by(slice_)
-        manifest, _ = (None, None) if run is None else self._manifest(run)
+        manifest, _ = self._manifest_of(slice_)
         if manifest is not None:
             planned = manifest.reference(alias)
             return replace(planned, versions=tuple(planned.needed(slice_, slice_)))
@@ -85,13 +90,30 @@ class Plans:
             self._entries = shown_entries(OpenTable(tables_of(self.pipeline).publications))
         return self._entries.get(ticks.to_text(slice_.start), NOTHING_SHOWN).run
 
+    def _manifest_of(self, slice_: Slice) -> tuple[Manifest | None, str | None]:
+        """Return the manifest that says what a slice reads, or why a published one does not; neither for a plan of now.
+
+        Raise DefinitionError if the run that was asked for cannot say it.
+        """
+        run = self.run or self._published_by(slice_)
+        if run is None:
+            return None, None
+        manifest, because = self._manifest(run)
+        if self.run is None:
+            return manifest, because and f"run {run}, which is published, {because}"
+        if manifest is None:
+            raise DefinitionError(f"--run: run {run} {because}")
+        if slice_ not in [planned.slice for planned in manifest.slices]:
+            raise DefinitionError(f"--run: run {run} has no slice that starts at {ticks.to_text(slice_.start)}")
+        return manifest, None
+
     def _manifest(self, run: str) -> tuple[Manifest | None, str | None]:
         """Return the manifest of a run if it was planned with the pipeline's present definition, or else why not."""
         if run not in self._manifests:
             self._manifests[run] = readable_manifest(self.pipeline, run)
         manifest = self._manifests[run]
         if manifest is None:
-            return None, f"the manifest of run {run}, which is published, is lost or cannot be read"
+            return None, "has lost its manifest, or it cannot be read"
         if manifest.definition_digest != run_definition(self.pipeline).digest:
-            return None, f"run {run}, which is published, was computed with another definition"
+            return None, "was computed with another definition"
         return manifest, None

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.check import refusals
 from recapture.evaluate.statement import published_rows
 from recapture.process.wording import counted, did_you_mean
 from recapture.query.model import CompiledOutput, CompiledQuery
@@ -74,7 +73,11 @@ class Lineage:
         return {
             "pipeline": self.pipeline.name,
             "output": self.output.alias,
-            "slice": {"start": ticks.to_text(self.plan.slice.start), "published_by": self.plan.published_by},
+            "slice": {
+                "start": ticks.to_text(self.plan.slice.start),
+                "published_by": self.plan.published_by,
+                "run": self.plan.run,
+            },
             "system_timestamp": None if self.system_timestamp is None else ticks.to_text(self.system_timestamp),
             "window": self.window,
             "row": self.row,
@@ -88,14 +91,11 @@ class Lineage:
 def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     """Return the events that made a row, NAME=VALUE,…; the values must tell it from the other rows of its slice.
 
-    `alias` is the output; None for the only one. Raise DefinitionError if the text does not name a row, or if the query
-    needs Spark; other errors are those of `reading.read_events`, and RunError if the query fails for a value.
+    `alias` is the output; None for the only one. Raise DefinitionError if the text does not name a row; other errors
+    are those of `reading.read_events`, and RunError if the query fails for a value.
     """
     query = explainer.pipeline.compile(explainer.pipeline.job.query, in_tasks=False)
     output = _output(query, alias)
-    because = dict(refusals(query))[output.alias]
-    if because is not None:
-        raise DefinitionError(f"the events of a row of {output.alias} cannot be named: it needs Spark for {because}")
     values = values_of(row, output.alias, output.columns)
     first, *others = _slices(output, values, explainer)
     lineage = _SliceRows(explainer, query, output, first).lineage(values)

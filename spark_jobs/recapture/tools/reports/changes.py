@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from recapture.definition.sections import Output
+from recapture.query.plan.relations import SLICE_START
 from recapture.table.delta import File
 from recapture.table.publications import Entry, Publication
 from recapture.time_model import ticks
 from recapture.tools.diff.files import SliceFiles, StoredFile, output_difference
+from recapture.tools.events.row_command import row_command
 from recapture.tools.reports.sources import Source
 
 MAX_RUNS = 20
@@ -19,8 +21,21 @@ def changes(source: Source) -> dict[str, Any]:
     outputs = []
     for output in source.pipeline.outputs:
         key = source.pipeline.compiled(output).group_columns
-        outputs.append(output_difference(output.table, output.alias, key, _files(source, output)).document())
+        document = output_difference(output.table, output.alias, key, _files(source, output)).document()
+        outputs.append(
+            document | {"examples": [_with_command(source, output, document, row) for row in document["examples"]]}
+        )
     return {"outputs": outputs, "previous": _previous_runs(source)}
+
+
+def _with_command(source: Source, output: Output, document: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+    """Return a row that differs with the command that explains it; without one if the slice does not hold it now."""
+    if example["after"] is None:
+        return example
+    values = dict(zip(document["example_columns"], example["after"], strict=True))
+    run = None if source.single is None else source.single.id
+    command = row_command(source.pipeline, output.alias, {SLICE_START: example["slice_start"], **values}, run)
+    return example if command is None else example | {"explain": command}
 
 
 def _previous(source: Source, start: str) -> tuple[Publication | None, bool]:

@@ -15,6 +15,7 @@ from recapture.quality.sentences import expected, value_text
 from recapture.quality.suites import SEVERITIES, columns_of
 from recapture.storage import open_container
 from recapture.table.files import read_slice_table
+from recapture.tools.events.row_command import row_command
 from recapture.tools.reports.sources import RunSource, Source
 
 _OF_UNUSABLE = (
@@ -160,11 +161,13 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
     result, evidence, observed = newest.result, newest.evidence, newest.observed
     rows: list[list[str]] = []
     columns: list[str] = []
+    commands: list[str | None] = []
     for failure in reversed(group):
         if len(rows) < MAX_ROWS:
             found, names = _rows(source, failure)
             if not columns or names == columns:
                 columns, rows = names, [*rows, *found][:MAX_ROWS]
+                commands += _commands(source, failure, names, found[: MAX_ROWS - len(commands)])
     counts = [failure.result.unexpected_count for failure in group]
     judged = [failure.evidence.judged for failure in group]
     return {
@@ -182,10 +185,19 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
         "observed": None if observed is None else value_text(observed),
         "columns": columns,
         "rows": rows,
+        "commands": commands,
         "hint": _HINTS.get(newest.subject or "") or evidence.notes,
         "cause": newest.cause,
         "of_unusable": newest.subject in _OF_UNUSABLE,
     }
+
+
+def _commands(source: Source, failed: _Failed, columns: list[str], rows: list[list[str]]) -> list[str | None]:
+    """Return the command that explains each row of an output; None for rows of metrics."""
+    if failed.result.judged in ("metrics", "slices"):
+        return [None] * len(rows)
+    texts = (dict(zip(columns, row, strict=True)) for row in rows)
+    return [row_command(source.pipeline, failed.result.judged, row, failed.run.id) for row in texts]
 
 
 def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:

@@ -11,8 +11,6 @@ from functools import cache, lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.evaluate.refusal import NotEvaluatedError
-
 _ENDS = "\n\r\x85\u2028\u2029"
 """Characters that end a line in Java."""
 _CLASSES = {"d": "0-9", "w": "0-9A-Z_a-z", "s": " \\t\\n\\x0b\\f\\r"}
@@ -31,6 +29,10 @@ _NUMBER = re.compile(r"\^[-?0-9+*\[\].()eE]*\$")
 """Regular expression of patterns of numbers. Nothing before their $ ends a line, so that RE2 can express it."""
 
 
+class PatternError(ValueError):
+    """A pattern that may mean something else; the message says which part, and what to write instead."""
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A pattern in the languages of Python and of RE2."""
@@ -45,15 +47,20 @@ class Pattern:
         return None if self.re2 is None else self.re2.replace("\\A(", "\\A(?P<first>", 1)
 
 
+def pattern_of(regex: str) -> Pattern:
+    r"""Return the pattern of a regular expression that RE2 and Python read in the same way; its end is `\z`."""
+    return Pattern(re.compile(regex.removesuffix("\\z") + "\\Z"), _re2(regex))
+
+
 @lru_cache(maxsize=1024)
 def compiled(java: str) -> Pattern:
-    """Return a pattern of Java. Raise NotEvaluatedError if it may mean something else in Python."""
+    """Return a pattern of Java. Raise PatternError if it may mean something else in Python."""
     reader = _Reader(java)
     python = reader.read()
     try:
         known = re.compile(python)
     except (re.error, OverflowError, RecursionError) as error:
-        raise NotEvaluatedError(f"the regular expression {java!r}: {error}") from None
+        raise PatternError(f"the regular expression {java!r}: {error}") from None
     if _NUMBER.fullmatch(java):
         return Pattern(known, _re2(f"{java[:-1]}(?:\\r\\n|[\\n\\r\\x{{85}}\\x{{2028}}\\x{{2029}}])?\\z"))
     return Pattern(known, None if reader.looks_around else _re2(reader.re2()))
@@ -74,7 +81,7 @@ class _Reader:
         flags = re.match(r"\(\?([a-z]+)\)", java)
         self.flags = flags[1] if flags else ""
         if set(self.flags) - set("isud"):
-            raise NotEvaluatedError(f"the flags {self.flags} of a regular expression")
+            raise PatternError(f"the flags {self.flags} of a regular expression")
         if ("i" in self.flags) != ("u" in self.flags) and java != "":
             # Without u, Java compares the letters of ASCII alone without case.
             self.ascii_case = "i" in self.flags
@@ -95,20 +102,18 @@ class _Reader:
                 self._open()
             elif sign == ")":
                 if not depth:
-                    raise NotEvaluatedError("a regular expression with an odd parenthesis")
+                    raise PatternError("a regular expression with an odd parenthesis")
                 depth.pop()
                 self._write(")")
             elif match := _QUANTIFIER.match(self.java, self.index):
                 self.index = match.end()
                 self.written.append(match.group())
             elif sign in "*+?{":
-                raise NotEvaluatedError(
-                    f"the quantifier {self.java[self.index : self.index + 3]} of a regular expression"
-                )
+                raise PatternError(f"the quantifier {self.java[self.index : self.index + 3]} of a regular expression")
             else:
                 self._single(sign)
         if depth:
-            raise NotEvaluatedError("a regular expression with an odd parenthesis")
+            raise PatternError("a regular expression with an odd parenthesis")
         return "".join(self.written)
 
     def re2(self) -> str:
@@ -126,7 +131,7 @@ class _Reader:
                 self._write(opening, len(opening))
                 return
         if self.java.startswith("(?", self.index):
-            raise NotEvaluatedError(f"{self.java[self.index : self.index + 4]} of a regular expression")
+            raise PatternError(f"{self.java[self.index : self.index + 4]} of a regular expression")
         # No pattern refers to its groups, and only the length of the first one is read.
         self._write("(" if self.is_first_group else "(?:", 1)
         self.is_first_group = False
@@ -137,7 +142,7 @@ class _Reader:
                 self._write("\\A")
             case "$":
                 if "d" in self.flags:
-                    raise NotEvaluatedError("$ with the flag d of a regular expression")
+                    raise PatternError("$ with the flag d of a regular expression")
                 self.looks_around = True
                 self._write("(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x85\u2028\u2029])?\\Z)")
             case ".":
@@ -186,13 +191,13 @@ class _Reader:
         if code:
             number = int(code[1] or code[2], 16)
             if 0xD800 <= number <= 0xDFFF:
-                raise NotEvaluatedError("half a character in a regular expression")
+                raise PatternError("half a character in a regular expression")
             return chr(number), 1 + len(code.group())
         sign = self.java[self.index + 1 : self.index + 2]
         if sign in _SIGNS and sign:
             return _SIGNS[sign], 2
         if not sign or sign.isalnum() or not sign.isascii():
-            raise NotEvaluatedError(f"\\{sign} of a regular expression")
+            raise PatternError(f"\\{sign} of a regular expression")
         return sign, 2
 
     def _set(self) -> None:
@@ -205,7 +210,7 @@ class _Reader:
             if sign == "]" and parts:
                 break
             if sign in ("", "]", "[") or self.java.startswith("&&", self.index):
-                raise NotEvaluatedError("a set of a regular expression")
+                raise PatternError("a set of a regular expression")
             following = self.java[self.index + 1 : self.index + 2]
             if sign == "\\" and following in {*_CLASSES, *_COMPLEMENTS}:
                 parts.append({**_CLASSES, **_COMPLEMENTS}[following])
@@ -219,7 +224,7 @@ class _Reader:
             if is_range:
                 self.index += 1
                 if self.java[self.index] == "[" or re.match(r"\\[dDwWsS]", self.java[self.index :]):
-                    raise NotEvaluatedError("a range of a regular expression")
+                    raise PatternError("a range of a regular expression")
                 parts.append(self._range(first, self._member()))
             else:
                 parts.append("".join(map(_in_set, self._variants(first))))
@@ -235,25 +240,28 @@ class _Reader:
 
     def _range(self, first: str, last: str) -> str:
         if first > last:
-            raise NotEvaluatedError("a range of a regular expression that runs backwards")
+            raise PatternError("a range of a regular expression that runs backwards")
         written = f"{_in_set(first)}-{_in_set(last)}"
         if "i" not in self.flags:
             return written
-        if not last.isascii():
-            raise NotEvaluatedError("REGEXMATCH of a range beyond ASCII, because it ignores case")
-        letters = {
-            variant
-            for code in range(ord(first), ord(last) + 1)
-            if chr(code).isalpha()
-            for variant in self._variants(chr(code))
-        }
+        letters: set[str] = set()
+        for code in range(ord(first), ord(last) + 1):
+            try:
+                variants = self._variants(chr(code)) if chr(code).isalpha() else []
+            except PatternError as error:
+                raise PatternError(f"{first}-{last}: {error}") from None
+            if len(variants) > 1:
+                letters.update(variants)
         return written + "".join(map(_in_set, sorted(letters)))
 
 
 def _equal_letters(character: str) -> list[str]:
     """Return the characters that are equal to one outside ASCII, where case does not matter."""
     if len(character.upper()) > 1 or len(character.lower()) > 1:
-        raise NotEvaluatedError(f"REGEXMATCH of the letter {character}, because it ignores case")
+        raise PatternError(
+            f"REGEXMATCH ignores case, and it is not known which letters are equal to {character} in ASA: "
+            "write `.` for it, or use LIKE or PATINDEX, for which case matters"
+        )
     if character.upper() == character.lower():
         return [character]
     return _letters_by_fold()[_fold(character)]
