@@ -1,5 +1,6 @@
 """The rows of the reference data that a query joins, which are written to an Arrow file once for all slices."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def write_reference(reference: JoinedReference, path: Path) -> None:
     table = rows(reference.planned, reference.compiled, reference.reader, container)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+    versions, count = counted(len(reference.planned.versions), "version"), counted(len(table), "row")
+    _LOG.info("reference data %s: %s, %s, %s bytes", reference.planned.alias, versions, count, f"{table.nbytes:,}")
 
 
 def read_reference(path: Path) -> pa.Table:

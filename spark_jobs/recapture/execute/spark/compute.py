@@ -38,6 +38,9 @@ from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.time_model.slices import Slice
 
+BATCH_BYTES = 16 * 1024 * 1024
+"""Size of the rows that Spark gives to a Python worker at once; bytes. Java holds them outside its heap."""
+
 
 def compute(spark: SparkSession, run: PlannedRun) -> Computed:
     """Stage the rows of a planned run with Spark; see `stage_rows`."""
@@ -118,6 +121,7 @@ def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
     """Return the tasks of all inputs, with one Spark partition per task."""
     tasks = [(place, task) for place, input_tasks in enumerate(inputs) for task in input_tasks.tasks]
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", len(tasks))
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(BATCH_BYTES))
     columns = [
         pa.array(range(len(tasks)), pa.int32()),
         pa.array([place for place, _ in tasks], pa.int32()),
