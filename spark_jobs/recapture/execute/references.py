@@ -20,6 +20,7 @@ from recapture.query.model import CompiledReference
 from recapture.query.plan.joins import VALIDITY
 from recapture.storage import Container, open_container
 
+_LOG = logging.getLogger(__name__)
 FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
 
