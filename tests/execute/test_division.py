@@ -104,7 +104,7 @@ def test_workers_share_the_memory_of_the_machine() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "least"),
-    [("SELECT *", 150), ("LAG", 190), ("TopOne", 229), ("sliding", 773 - 3)],
+    [("SELECT *", 330), ("LAG", 190), ("TopOne", 229), ("sliding", 773 - 3)],
 )
 def test_the_memory_of_an_event_is_that_of_the_kind(kind: str, least: int, tmp_path: Path) -> None:
     query = World(tmp_path).define(DECLARED + KINDS[kind]).query

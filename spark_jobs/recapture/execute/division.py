@@ -21,6 +21,7 @@ Int64s = NDArray[np.int64]
 
 SMALLEST_BUCKET = 1_000_000
 """Number of events that are worth a bucket of their own if a core is idle."""
+_TIME = "_system_timestamp"
 _MOST_TIMES = 1 << 20
 """Largest number of times that are compared to find pieces."""
 _LEAST_PROGRESS = 4
@@ -29,18 +30,18 @@ _LEAST_PROGRESS = 4
 
 @dataclass(frozen=True)
 class Bucket:
-    """The rows of one bucket of a slice, if their number is not 1."""
+    """A bucket of the rows of a slice."""
 
     keys: SharedKeys
     number: int
     """Number of the bucket, from 0."""
     buckets: int
 
-    def rows(self, view: str, columns: Sequence[str], batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of a batch that are in the bucket."""
+    def holds(self, batch: pa.RecordBatch, columns: Sequence[str]) -> NDArray[np.bool_]:
+        """Return which rows of a batch are in the bucket; `columns` are the keys."""
         if self.buckets == 1:
-            return batch
-        return _filtered(batch, buckets_of(batch, columns, self.buckets) == self.number)
+            return np.ones(batch.num_rows, np.bool_)
+        return buckets_of(batch, columns, self.buckets) == self.number
 
 
 def buckets_of_slice(events: int, most: int, workers: int, slices: int) -> int:
@@ -94,9 +95,12 @@ class _Part:
     piece: Slice
 
     def panes(self, view: str, number: int) -> list[pa.RecordBatch]:
+        panes = self.source.panes(view, number)
+        if self.bucket.buckets == 1:
+            return panes
         [aggregation] = (read.aggregations[number] for read in self.query.inputs if read.view == view)
-        columns = pane_columns(aggregation, self.bucket.keys.get(view, ())) if self.bucket.buckets > 1 else ()
-        return [self.bucket.rows(view, columns, batch) for batch in self.source.panes(view, number)]
+        columns = pane_columns(aggregation, self.bucket.keys[view])
+        return [_filtered(batch, self.bucket.holds(batch, columns)) for batch in panes]
 
     def events(self, compiled: CompiledInput) -> pa.Table:
         rows = self.source.events(compiled)
@@ -109,21 +113,14 @@ class _Part:
         """Return the times of the events of an input; none if its tasks aggregate them."""
         if compiled.aggregations:
             return np.empty(0, np.int64)
-        batches = self.source.events(compiled).select(self._read(compiled)).to_batches()
-        found = [self._events(compiled, batch)["_system_timestamp"].to_numpy() for batch in batches]
-        return np.concatenate([np.empty(0, np.int64), *found])
+        keys = self.bucket.keys.get(compiled.view, ())
+        read = self.source.events(compiled).select([*dict.fromkeys([_TIME, *keys])])
+        times = [self._events(compiled, batch)[_TIME].to_numpy() for batch in read.to_batches()]
+        return np.concatenate([np.empty(0, np.int64), *times])
 
     def _events(self, compiled: CompiledInput, batch: pa.RecordBatch) -> pa.RecordBatch:
-        is_needed = compiled.needs(batch["_system_timestamp"].to_numpy(), self.piece.start, self.piece.end)
-        columns = self.bucket.keys.get(compiled.view, ())
-        if columns:
-            return self.bucket.rows(compiled.view, columns, _filtered(batch, is_needed))
-        # The place of a row in its batch decides, so the batch must be whole.
-        numbers = buckets_of(batch, (), self.bucket.buckets)
-        return _filtered(batch, is_needed & (numbers == self.bucket.number))
-
-    def _read(self, compiled: CompiledInput) -> list[str]:
-        return [*dict.fromkeys(["_system_timestamp", *self.bucket.keys.get(compiled.view, ())])]
+        is_needed = compiled.needs(batch[_TIME].to_numpy(), self.piece.start, self.piece.end)
+        return _filtered(batch, is_needed & self.bucket.holds(batch, self.bucket.keys.get(compiled.view, ())))
 
 
 def _filtered(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:

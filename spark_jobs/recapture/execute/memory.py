@@ -23,7 +23,7 @@ _PROCESS = 200 << 20
 """Memory of a worker without events, in bytes."""
 _LEAST = 64 << 20
 
-_SELECTED, _COLUMN, _ANALYTIC, _GROUPED, _JOINED, _SLIDING = 60, 30, 190, 230, 400, 770
+_SELECTED, _COLUMN, _ANALYTIC, _GROUPED, _JOINED, _SLIDING = 60, 45, 190, 230, 250, 770
 """Bytes that an event takes, at its peak, in each kind of query: measured (docs/operating.md)."""
 
 
