@@ -21,7 +21,7 @@ from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
 from tests.paths import ROOT
-from tests.settings import SHUFFLE_PARTITIONS
+from tests.settings import SHUFFLE_PARTITIONS, pin_settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -170,7 +170,7 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
-    from recapture.execute.spark.session import create_session, pin_settings
+    from recapture.execute.spark.session import create_session
     from tests.worlds import QUICK_START
 
     logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -10,8 +10,8 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from recapture.execute.spark.session import create_session, pin_settings
-from tests.settings import interpreting
+from recapture.execute.spark.session import create_session
+from tests.settings import interpreting, pin_settings
 from tests.worlds import COUNTS, SHARED_CLASSES, START_WITHOUT_ARCHIVE, TEN, backfill, steady
 
 

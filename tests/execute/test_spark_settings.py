@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from recapture.execute.spark.session import CLUSTERS_OWN
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
 from tests.settings import SHUFFLE_PARTITIONS
@@ -49,8 +48,7 @@ def flipped(spark: SparkSession) -> Iterator[tuple[str, str]]:
     opposite = {"true": "false", "false": "true"}
     for entry in entries.toArray():
         name, value = entry.key(), entry.defaultValueString()
-        ours = name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN)
-        if ours and value in opposite and spark.conf.isModifiable(name):
+        if name.startswith("spark.sql.") and value in opposite and spark.conf.isModifiable(name):
             yield name, opposite[value]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,7 +62,7 @@ def in_order(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return ordered
 
 
-def staged_in_parts(run: PlannedRun, inputs: list[InputTasks], buckets: int) -> Iterator[StagedSlice]:
+def staged_in_parts(run: PlannedRun, buckets: int, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
     """Do what Spark does with these parts, in this process."""
     outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
     slices = tuple(planned.slice for planned in run.manifest.slices)
@@ -92,7 +93,7 @@ def test_every_division_gives_the_files_of_the_worker_processes(
     expected = set(local.compute(processes, run, tmp_path).staged)
     assert all(file.rows for file in expected)
     for buckets in (1, 3):
-        divided = stage_rows(run, 1, lambda inputs, buckets=buckets: staged_in_parts(run, inputs, buckets))
+        divided = stage_rows(run, 1, partial(staged_in_parts, run, buckets))
         assert set(divided.staged) == expected
 
 
