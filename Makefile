@@ -84,7 +84,7 @@ performance: $(INSTALLED) version ## Measure every program of docs/performance.m
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.performance
 
 chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and interleave publishers; half an hour
-	@PYTHONPATH=docker:plugins:. $(BIN)/python -m tests.chaos $(CHAOS)
+	@PYTHONPATH=docker:. $(BIN)/python -m tests.chaos $(CHAOS)
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
 	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras \

@@ -68,7 +68,7 @@ FOLDERS = {
     "dags/": "airflow",
     "e2e/": "e2e",
     "embedded/": "storage",
-    "plugins/": "airflow",
+    "recapture_airflow/": "airflow",
     "test_package.py": "process",
     "process/test_streams.py": "process",
     "run/test_audit_gate.py": "workers",

@@ -1,10 +1,12 @@
-"""The wheel, installed without any extra: what an executor needs to order events."""
+"""The wheel: installed without any extra, an executor orders events with it; with Airflow, it is a provider."""
 
+import configparser
 import json
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from importlib import metadata
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -139,3 +141,13 @@ def test_the_core_alone_orders_events(core: Path, tmp_path: Path) -> None:
     assert ordered["typed"]
     assert ordered["rows"] > 0
     assert ordered["events"] > 0
+
+
+def test_airflow_finds_the_plugin_and_the_provider_of_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = {Path(name).name if "dist-info" in name else name: name for name in archive.namelist()}
+        entries = configparser.ConfigParser()
+        entries.read_string(archive.read(files["entry_points.txt"]).decode())
+    assert dict(entries["airflow.plugins"]) == {"recapture": "recapture_airflow.plugin:RecapturePlugin"}
+    assert dict(entries["apache_airflow_provider"]) == {"provider_info": "recapture_airflow.provider:provider_info"}
+    assert "recapture_airflow/application/backfill.py" in files

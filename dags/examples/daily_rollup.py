@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, PartitionedAssetTimetable, StartOfDayMapper, task
 
-from backfill_tasks import prepare
+from recapture_airflow.backfill_tasks import prepare
 
 HOURLY = os.environ.get("RECAPTURE_TABLE")
 """Table of the sample pipeline."""

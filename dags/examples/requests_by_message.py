@@ -15,8 +15,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
-from backfill_tasks import RETRY_POLICY, prepare
-from pipeline_files import load_all
+from recapture_airflow.backfill_tasks import RETRY_POLICY, prepare
+from recapture_airflow.pipeline_files import load_all
 
 QUEUE = os.environ.get("RECAPTURE_REQUESTS")
 """Name of the queue."""

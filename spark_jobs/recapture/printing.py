@@ -612,6 +612,8 @@ def _place(summary: Mapping[str, Any]) -> str:
 
 
 def _window(window: Mapping[str, Any]) -> str:
+    if "end" not in window:
+        return f"row of slice {window['slice_start']}, {_published_by(window)}"
     name = f" {window['id']}" if "id" in window else ""
     return f"window{name} ({window['start']}, {window['end']}], {_published_by(window)}"
 

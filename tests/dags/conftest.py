@@ -25,7 +25,7 @@ import json, os, sys
 from pathlib import Path
 import structlog
 from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
-import backfill_tasks, dag_docs, dag_forms, pipeline_files, slice_schedule, stage_tasks
+import recapture_airflow.dags
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)

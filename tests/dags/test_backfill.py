@@ -197,7 +197,10 @@ def test_a_run_without_spark_has_a_pool_of_its_own_and_needs_no_connection(parse
 
 
 def test_airflows_backfill_has_data_intervals_of_one_slice(telemetry: dict[str, Any]) -> None:
-    assert telemetry["timetable"] == {"__type": "slice_schedule.SliceTimetable", "__var": {"hours": 1}}
+    assert telemetry["timetable"] == {
+        "__type": "recapture_airflow.slice_schedule.SliceTimetable",
+        "__var": {"hours": 1},
+    }
 
 
 def test_updates_run_every_ten_minutes_or_as_the_pipeline_says(
@@ -304,23 +307,24 @@ def test_the_description_and_the_tags_of_a_dag_name_every_input(parse: Any, tmp_
 def test_a_broken_pipeline_file_is_named_with_its_line_and_the_others_load(parse: Any, tmp_path: Path) -> None:
     parsed = parsed_with(parse, tmp_path / "dags", broken="name: broken\ninput: [\n")
     assert ids(parsed) == TELEMETRY_DAGS
-    assert list(parsed["errors"]) == ["pipeline_errors.py"]
-    assert "broken.yaml" in parsed["errors"]["pipeline_errors.py"]
-    assert "3" in parsed["errors"]["pipeline_errors.py"].splitlines()[-1]
+    assert list(parsed["errors"]) == ["pipelines/broken.yaml"]
+    last = parsed["errors"]["pipelines/broken.yaml"].splitlines()[-1]
+    assert last.startswith("recapture_airflow.broken_pipeline.PipelineFileError: ")
+    assert "broken.yaml:3: not YAML" in last
 
 
 def test_a_pipeline_file_that_takes_too_long_is_named_and_the_others_load(parse: Any, tmp_path: Path) -> None:
-    aggregates = ", ".join(f"MAX(a{number}) AS b{number}" for number in range(8000))
+    aggregates = ", ".join(f"MAX(a{number}) AS b{number}" for number in range(11_000))
     slow = TELEMETRY.replace("name: telemetry", "name: slow").replace("COUNT(*) AS events", aggregates)
     laughs = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
     parsed = parsed_with(parse, tmp_path / "dags", slow=slow, laughs=f"a0: &a0 [x, x]\n{laughs}")
     assert ids(parsed) == TELEMETRY_DAGS
-    errors = parsed["errors"]["pipeline_errors.py"]
-    assert "slow.yaml: the pipeline file was not loaded within 5 s: simplify its query" in errors
-    assert "laughs.yaml:5: aliases stand for more than 10,000 values: use fewer" in errors
+    slow, laughs = (parsed["errors"][f"pipelines/{name}.yaml"] for name in ("slow", "laughs"))
+    assert "slow.yaml: the pipeline file was not loaded within 5 s: simplify its query" in slow
+    assert "laughs.yaml:5: aliases stand for more than 10,000 values: use fewer" in laughs
 
 
 def test_two_files_with_one_name_are_refused(parse: Any, tmp_path: Path) -> None:
     parsed = parsed_with(parse, tmp_path / "dags", twin=TELEMETRY)
     assert ids(parsed) == TELEMETRY_DAGS
-    assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipeline_errors.py"]
+    assert "twin.yaml: the pipeline in telemetry.yaml is named telemetry too" in parsed["errors"]["pipelines/twin.yaml"]

@@ -1,15 +1,11 @@
-"""The README shows the rows that `make backfill` publishes, and its commands copy what the DAGs need."""
+"""The README shows the rows that `make backfill` publishes."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from embedded.main import HOURS, PIPELINE, START
-from recapture.definition.pipeline import load
-from recapture.run.suites import load_suites
 from recapture.tools.sample import world, write_world
 from tests.commands import Command
 from tests.paths import ROOT
@@ -41,16 +37,3 @@ def test_the_rows_are_those_of_the_sample(command: Command, tmp_path: Path, monk
         for row in rows[: len(shown)]
     ]
     assert shown != []
-
-
-def test_the_folders_of_an_airflow_have_all_that_the_dags_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = re.findall(r"^(?:cp|mkdir) .*", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert len(commands) == 2
-    for command in commands:
-        subprocess.run(["bash", "-c", command], cwd=ROOT, env=os.environ | {"AIRFLOW_HOME": str(tmp_path)}, check=True)
-    for variable in ("RECAPTURE_CONTAINER", "RECAPTURE_TABLE"):
-        monkeypatch.setenv(variable, (tmp_path / variable).as_uri())
-    assert load_suites(load(tmp_path / "dags" / "pipelines" / "telemetry.yaml")).keys() == {"aggregates"}
-    dags = (tmp_path / "dags" / "backfill.py").read_text("utf-8")
-    [application] = re.findall(r'^APPLICATION = .*\.parents\[1\] / "(.*)" / "(.*)"$', dags, re.MULTILINE)
-    assert tmp_path.joinpath(*application).is_file()

@@ -105,8 +105,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             checkout, homes = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("airflow")
             for folder in ("dags", "expectations"):
                 shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
-            (checkout / "spark_jobs").mkdir()
-            shutil.copy(ROOT / "spark_jobs" / "backfill.py", checkout / "spark_jobs")
             csv = csv_pipeline(checkout)
             updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")
             environment |= {

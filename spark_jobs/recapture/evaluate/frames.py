@@ -63,7 +63,11 @@ class Frame:
         """Return the values of a node."""
         vector = self._known(node)
         if vector is None:
-            vector = self._vectors[node] = node.kernel(self, node)
+            vector = node.kernel(self, node)
+            if self.size == 0 and isinstance(vector, Numbers):
+                # A literal stands for no row here, so that 1 / 0 stops nothing.
+                vector = Numbers(np.empty(0, vector.values.dtype))
+            self._vectors[node] = vector
         return vector
 
     def _known(self, node: Node) -> Vector | None:

@@ -205,10 +205,18 @@ def test_a_row_that_having_drops_is_not_there(world: World, command: Command) ->
     assert (row["row"], row["why"], len(row["events"])) == (None, why, 2)
 
 
-def test_of_a_query_that_needs_spark_the_rows_are_not_known(world: World, command: Command) -> None:
+def test_the_rows_of_an_event_are_those_that_would_be_others_without_it(world: World, command: Command) -> None:
+    """A sliding window ends where an event enters it, and where it leaves it."""
     world.define(QUERY.replace("TumblingWindow", "SlidingWindow"))
     (event,) = command.json("explain", world.file, *FIRST_HOUR, "--event", "0/0")["events"]
-    assert event["outputs"][0]["why"].startswith("not known: events cannot be followed through this query yet (")
+    rows = [(row["row"]["windowEnd"], row["row"]["events"]) for row in event["outputs"][0]["windows"]]
+    assert rows == [("2024-03-01T10:11:00Z", 1), ("2024-03-01T10:11:30Z", 2), ("2024-03-01T10:16:00Z", 1)]
+    shown = "output aggregates: row of slice 2024-03-01T10:00:00Z, not published: windowEnd 2024-03-01T10:11:00Z"
+    assert shown in command.text("explain", world.file, *FIRST_HOUR, "--event", "0/0")
+    (event,) = command.json("explain", world.file, *FIRST_HOUR, "--event", "0/1")["events"]
+    assert event["outputs"] == [
+        {"output": "aggregates", "windows": [], "why": "every row would be the same without it"}
+    ]
 
 
 def test_the_rows_of_several_windows_are_told_apart_by_their_name(world: World, command: Command) -> None:

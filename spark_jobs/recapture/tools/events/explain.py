@@ -20,6 +20,7 @@ from recapture.run.slices import slice_length
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice, slices_between
+from recapture.tools.events.affected import WITHOUT_EVENT, AffectedRows
 from recapture.tools.events.conditions import Condition, Selection
 from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.groups import Grouping, Keys, Row, groupings_of, rows_of_keys, view_of, window_ends
@@ -104,6 +105,11 @@ class Explainer:
 
     def __post_init__(self) -> None:
         self.plans = Plans(self.pipeline, self.now, self.run)
+
+    @cached_property
+    def _affected(self) -> AffectedRows:
+        query = self.pipeline.compile(self.pipeline.job.query, in_tasks=False)
+        return AffectedRows(self.pipeline, self.plans, query)
 
     def explain(
         self, inputs: Sequence[CompiledInput], select: Callable[[CompiledInput], Selection], range_: Slice
@@ -190,8 +196,8 @@ class Explainer:
         if fields["system_timestamp"] is None:
             return result | {"why": "it was dropped before it reached the query"}
         if not output.selects:
-            because = output.not_merged_because or found.source.compiled.not_aggregated_because or "not aggregated"
-            return result | {"why": f"not known: events cannot be followed through this query yet ({because})"}
+            rows = list(self._affected.of(fields, output.alias))
+            return result | ({"windows": rows} if rows else {"why": "every row would be the same without it"})
         groupings = [grouping for grouping in found.keys if grouping.output is output]
         if not groupings:
             return result | {"why": f"no SELECT of this output reads {found.source.compiled.alias}"}
@@ -217,7 +223,7 @@ class Explainer:
             if window.id is not None:
                 shown["id"] = window.id
             if row is None or not _is_member(found.fields, members):
-                yield shown | {"row": None, "why": "what is published for this slice was computed without the event"}
+                yield shown | {"row": None, "why": WITHOUT_EVENT}
             elif not row.is_published:
                 yield shown | {"row": None, "why": "a condition on the group, such as HAVING, drops the row"}
             else:

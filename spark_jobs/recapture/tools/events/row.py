@@ -24,10 +24,9 @@ from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.explain import Explainer
 from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.plans import SlicePlan
-from recapture.tools.events.reading import InputToSearch
 from recapture.tools.events.row_text import Values, has_value, having, values_of
 from recapture.tools.events.row_time import is_time
-from recapture.tools.events.slice_events import SliceEvents, SliceReference
+from recapture.tools.events.slice_events import SliceSources
 from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
 EARLIEST = ticks.UNIX_EPOCH
@@ -158,40 +157,25 @@ class _SliceRows:
     slice: Slice
 
     @cached_property
-    def events(self) -> dict[str, SliceEvents]:
-        """Events of the inputs, by view."""
-        pipeline, plans = self.explainer.pipeline, self.explainer.plans
-        return {
-            read.view: SliceEvents(InputToSearch.of(pipeline, read), plans.of(read.alias, [self.slice])[0])
-            for read in self.query.inputs
-        }
-
-    @cached_property
-    def references(self) -> dict[str, SliceReference]:
-        """Reference data, by view."""
-        pipeline, plans = self.explainer.pipeline, self.explainer.plans
-        return {
-            read.view: SliceReference(pipeline, read, plans.reference(read.alias, self.slice))
-            for read in self.query.references
-        }
+    def sources(self) -> SliceSources:
+        return SliceSources(self.explainer.pipeline, self.explainer.plans, self.query, self.slice)
 
     @property
     def plan(self) -> SlicePlan:
         """What the slice reads of the first input; all inputs were planned by the same run."""
-        return next(iter(self.events.values())).plan
+        return next(iter(self.sources.events.values())).plan
 
     @property
     def notes(self) -> tuple[str, ...]:
-        notes = dict.fromkeys(events.plan.note for events in self.events.values() if events.plan.note is not None)
+        notes = dict.fromkeys(
+            events.plan.note for events in self.sources.events.values() if events.plan.note is not None
+        )
         start = ticks.to_text(self.slice.start)
         return tuple(f"slice {start}: {note}; this is what a run would give now" for note in notes)
 
-    def _read(self, view: str) -> pa.Table:
-        return self.events[view].rows if view in self.events else self.references[view].rows
-
     def _traced(self, tables: OutputPlan) -> TracedTables:
         bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
-        return TracedTables(tables, bounds, self._read)
+        return TracedTables(tables, bounds, self.sources.read)
 
     def lineage(self, values: Values) -> Lineage:
         """Return the row that has these values. Raise DefinitionError if several different rows have them."""
@@ -237,8 +221,10 @@ class _SliceRows:
     ) -> Lineage:
         """Return what made a row of the output's table."""
         roles = roles_of_sources(traced, np.array([place]), columns)
-        events = [self.events[view].with_roles(roles[view]) for view in self.events if view in roles]
-        references = [self.references[view].with_roles(roles[view]) for view in self.references if view in roles]
+        events = [self.sources.events[view].with_roles(roles[view]) for view in self.sources.events if view in roles]
+        references = [
+            self.sources.references[view].with_roles(roles[view]) for view in self.sources.references if view in roles
+        ]
         time = traced.of(traced.tables.output.name).rows[_TIME][place].as_py()
         return Lineage(
             self.explainer.pipeline,

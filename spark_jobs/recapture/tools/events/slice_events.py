@@ -1,12 +1,13 @@
 """The events and the reference data that a slice reads, as the query reads them, and those of them that matter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.archive.references import ALWAYS, PlannedReference
@@ -14,13 +15,14 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute import references
 from recapture.ordering.order import schema
 from recapture.ordering.task import Task
-from recapture.query.model import CompiledReference
+from recapture.query.model import CompiledQuery, CompiledReference
 from recapture.query.plan.joins import VALIDITY
 from recapture.storage import open_container
 from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
 from recapture.tools.events.event import json_value
 from recapture.tools.events.groups import view_of
-from recapture.tools.events.plans import SlicePlan
+from recapture.tools.events.plans import Plans, SlicePlan
 from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, judged_events
 from recapture.tools.events.roles import Role
 
@@ -66,6 +68,22 @@ class SliceEvents:
                     found.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
         return pa.Table.from_batches(found)
 
+    def place_of(self, event: Mapping[str, Any]) -> int | None:
+        """Return the place in `rows` of an event with the columns of `reading.SCHEMA`; None if the slice lacks it."""
+        before = 0
+        for task, count in zip(self.plan.tasks, self._counts, strict=True):
+            if task.partition == event["partition"]:
+                for events, rows in self._needed(task):
+                    judged = batch(self.source, task, events.chunk, rows, events)
+                    is_same = [pc.equal(judged[name], event[name]) for name in _IDENTITY if event[name] is not None]
+                    found = pc.indices_nonzero(reduce(pc.and_, is_same))
+                    if len(found):
+                        return before + int(found[0].as_py())
+                    before += len(rows)
+                return None
+            before += count
+        return None
+
     def _needed(self, task: Task) -> Iterator[tuple[JudgedEvents, NDArray[np.intp]]]:
         """Yield the events of a task, chunk by chunk, and which of them the slice needs."""
         slice_ = self.plan.slice
@@ -73,6 +91,10 @@ class SliceEvents:
             judged = events.judged.judged
             needed = self.source.compiled.needs(judged.system_timestamp, slice_.start, slice_.end)
             yield events, np.flatnonzero(judged.processed & needed)
+
+
+_IDENTITY = ("blob", "sequence_number", "place", "system_timestamp")
+"""What tells an event from others of its partition, and from itself in a slice that gave it another time."""
 
 
 @dataclass
@@ -108,3 +130,33 @@ class SliceReference:
                 | {"columns": {name: json_value(value) for name, value in row.items()}}
             )
         return shown
+
+
+@dataclass
+class SliceSources:
+    """What a query reads in one slice."""
+
+    pipeline: Pipeline
+    plans: Plans
+    query: CompiledQuery
+    slice: Slice
+
+    @cached_property
+    def events(self) -> dict[str, SliceEvents]:
+        """Events of the inputs, by view."""
+        return {
+            read.view: SliceEvents(InputToSearch.of(self.pipeline, read), self.plans.of(read.alias, [self.slice])[0])
+            for read in self.query.inputs
+        }
+
+    @cached_property
+    def references(self) -> dict[str, SliceReference]:
+        """Reference data, by view."""
+        return {
+            read.view: SliceReference(self.pipeline, read, self.plans.reference(read.alias, self.slice))
+            for read in self.query.references
+        }
+
+    def read(self, view: str) -> pa.Table:
+        """Return the rows of a view. Errors are those of `read_events` and `references.rows`."""
+        return self.events[view].rows if view in self.events else self.references[view].rows

@@ -1,0 +1,207 @@
+"""Turn pipeline files into DAGs: they update tables, compute slices by hand, roll back and check."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG
+
+from recapture.definition.packed import pack
+from recapture.definition.pipeline import Pipeline
+from recapture.definition.sections import Schedule
+from recapture.errors import DefinitionError
+from recapture_airflow import backfill_tasks as tasks
+from recapture_airflow import dag_docs, dag_forms
+from recapture_airflow.broken_pipeline import BrokenPipeline
+from recapture_airflow.pipeline_files import load_all
+from recapture_airflow.pools import Pools
+from recapture_airflow.slice_schedule import OLDEST, NewestFirst, SliceTimetable, every
+from recapture_airflow.stage_tasks import approval_tasks, backfill_tasks, update_tasks
+
+LONGEST_UPDATE = timedelta(days=1)
+"""Time after which an update fails, for example because a pool is missing, so that the next one begins."""
+MOST_QUESTIONS = 100
+"""Number of runs of a DAG that may be active at once: runs that wait for a person keep no others from starting."""
+FROM_PIPELINE = object()
+"""Schedule of updates that stands for `schedule.every_minutes` of the pipeline file."""
+
+
+class RecaptureDags(dict[str, DAG]):
+    """The DAGs of a folder of pipeline files, or of one file, by their ids. Airflow finds them when they are made.
+
+    `path` is relative to the DAG file. A pipeline file that cannot be loaded is an import error under its own name, and
+    does not affect the others. The arguments say how the DAGs run in this Airflow:
+
+    * `schedule`: when updates begin, as any DAG's `schedule`; None for never. By default, the pipeline file says it.
+      There is no `catchup`: an update computes whatever is due, however many updates were missed.
+    * `owner`, `tags`: shown by Airflow. Every DAG also has the tag `recapture` and the names of its inputs.
+    * `retries`, `retry_delay`: of every task.
+    * `pools`: names of the pools in which slices are computed, under `spark` and `processes` for updates with each
+      engine, and `history` for runs by hand and Airflow's backfills. Create the pools in Airflow. Without a name, the
+      tasks run in Airflow's default pool, and a DAG computes one range at a time.
+    * `default_args`: further arguments of every task, such as `on_failure_callback` or `queue`.
+    * further arguments of every DAG, such as `on_failure_callback` or `access_control`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = "pipelines",
+        *,
+        schedule: Any = FROM_PIPELINE,
+        owner: str = "recapture",
+        tags: Sequence[str] = (),
+        retries: int = 2,
+        retry_delay: timedelta = timedelta(minutes=1),
+        pools: Mapping[str, str] | None = None,
+        default_args: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Load the pipeline files and make their DAGs. Raise DefinitionError if there is no pipeline file."""
+        dag_file = Path(sys._getframe(1).f_globals.get("__file__", "dags.py")).absolute()
+        pipelines, errors = load_all(dag_file.parent / path)
+        of_tasks = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
+        settings = Settings(schedule, of_tasks, tuple(tags), Pools.named(pools or {}), arguments)
+        dags = [DAGS[action](pipeline, settings) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
+        super().__init__({dag.dag_id: dag for dag in dags})
+        for number, (file, message) in enumerate(errors.items()):
+            with BrokenPipeline(number, file, dag_file, message):
+                """Leaving the context registers it with Airflow, as it does with a DAG."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the DAGs of several pipelines share."""
+
+    schedule: Any = FROM_PIPELINE
+    """When updates begin."""
+    of_tasks: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of every task."""
+    tags: tuple[str, ...] = ()
+    pools: Pools = field(default_factory=Pools)
+    of_dags: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of every DAG."""
+
+
+def dag_of(pipeline: Pipeline, settings: Settings, action: str, schedule: Any, description: str, **own: Any) -> DAG:
+    """Return a DAG of a pipeline without its tasks. Raise DefinitionError for an argument that it has already."""
+    fixed = {
+        "description": description,
+        "start_date": OLDEST,
+        "catchup": False,
+        "default_args": {
+            "retry_policy": tasks.RETRY_POLICY,
+            "weight_rule": NewestFirst(),
+            **settings.of_tasks,
+            "pre_execute": tasks.prepare,
+        },
+        "tags": list(dict.fromkeys(["recapture", *_tags_of_inputs(pipeline), *settings.tags])),
+        **own,
+    }
+    for name in sorted(settings.of_dags.keys() & (fixed.keys() | {"params"})):
+        raise DefinitionError(f"RecaptureDags sets `{name}` of its DAGs itself: remove the argument")
+    return DAG(dag_forms.dag_ids_of(pipeline)[action], schedule=schedule, **fixed, **settings.of_dags)
+
+
+def _tags_of_inputs(pipeline: Pipeline) -> list[str]:
+    return [tag for section in pipeline.inputs for tag in section.tags]
+
+
+def update(pipeline: Pipeline, settings: Settings) -> DAG:
+    """Return the DAG that keeps the tables up to date, one run at a time: see `recapture update`."""
+    minutes, schedule = (pipeline.schedule or Schedule()).every_minutes, settings.schedule
+    with dag_of(
+        pipeline,
+        settings,
+        "update",
+        every(minutes) if schedule is FROM_PIPELINE else schedule,
+        f"Keep the tables of {pipeline.name} up to date",
+        max_active_runs=1,
+        dagrun_timeout=LONGEST_UPDATE,
+        doc_md=dag_docs.UPDATE,
+    ) as dag:
+        update_tasks(pipeline, settings.pools)
+    return dag
+
+
+def approval(pipeline: Pipeline, settings: Settings) -> DAG:
+    """Return the DAG that asks a person about runs of updates that their audits stopped."""
+    with dag_of(
+        pipeline,
+        settings,
+        "approval",
+        None,
+        f"Ask whether to publish runs of {pipeline.name} that their audits stopped",
+        max_active_runs=MOST_QUESTIONS,
+        params=dag_forms.run_param(),
+        doc_md=dag_docs.APPROVAL,
+        is_paused_upon_creation=False,
+    ) as dag:
+        approval_tasks(pipeline)
+    return dag
+
+
+def backfill(pipeline: Pipeline, settings: Settings) -> DAG:
+    """Return the DAG that computes slices by hand and in Airflow's backfills. Its tasks are the stages of a run.
+
+    It has the definition for the pages of the api-server, which cannot read the pipeline file.
+    """
+    with dag_of(
+        pipeline,
+        settings,
+        "backfill",
+        SliceTimetable(pipeline.slice_hours),
+        f"{', '.join(section.source for section in pipeline.inputs)} to {', '.join(dag_forms.assets_of(pipeline))}",
+        max_active_runs=MOST_QUESTIONS,
+        params=dag_forms.range_params(
+            "Empty: the run computes the slice of its data interval, the last one that has ended."
+        )
+        | dag_forms.later_param()
+        | dag_forms.loss_param()
+        | dag_forms.stage_param()
+        | dag_forms.suite_params(pipeline),
+        doc_md=dag_docs.BACKFILL,
+        is_paused_upon_creation=False,
+    ) as dag:
+        backfill_tasks(pipeline, settings.pools)
+    dag.default_args[dag_forms.DEFINITION] = pack(pipeline)
+    return dag
+
+
+def rollback(pipeline: Pipeline, settings: Settings) -> DAG:
+    """Return the DAG that takes back the last publication of slices. It runs only when it is triggered."""
+    with dag_of(
+        pipeline,
+        settings,
+        "rollback",
+        None,
+        f"Take back the last publication of slices of {pipeline.name}",
+        params=dag_forms.range_params(),
+        doc_md=dag_docs.ROLLBACK,
+        is_paused_upon_creation=False,
+    ) as dag:
+        tasks.rollback.override(outlets=list(dag_forms.assets_of(pipeline).values()))(str(pipeline.file))
+    return dag
+
+
+def check(pipeline: Pipeline, settings: Settings) -> DAG:
+    """Return the DAG that finds published slices whose blobs have changed. One run at a time writes their record."""
+    with dag_of(
+        pipeline,
+        settings,
+        "check",
+        "@daily",
+        f"Find published slices of {pipeline.name} whose blobs have changed",
+        max_active_runs=1,
+        params=dag_forms.range_params("Empty: the last seven days."),
+        doc_md=dag_docs.CHECK,
+        is_paused_upon_creation=False,
+    ) as dag:
+        tasks.check(str(pipeline.file))
+    return dag
+
+
+DAGS = {"update": update, "backfill": backfill, "approval": approval, "rollback": rollback, "check": check}
+"""Functions that return a DAG, by what it does."""

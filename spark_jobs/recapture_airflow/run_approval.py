@@ -1,0 +1,99 @@
+"""The task that asks a person whether a run is published: it is staged, or its audit stopped it."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context, Param
+
+from recapture.definition.pipeline import load
+from recapture.errors import AuditError
+from recapture_airflow.backfill_tasks import STAGED
+from recapture_airflow.run_notifications import notify
+
+APPROVE, REJECT = "Approve", "Reject"
+REASON = (
+    "Why you approve or reject the run. If its audit stopped it, an approval without a reason does not count: the task "
+    "asks again."
+)
+
+
+class RunApproval(HITLOperator):
+    """Operator that returns the result of the audit. If that stopped the run, or the run is staged, it asks a person.
+
+    It waits for the answer without a slot. Raise AuditError if the person rejects the run, which discards a staged one,
+    or if nobody answers in time.
+    """
+
+    template_fields = ("run", "audited")
+
+    def __init__(self, *, file: str, run: Any, audited: Any, **kwargs: Any) -> None:
+        self.file = file
+        self.run = run
+        self.audited = audited
+        reason = Param("", source="task", type="string", title="Reason", description=REASON)
+        kwargs["params"] = {"reason": reason}  # instead of those of the DAG
+        super().__init__(subject="Publish a run", options=[APPROVE, REJECT], **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return the audit's result if the run needs no decision, or was approved already. Otherwise ask a person."""
+        from recapture.run.approval import APPROVED, approval_of
+        from recapture.run_files import planned
+        from recapture.run_files.contents import AUDIT
+
+        if self.audited["verdict"] != "failed" and not self.audited.get(STAGED):
+            return dict(self.audited)
+        run = planned.load_run(load(Path(self.file)), self.run)
+        audited = run.files.read(AUDIT)
+        if approval_of(run.files, audited) is not None:
+            return {**self.audited, "verdict": APPROVED}
+        because = " although its audit stopped it" if audited.verdict == "failed" else ""
+        self.subject = f"Publish {run.pipeline.name} {run.id}{because}?"
+        self.body = _body(audited.text)
+        super().execute(context)
+        raise AssertionError("unreachable: the task waits for an answer")
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Record the approval and return the audit's result. Raise AuditError if the run was rejected."""
+        from recapture.keep.waiting import Waiting
+        from recapture.run.approval import APPROVED, approve
+        from recapture.run_files import planned
+        from recapture.table.publications import Approval
+
+        answer, is_stopped = super().execute_complete(context, event), self.audited["verdict"] == "failed"
+        run = planned.load_run(load(Path(self.file)), self.run)
+        by, reason = answer["responded_by_user"]["name"], answer["params_input"]["reason"].strip()
+        if answer["chosen_options"] == [REJECT]:
+            if not is_stopped:
+                Waiting(run.pipeline).discard(run.id)
+            why = f": {reason}" if reason else " without a reason"
+            raise AuditError(f"run {run.id} {self._state}, and {by} rejected it{why}")
+        if not is_stopped:
+            return dict(self.audited)
+        if not reason:
+            self.log.warning("%s approved the run without a reason: asking again", by)
+            return self.execute(context)
+        at = answer["responded_at"]
+        approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
+        notify(run.pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
+        return {**self.audited, "verdict": APPROVED}
+
+    def process_trigger_event_error(self, event: dict[str, Any]) -> None:
+        """Raise AuditError if nobody answered in time."""
+        if event["error_type"] == "timeout":
+            is_staged = self.audited["verdict"] != "failed"
+            advice = ": recapture publish can still publish it until it expires" if is_staged else ""
+            raise AuditError(f"run {self.run} {self._state}, and nobody approved it in time{advice}")
+        super().process_trigger_event_error(event)
+
+    @property
+    def _state(self) -> str:
+        return "was stopped by its audit" if self.audited["verdict"] == "failed" else "is staged"
+
+
+def _body(audit_text: str) -> str:
+    """Return what failed or warned as a list in Markdown. The texts may come from devices, so they are code."""
+    lines = [" ".join(line.split()) for line in audit_text.splitlines() if line.startswith(("FAILED", "WARNING"))]
+    listed = "\n".join(f"* `{line.replace('`', chr(39))}`" for line in lines)
+    return f"{listed}\n\nThe tab Recapture of the DAG run leads to the report."

@@ -1,0 +1,168 @@
+"""The task that asks a person about a blocked run, and the notifications of the tasks around it."""
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recapture.definition.pipeline import load
+from recapture.errors import AuditError, PermanentError
+from recapture.execute.processes.workers import Workers
+from recapture.keep.waiting import Waiting
+from recapture.run_files.planned import PlannedRun
+from tests.recapture_airflow.conftest import LoadPlugin
+from tests.stages import approval_of
+from tests.worlds import TEN, World, at, body, not_warmer_than, one_event, staged
+
+EVENTS: Any = defaultdict(lambda: SimpleNamespace(add_partitions=lambda slices: None))
+"""Events of Airflow's assets, which nobody reads."""
+WHEN = datetime(2024, 3, 2, 8, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def plugins(load_plugin: LoadPlugin) -> tuple[ModuleType, ModuleType]:
+    """The modules of the tasks and of the approval."""
+    return load_plugin("backfill_tasks"), load_plugin("run_approval")
+
+
+def define(world: World, largest: float, **keys: Any) -> None:
+    """Write a pipeline file that tells a notifier, and a suite that requires temperatures of at most `largest`."""
+    world.define(quality=world.write_suite(not_warmer_than(largest, description="no `room` is too warm")))
+    arguments = {"file": str(world.home / "notes"), "line": "{{ recapture.event }}: {{ recapture.message }}"}
+    world.amend(notifications={"notifier": "tests.notes.FileNotifier", "arguments": arguments}, **keys)
+
+
+@pytest.fixture
+def run(processes: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlannedRun:
+    """A run that a strict suite stops. Its temperature is 20."""
+    world = one_event(tmp_path)
+    define(world, 19, approval={"wait_hours": 2})
+    context = {"dag_run": SimpleNamespace(dag_id="telemetry", run_id="manual__1")}
+    monkeypatch.setattr("recapture_airflow.run_notifications.get_current_context", lambda: context)
+    return staged(processes, load(world.file), TEN, at(60))
+
+
+def notes(run: PlannedRun) -> list[str]:
+    return (run.pipeline.file.parent / "notes").read_text().splitlines()
+
+
+def asking(approval: ModuleType, run: PlannedRun, audited: dict[str, Any]) -> Any:
+    """Return the task of a run whose audit gave this result."""
+    ends = {"response_timeout": timedelta(hours=2)}
+    return approval.RunApproval(task_id="approval", file=str(run.pipeline.file), run=run.id, audited=audited, **ends)
+
+
+def answer(option: str, reason: str) -> dict[str, Any]:
+    """Return what a person answered, as Airflow passes it on."""
+    by = {"responded_at": WHEN, "responded_by_user": {"id": "7", "name": "Ada"}}
+    return {"chosen_options": [option], "params_input": {"reason": reason}, **by}
+
+
+def test_a_run_that_passed_is_not_asked_about(plugins: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    _, approval = plugins
+    task = approval.RunApproval(task_id="approval", file="none.yaml", run="RUN", audited={"verdict": "passed"})
+    assert task.execute({}) == {"verdict": "passed"}
+
+
+def test_a_blocked_run_is_told_approved_published_and_told_again(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskAwaitingInput
+
+    tasks, approval = plugins
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **of: asked.append(of))
+    file = str(run.pipeline.file)
+    audited = tasks.audit.function(file, run.id)
+    assert audited["verdict"] == "failed"
+    task = asking(approval, run, audited)
+    context = {"task_instance": SimpleNamespace(id="1")}
+    with pytest.raises(TaskAwaitingInput) as waiting:
+        task.execute(context)
+    assert waiting.value.timeout == timedelta(hours=2)
+    assert "* `FAILED rooms aggregates not met: no 'room' is too warm (" in asked[0]["body"]
+
+    with pytest.raises(TaskAwaitingInput):
+        task.execute_complete(context, answer("Approve", " "))
+    assert (len(asked), approval_of(run)) == (2, None)
+    assert task.execute_complete(context, answer("Approve", "heating"))["verdict"] == "approved"
+    assert approval_of(run) is not None
+    assert task.execute(context)["verdict"] == "approved", "a retry does not ask again"
+    tasks.publish.function(file, run.id, audited, outlet_events=EVENTS)
+    assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "approved:"]
+    assert notes(run)[1] == f"approved: Ada approved run {run.id}: heating"
+    assert "report: file://" in notes(run)[0]
+
+
+def test_a_run_that_is_rejected_or_not_answered_publishes_nothing(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun
+) -> None:
+    tasks, approval = plugins
+    task = asking(approval, run, tasks.audit.function(str(run.pipeline.file), run.id))
+    with pytest.raises(AuditError, match=f"run {run.id} was stopped by its audit, and Ada rejected it: too warm") as no:
+        task.execute_complete({}, answer("Reject", "too warm"))
+    with pytest.raises(AuditError, match=r"and Ada rejected it without a reason$"):
+        task.execute_complete({}, answer("Reject", " "))
+    late = {"error": "late", "error_type": "timeout"}
+    with pytest.raises(AuditError, match="nobody approved it in time"):
+        task.execute_complete({}, late)
+    assert approval_of(run) is None
+    assert tasks.RETRY_POLICY.evaluate(no.value, 1, 2).action == tasks.RetryAction.FAIL
+
+
+def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_changed(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskAwaitingInput
+
+    tasks, approval = plugins
+    world = World(run.pipeline.file.parent)
+    file = str(world.file)
+    define(world, 21)
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", lambda **of: asked.append(of))
+    audited = tasks.audit.function(file, run.id, params={"stage": True})
+    assert (audited["verdict"], audited["staged"]) == ("passed", True)
+    task = asking(approval, run, audited)
+    with pytest.raises(TaskAwaitingInput):
+        task.execute({"task_instance": SimpleNamespace(id="1")})
+    assert asked[0]["subject"] == f"Publish telemetry {run.id}?"
+    (waiting,) = Waiting(load(world.file)).runs()
+    assert (waiting.run, waiting.report is not None) == (run.id, True)
+    decided = task.execute_complete({}, answer("Approve", ""))
+    assert (decided["verdict"], approval_of(run)) == ("passed", None), "the audit stopped nothing"
+    added = world.put("0", at(14), [body("a", at(11))], 1)
+    with pytest.raises(PermanentError, match="the archive has changed since"):
+        tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)
+    added.unlink()
+    for _ in range(2):
+        assert tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)["quality"] == "passed"
+    assert Waiting(load(world.file)).runs() == []
+
+
+def test_a_staged_run_that_is_rejected_is_discarded(plugins: tuple[ModuleType, ModuleType], run: PlannedRun) -> None:
+    tasks, approval = plugins
+    define(World(run.pipeline.file.parent), 21)
+    task = asking(approval, run, tasks.audit.function(str(run.pipeline.file), run.id, params={"stage": True}))
+    with pytest.raises(AuditError, match=f"run {run.id} is staged, and Ada rejected it: too warm"):
+        task.execute_complete({}, answer("Reject", "too warm"))
+    assert Waiting(load(run.pipeline.file)).runs() == []
+
+
+def test_slices_that_were_blocked_recover_when_a_run_that_passed_is_published(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun
+) -> None:
+    tasks, _ = plugins
+    world = World(run.pipeline.file.parent)
+    file = str(world.file)
+    define(world, 19)
+    with pytest.raises(AuditError):
+        tasks.audit.function(file, run.id)
+    define(world, 21)
+    for _ in range(2):
+        tasks.publish.function(file, run.id, tasks.audit.function(file, run.id), outlet_events=EVENTS)
+    assert [note.split(" ")[0] for note in notes(run)] == ["blocked:", "recovered:"]
+    assert notes(run)[1] == f"recovered: slice 2024-03-01T10:00:00Z: run {run.id} is published, and its audit passed"
