@@ -177,8 +177,7 @@ def print_checked_query(out: Console, checked: CheckedQuery) -> None:
         out.print(escape(message(f"input {input_.alias} ({kind}): {fields}")))
     for output in checked.outputs:
         columns = ", ".join(f"{name} {type_}" for name, type_ in output.columns.items())
-        engine = "" if output.needs_spark_because is None else f"; needs Spark: {output.needs_spark_because}"
-        out.print(escape(message(f"output {output.alias} runs: {columns}{engine}")))
+        out.print(escape(message(f"output {output.alias} runs: {columns}")))
     for assumption in checked.assumed:
         out.print(escape(message(f"assumed: {assumption}")))
     for refusal in checked.refusals:

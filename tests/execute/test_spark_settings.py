@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
-from tests.settings import SHUFFLE_PARTITIONS
 from tests.stages import audit, publish
 from tests.worlds import QUICK_START, TEN, at, backfill, files, steady
 
@@ -56,7 +55,7 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: SparkS
     hostile = {**dict(flipped(spark)), **HOSTILE}
     assert len(hostile) > 200
     assert {"spark.sql.adaptive.enabled", "spark.sql.execution.arrow.useLargeVarTypes"} < hostile.keys()
-    cluster = {"spark.master": "local[2]", "spark.ui.enabled": "false", SHUFFLE_PARTITIONS: "3", **hostile}
+    cluster = {"spark.master": "local[2]", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "3", **hostile}
     (tmp_path / "conf").mkdir()
     defaults = "".join(f"{name} {value}\n" for name, value in cluster.items())
     (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
