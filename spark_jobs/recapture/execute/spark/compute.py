@@ -24,7 +24,7 @@ from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source
-from recapture.execute.spark.session import MORE_MEMORY
+from recapture.execute.spark.session import MORE_MEMORY, reset_settings
 from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.execute.tasks import TASK
@@ -58,6 +58,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folder: Path) -> list[StagedSlice]:
+    reset_settings(spark)
     query = run.pipeline.query
     outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
     slices = tuple(planned.slice for planned in run.manifest.slices)

@@ -18,6 +18,9 @@ from recapture.process import log
 from recapture.process.environment import environment
 from recapture.process.startup import leave_accumulators_running
 
+CLUSTERS_OWN = ("spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+"""Prefixes of the settings of Spark SQL that a cluster may choose. They divide the work, or help to find errors."""
+
 _JAVA_OPTIONS = (
     "-XX:+UseParallelGC -Dlog4j2.level=OFF "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -46,6 +49,16 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return builder.getOrCreate()
+
+
+def reset_settings(spark: SparkSession) -> None:
+    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN.
+
+    No setting changes a row, but some, such as experimental planners, refuse to run Python workers.
+    """
+    for name in spark.conf.getAll:
+        if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
+            spark.conf.unset(name)
 
 
 @contextlib.contextmanager
