@@ -319,6 +319,11 @@ def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
         for row in result["examples"]:
             table.add_row(_line(row["reason"]), row["side"], *map(_line, row["values"]))
         out.print(table)
+        for row in result["examples"]:
+            if row["events"]:
+                out.print(f"events behind {_line(', '.join(row['values']))}:")
+                for event in row["events"]:
+                    out.print(f"  {_line(event)}")
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:

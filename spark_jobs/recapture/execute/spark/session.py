@@ -59,6 +59,7 @@ def reset_settings(spark: SparkSession) -> None:
     for name in spark.conf.getAll:
         if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
             spark.conf.unset(name)
+    spark.conf.set("spark.sql.artifact.isolation.enabled", "false")  # PySpark's own: workers find files by their names
 
 
 @contextlib.contextmanager
