@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import is_hypothesis_test
 
 from embedded.azurite import Azurite
 from recapture.execute.processes.workers import Workers, workers
@@ -113,8 +113,6 @@ def _marks(item: pytest.Item) -> set[str]:
     file = item.nodeid.removeprefix("tests/")
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
     names = {*item.fixturenames, *(value for value in parameters if isinstance(value, str))}
-    if "spark_too" in names and settings.get_current_profile_name() == "deep":
-        names.add("spark")
     return (
         {mark for name, mark in FIXTURES.items() if name in names}
         | {mark for folder, mark in FOLDERS.items() if file.startswith(folder)}
@@ -184,15 +182,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     pin_settings(running)
     assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()
-
-
-@pytest.fixture(scope="module")
-def spark_too(request: pytest.FixtureRequest) -> "SparkSession | None":
-    """The session of Spark in the profile `deep`, which compares both engines; None in others, which need no Java."""
-    if settings.get_current_profile_name() != "deep":
-        return None
-    session: SparkSession = request.getfixturevalue("spark")
-    return session
 
 
 @pytest.fixture(scope="module")

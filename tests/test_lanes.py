@@ -7,10 +7,9 @@ import pytest
 from tests.conftest import FOLDERS, LONG
 from tests.lanes import next_file, place
 from tests.paths import ROOT
-from tests.query.conftest import COMPILED
 
 
-@pytest.mark.parametrize("name", [*LONG, *FOLDERS, *(f"query/{name}" for name in COMPILED)])
+@pytest.mark.parametrize("name", [*LONG, *FOLDERS])
 def test_a_name_is_that_of_a_file_or_folder(name: str) -> None:
     path = ROOT / "tests" / name
     assert path.is_dir() if name.endswith("/") else path.is_file()

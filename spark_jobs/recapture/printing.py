@@ -177,8 +177,7 @@ def print_checked_query(out: Console, checked: CheckedQuery) -> None:
         out.print(escape(message(f"input {input_.alias} ({kind}): {fields}")))
     for output in checked.outputs:
         columns = ", ".join(f"{name} {type_}" for name, type_ in output.columns.items())
-        engine = "" if output.needs_spark_because is None else f"; needs Spark: {output.needs_spark_because}"
-        out.print(escape(message(f"output {output.alias} runs: {columns}{engine}")))
+        out.print(escape(message(f"output {output.alias} runs: {columns}")))
     for assumption in checked.assumed:
         out.print(escape(message(f"assumed: {assumption}")))
     for refusal in checked.refusals:
@@ -320,6 +319,11 @@ def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
         for row in result["examples"]:
             table.add_row(_line(row["reason"]), row["side"], *map(_line, row["values"]))
         out.print(table)
+        for row in result["examples"]:
+            if row["events"]:
+                out.print(f"events behind {_line(', '.join(row['values']))}:")
+                for event in row["events"]:
+                    out.print(f"  {_line(event)}")
 
 
 def print_rows(out: Console, alias: str, rows: pa.Table, count: int) -> None:

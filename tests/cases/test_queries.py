@@ -22,24 +22,23 @@ from recapture.time_model import timestamps
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime
 from tests.cases.case import PARTITION, Case, Row, arrival, body, parse
-from tests.query.both_engines import rows_of_outputs
+from tests.query.outputs import rows_of_outputs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 CASES = {file.stem: parse(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_of_queries(spark_too: "SparkSession | None", tmp_path: Path, name: str) -> None:
-    """In the profile `deep`, Spark computes the rows, too, from events and from what tasks aggregate."""
-    if spark_too is not None:
-        require_rows(spark_too, tmp_path, CASES[name], in_tasks=False)
-    require_rows(spark_too, tmp_path, CASES[name])
+def test_a_case_of_queries(tmp_path: Path, name: str) -> None:
+    """Its rows come from events, and from what tasks aggregate."""
+    require_rows(tmp_path, CASES[name], in_tasks=False)
+    require_rows(tmp_path, CASES[name])
 
 
-def require_rows(spark: "SparkSession | None", folder: Path, case: Case, *, in_tasks: bool = True) -> None:
-    """Fail unless the rows are the expected ones, on each engine."""
+def require_rows(folder: Path, case: Case, *, in_tasks: bool = True) -> None:
+    """Fail unless the rows are the expected ones."""
     query = compile_query(
         case.query,
         inputs=dict.fromkeys(case.inputs, CaptureInput.metadata) | dict.fromkeys(case.references),
@@ -50,10 +49,10 @@ def require_rows(spark: "SparkSession | None", folder: Path, case: Case, *, in_t
     slice_ = Slice(*map(from_datetime, case.span))
     events = {read.alias: list(view_rows(read, case.inputs[read.alias], slice_)) for read in query.inputs}
     rows_by_view = {
-        reference.view: reference_rows(spark, folder, reference, case.references[reference.alias])
+        reference.view: reference_rows(folder, reference, case.references[reference.alias])
         for reference in query.references
     }
-    tables = rows_of_outputs(spark, query, events, rows_by_view)
+    tables = rows_of_outputs(query, events, rows_by_view)
     for output, table in zip(query.outputs, tables, strict=True):
         if difference := case.difference(output.alias, output.columns, table.to_pylist()):
             pytest.fail(difference, pytrace=False)
@@ -78,16 +77,10 @@ def view_rows(read: CompiledInput, rows: Sequence[Row], slice_: Slice) -> Iterat
         }
 
 
-def reference_rows(
-    spark: "SparkSession | None", folder: Path, reference: CompiledReference, rows: list[Row]
-) -> pa.Table:
-    """Return the rows of reference data, of which Spark gets a view."""
+def reference_rows(folder: Path, reference: CompiledReference, rows: list[Row]) -> pa.Table:
+    """Return the rows of reference data."""
     (folder / f"{reference.alias}.json").write_text(json.dumps(rows))
     container = open_container(folder.as_uri())
     versions = tuple(PinnedVersion(0, blob) for blob in container.list(f"{reference.alias}.json"))
     planned = PlannedReference(reference.alias, container.url, 0, versions)
-    if spark is not None:
-        from recapture.execute.spark.references import create_view
-
-        create_view(spark, planned, reference, JsonReader(), container)
     return references.rows(planned, reference, JsonReader(), container)

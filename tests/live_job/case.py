@@ -109,10 +109,13 @@ def queries(random: Random) -> dict[Kind, Query]:
     }
 
 
-def live_rows(case: Case) -> list[Row]:
-    """Return the rows that the live job wrote, in the order in which it wrote them."""
+def live_rows(case: Case, *, with_duplicates: bool = True) -> list[Row]:
+    """Return the rows that the live job wrote, in the order in which it wrote them.
+
+    Without duplicates, it receives an event once that `blobs` have again within an hour, as a backfill does.
+    """
     live = case.live
-    rows = list(_emitted(live, case.blobs, case.partitions))
+    rows = list(_emitted(live, case.blobs, case.partitions, with_duplicates))
     if live.written_twice is not None:
         start, end = live.written_twice
         rows = [row for row in rows for _ in range(2 if start < row.end <= end else 1)]
@@ -129,9 +132,11 @@ def _with_another_last_digit(row: Row) -> Row:
     return replace(row, average=math.nextafter(row.average, math.inf))
 
 
-def _emitted(live: Live, blobs: Iterable[Blob], partitions: list[str]) -> Iterator[Row]:
+def _emitted(live: Live, blobs: Iterable[Blob], partitions: list[str], with_duplicates: bool) -> Iterator[Row]:
     """Yield the rows that a job emits; after every outage, it is another one without the state of the one before."""
     deliveries = delivered(blobs, live.arrival)
+    if not with_duplicates:
+        deliveries = list(without_duplicates(deliveries))
     first_output, reads_from = FIRST, FIRST
     newest_output = FIRST
     for stop, outage in [(outage.start, outage) for outage in live.outages] + [(END, None)]:

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tests.live_job.case import Case, archived_rows, in_range, live_rows
-from tests.live_job.faults import Fault, inject
+from tests.live_job.faults import Fault, LateBlob, inject
 from tests.live_job.windows import Identity, Row
 
 Sides = tuple[tuple[Row, ...], tuple[Row, ...]]
@@ -47,6 +47,58 @@ def differences(case: Case, faults: Collection[Fault]) -> list[Difference]:
         for identity, (live, archived) in sorted(result.items(), key=lambda item: in_order(item[0]))
         if live != archived
     ]
+
+
+class Explanations:
+    """Which faults explain the rows that the live job wrote of a case in which faults happened.
+
+    Some of the faults explain a row if a job for which only these of its faults happened writes the same, and reads an
+    archive in which only the other faults of the archive happened: if a backfill that takes these faults into account
+    publishes the row of the live job. Often, fewer faults explain a row than make its difference: after a downtime,
+    a row is missing whatever happened to the archive.
+    """
+
+    def __init__(self, case: Case, faults: Collection[Fault]) -> None:
+        self._case, self._faults = case, list(faults)
+        self._written: dict[frozenset[str], dict[Identity, list[Row]]] = {}
+        everything = inject(case, faults)
+        self._live = _by_identity(live_rows(everything))
+        self._published = _by_identity(archived_rows(everything))
+
+    def different(self) -> list[Identity]:
+        """Return the identities whose rows differ."""
+        identities = {*self._live, *self._published}
+        return sorted((it for it in identities if self._live[it] != self._published[it]), key=in_order)
+
+    def explains(self, names: frozenset[str], identity: Identity) -> bool:
+        """Return whether faults of these names explain a row."""
+        if names not in self._written:
+            of_names = [fault for fault in self._faults if fault.name in names]
+            others = [fault for fault in self._faults if fault.name not in names]
+            archive = inject(self._case, others).archive
+            late = inject(self._case, [fault for fault in self._faults if isinstance(fault, LateBlob)])
+            if LateBlob.name in names:
+                archive = (*(blob for blob in archive if blob in late.archive), *late.written_later)
+            live = replace(inject(self._case, of_names), blobs=archive)
+            self._written[names] = _by_identity(live_rows(live, with_duplicates=False))
+        return self._written[names][identity] == self._live[identity]
+
+    def smallest(self, identity: Identity) -> list[frozenset[str]]:
+        """Return the smallest sets of faults that explain a row."""
+        found: list[frozenset[str]] = []
+        for size in range(1, len(self._faults) + 1):
+            for some in combinations(self._faults, size):
+                names = frozenset(fault.name for fault in some)
+                if not any(smaller < names for smaller in found) and self.explains(names, identity):
+                    found.append(names)
+        return found
+
+
+def _by_identity(rows: Iterable[Row]) -> dict[Identity, list[Row]]:
+    result: dict[Identity, list[Row]] = defaultdict(list)
+    for row in in_range(rows):
+        result[row.identity].append(row)
+    return result
 
 
 def sides(case: Case) -> dict[Identity, Sides]:

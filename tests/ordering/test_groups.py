@@ -83,7 +83,7 @@ def length(window: HoppingWindow) -> int:
 
 def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
     """Return the rows of panes, which come in any order and in two batches."""
-    output = CompiledOutput("out", tuple(column for column, _ in of.columns), "", (of,))
+    output = CompiledOutput("out", tuple(column for column, _ in of.columns), (of,))
 
     def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
         assert view == "input a"

@@ -14,10 +14,10 @@ from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
-from tests.query.both_engines import rows_of_outputs
+from tests.query.outputs import rows_of_outputs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Row = dict[str, Any]
 
@@ -40,12 +40,11 @@ def compiled(
 
 
 def published(
-    spark: "SparkSession | None",
     query: CompiledQuery,
     slices: Sequence[Slice],
     arrivals: Sequence[int] | None = None,
 ) -> list[list[Row]]:
-    """Return the rows of each slice, with Spark or without. Each is computed from no more than it may read.
+    """Return the rows of each slice. Each is computed from no more than it may read.
 
     `arrivals` are the times at which the events of a slice arrived; without them, each arrives after the one before.
     Of several inputs, an event's payload names its own as `input`.
@@ -57,7 +56,7 @@ def published(
         read.alias: [row for slice_ in slices for row in _events(read, slice_, arrivals)] for read in query.inputs
     }
     output = query.outputs[0]
-    table = rows_of_outputs(spark, query, events)[0]
+    table = rows_of_outputs(query, events)[0]
     columns = [*output.columns, OutputColumn("slice_start", AsaType.DATETIME)]
     if "_unanchored" in table.column_names:
         columns.append(OutputColumn("_unanchored", AsaType.BIT))

@@ -13,11 +13,11 @@ from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, Met
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
-from tests.query.both_engines import rows_of_outputs
 from tests.query.fast_path import kind
+from tests.query.outputs import rows_of_outputs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
@@ -45,25 +45,22 @@ def compiled(
     )
 
 
-def rows(
-    spark: "SparkSession | None", text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()
-) -> list[list[Row]]:
-    """Return the rows of the output for the hour from ten, from Spark or without it.
+def rows(text: str, events: Iterable[Row], functions: Sequence[JavaScriptFunction] = ()) -> list[list[Row]]:
+    """Return the rows of the output for the hour from ten.
 
     Datetimes are seconds after ten; JSON is parsed.
 
-    In the profile `deep`, check that they are the same, to the last bit, if Spark alone computes them.
+    In the profile `deep`, check that they are the same, to the last bit, if tasks aggregate nothing.
     """
     query, events = compiled(text, functions=functions), list(events)
-    results = published(spark, query, events)
+    results = published(query, events)
     if query.inputs[0].aggregations and settings.get_current_profile_name() == "deep":
-        in_spark = compiled(text, functions=functions, in_tasks=False)
-        assert repr(published(spark, in_spark, events)) == repr(results)
+        unaggregated = compiled(text, functions=functions, in_tasks=False)
+        assert repr(published(unaggregated, events)) == repr(results)
     return results
 
 
 def published(
-    spark: "SparkSession | None",
     query: CompiledQuery,
     events: Iterable[Row],
     references: Mapping[str, pa.Table] | None = None,
@@ -78,7 +75,7 @@ def published(
         | {"_arrival": START + event.get("_arrival", arrival)}
         for arrival, event in enumerate(events)
     ]
-    tables = rows_of_outputs(spark, query, {query.inputs[0].alias: placed}, references)
+    tables = rows_of_outputs(query, {query.inputs[0].alias: placed}, references)
     results = []
     for output, table in zip(query.outputs, tables, strict=True):
         types = {column.name: column.type for column in output.columns}

@@ -108,7 +108,7 @@ def _differ(slices: list[Slice]) -> bool:
 def batches(
     payloads: st.SearchStrategy[dict[str, Any]] = PAYLOADS, partitions: str = "001", size: int = 30
 ) -> st.SearchStrategy[list[Slice]]:
-    """Draw several slices, to be computed in one Spark job."""
+    """Draw several slices."""
     return st.tuples(*(streams(n, payloads, partitions) for n in range(size))).map(list).filter(_differ)
 
 
@@ -134,7 +134,7 @@ def chopped(draw: st.DrawFn, n: int) -> list[Slice]:
 
 
 def adjacent(chopped_streams: Iterable[st.SearchStrategy[list[Slice]]]) -> st.SearchStrategy[list[Slice]]:
-    """Draw several streams in adjacent slices, to be computed in one Spark job."""
+    """Draw several streams in adjacent slices."""
     return st.tuples(*chopped_streams).map(lambda drawn: list(itertools.chain(*drawn))).filter(_differ)
 
 

@@ -181,7 +181,7 @@ def test_comments_white_space_and_letter_case_of_keywords_do_not_change_the_cano
     """
     assert compiled(rewritten).canonical == compiled(EXAMPLE).canonical
     assert compiled(compiled(EXAMPLE).canonical).canonical == compiled(EXAMPLE).canonical
-    assert compiled(compiled(EXAMPLE).canonical).outputs[0].sql == compiled(EXAMPLE).outputs[0].sql
+    assert compiled(compiled(EXAMPLE).canonical).outputs[0].plan == compiled(EXAMPLE).outputs[0].plan
 
 
 @pytest.mark.parametrize(
@@ -200,11 +200,6 @@ def test_what_changes_the_meaning_changes_the_canonical_form(part: str, replacem
 
 def test_literals_keep_their_letter_case_and_white_space_in_the_canonical_form() -> None:
     assert "'a  B--c'" in counting("WHERE x = 'a  B--c' GROUP BY Tumbling(s, 1)").canonical
-
-
-def test_a_text_cannot_escape_from_its_literal() -> None:
-    sql = counting(r"WHERE UPPER(x) = 'a''b\' GROUP BY Tumbling(s, 1)").outputs[0].sql
-    assert r"'a\'b\\'" in sql
 
 
 def test_without_into_a_query_writes_to_output() -> None:

@@ -8,31 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlglot.tokenizer_core import TokenType
 
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
-from recapture.execute.spark.functions import register
-from recapture.execute.stage import InputTasks, stage_rows
-from recapture.execute.tasks import run_task, write_slices
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import published_schema
-from recapture.ordering import order, panes
 from recapture.query.compile import compile_query
-from recapture.query.lower.spark_text import quoted_name
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
 from recapture.run.plan import plan_run
-from recapture.run_files.computed import Computed, StagedSlice
+from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
-from recapture.storage import open_container
-from recapture.time_model import ticks
 from recapture.time_model.verdicts import PROCESSED
 from tests.paths import ROOT
-from tests.query import small_world, views
+from tests.query import small_world
 from tests.query.nothing import evaluate_over_nothing
 from tests.query.small_world import Inputs
 from tests.query.test_common_queries import QUERIES
@@ -40,7 +32,7 @@ from tests.query.test_documented_language import EXAMPLES, OTHER_INPUTS
 from tests.worlds import TEN, World, at
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Case = tuple[str, Inputs, list[str]]
 """A query, its inputs and its outputs."""
@@ -92,52 +84,10 @@ def require_rows(run: PlannedRun, computed: Computed) -> None:
             assert schema.equals(published_schema(query.columns))
 
 
-def in_spark(spark: "SparkSession", run: PlannedRun, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
-    """Do what a run does with Spark, but run its tasks and write its files in this process, which starts no workers."""
-    from recapture.execute.spark.references import create_view
-
-    query = run.pipeline.query
-    register(spark, query)
-    for reference in query.references:
-        section = run.pipeline.reference(reference.alias)
-        rows = run.manifest.reference(reference.alias), reference, section.reader(reference.body_columns)
-        create_view(spark, *rows, open_container(section.container))
-    panes_by_view: dict[str, pa.Table] = {}
-    for read in inputs:
-        compiled = read.context.input
-        schema = panes.schema(compiled.aggregations) if compiled.aggregations else order.schema(compiled)
-        batches = [batch for task in read.tasks for batch in run_task(read.context, task)]
-        given = pa.concat_tables([schema.empty_table(), pa.Table.from_batches(batches, schema)]).combine_chunks()
-        if compiled.aggregations:
-            panes_by_view[compiled.view] = given
-        else:
-            spark.createDataFrame(given).coalesce(1).createOrReplaceTempView(f"`{compiled.view}`")
-    views.create_groups_views(spark, query, panes_by_view)
-    digests = {run_slice.slice.start: run_slice.digest for run_slice in run.manifest.slices}
-    for output in run.pipeline.outputs:
-        selected = run.pipeline.compiled(output)
-        sorted_by = ["slice_start", *(quoted_name(column.name) for column in selected.columns)]
-        result = spark.sql(selected.sql).sort(*sorted_by).toArrow().to_batches()
-        for file in write_slices(output.table, published_schema(selected.columns), digests, result):
-            (row,) = file.to_pylist()
-            yield StagedSlice(output.alias, ticks.to_text(row.pop("slice_start")), **row)
-
-
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case[0])
 def test_a_query_that_compiles_runs_without_spark(processes: Workers, tmp_path: Path, case: Case) -> None:
     run = planned(tmp_path, case)
     require_rows(run, local.compute(processes, run, tmp_path))
-
-
-@pytest.mark.parametrize("case", EVERYDAY, ids=lambda case: case[0])
-def test_both_engines_stage_the_same_files(
-    spark: "SparkSession", processes: Workers, tmp_path: Path, case: Case
-) -> None:
-    run = planned(tmp_path, case)
-    ours = local.compute(processes, run, tmp_path)
-    theirs = stage_rows(run, 1, lambda inputs: in_spark(spark, run, inputs))
-    require_rows(run, theirs)
-    assert set(ours.staged) == set(theirs.staged)
 
 
 def respelt(text: str) -> str:

@@ -10,14 +10,14 @@ from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, 
 from tests.query.small_stream import at, compiled, rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
-def test_a_select_without_a_window_publishes_each_event_at_its_own_time(spark_too: "SparkSession | None") -> None:
+def test_a_select_without_a_window_publishes_each_event_at_its_own_time() -> None:
     text = "SELECT System.Timestamp() AS t, k, v * 2 AS twice INTO out FROM telemetry TIMESTAMP BY x WHERE v < 4"
     events = [at(1, k="a", v=1.5), at(2, k="a", v=2.5), at(3, k=None, v=None), at(11, k="b", v=4.0)]
     outside = [at(0, k="before", v=1.0), at(3600, k="last", v=1.0), at(3601, k="after", v=1.0)]
-    assert rows(spark_too, text, [*events, *outside]) == [
+    assert rows(text, [*events, *outside]) == [
         [{"t": 1, "k": "a", "twice": 3.0}, {"t": 2, "k": "a", "twice": 5.0}, {"t": 3600, "k": "last", "twice": 2.0}]
     ]
 

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
@@ -146,6 +147,15 @@ def test_a_run_whose_verdicts_are_lost_is_not_published(processes: Workers, worl
     with pytest.raises(PermanentError, match="start the run again from its plan"):
         publish(run)
     assert version(world.table) is None
+
+
+def test_the_audit_finds_that_a_run_noted_other_verdicts_than_it_counted(processes: Workers, world: World) -> None:
+    run = staged(processes, with_verdicts(world), TEN, at(60))
+    (file,) = (world.table / "_recapture" / run.id / "verdicts").rglob("*.parquet")
+    pq.write_table(pq.read_table(file).slice(1), file)
+    (result,) = (result for result in audit(run).audit.results if result.expectation == "verdicts_equal_the_metrics")
+    assert not result.success
+    assert "the table of verdicts differs from the metrics" in result.sentence
 
 
 def test_the_key_takes_the_value_table_only(world: World) -> None:

@@ -20,10 +20,10 @@ from recapture.run.slices import require_whole_slices, slices_of
 from recapture.storage.scratch import remove_abandoned, scratch_folder
 from recapture.table.row_changes import comparisons
 from recapture.time_model import ticks
-from recapture.tools.compare.assumptions import assumptions
 from recapture.tools.compare.document import Comparison, compare, output_of, time_column
 from recapture.tools.compare.live import parse_columns
 from recapture.tools.compare.page import page
+from recapture.tools.compare.trials import Trials
 from recapture.tools.diff.document import published_entries
 from recapture.tools.diff.tried import Tried
 
@@ -68,7 +68,8 @@ def run(
     names = parse_columns(arguments.columns, pipeline.compiled(output).columns)
     time = time_column(pipeline, output, arguments.time)
     downtimes = [_interval(written) for written in arguments.downtimes]
-    comparison = Comparison(pipeline, output, slices, published_entries(pipeline, slices), names, time, downtimes)
+    entries = published_entries(pipeline, slices)
+    comparison = Comparison(pipeline, output, slices, entries, names, time, downtimes, late_seconds)
     live = _address(arguments.live)
     name = f"compare-{hashlib.sha256(output.table.encode()).hexdigest()[:12]}"
     remove_abandoned(name)
@@ -79,10 +80,9 @@ def run(
     ):
         bar.begin("compare")
         compute = partial(compute_on, master=arguments.master, bar=bar)
-        published = slices, comparison.entries
-        tried = assumptions(pipeline, output.alias, published, given, folder, compute)
+        trials = Trials(pipeline, output.alias, (slices, comparison.entries), given, folder)
         try:
-            result = compare(connection, comparison, live, tried, folder)
+            result = compare(connection, comparison, live, trials, compute, folder)
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
             raise RunError(

@@ -1,7 +1,7 @@
 """The aggregates of a GROUP BY, in the windows that hold its rows.
 
-The results are those of the Spark SQL of `query.generate.aggregates`, to the last bit: the rows of each pane are folded
-in the order in which they came, then the panes of each window in the order of time and partition.
+The rows of each pane are folded in the order in which they came, then the panes of each window in the order of time and
+partition: floats added in another order differ in their last bits.
 """
 
 from functools import cache

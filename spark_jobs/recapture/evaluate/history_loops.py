@@ -83,7 +83,7 @@ def sums(
 
     The sum of a history without rows is 0. Time is divided into blocks of `length`. Values are added up from the start
     of the row's block to the row, and down from the end of the block before to the earliest row of the history. The
-    result is the sum of the two, as in the Spark SQL of query.generate.histories: floats have the same last bits.
+    result is the sum of the two.
     """
     down = np.zeros(len(order), values.dtype)
     has_down = np.zeros(len(order), np.bool_)

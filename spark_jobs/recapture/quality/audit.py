@@ -62,6 +62,7 @@ TITLES: Mapping[Check, str] = {
     "archive_has_no_holes": "nothing is missing from the archive",
     "no_published_event_is_lost": "no slice loses events that are published",
     "events_of_every_key_reach_the_query": "at least one event of every key reached the query",
+    "verdicts_equal_the_metrics": "the table of verdicts has as many events of each verdict as the metrics count",
     "no_key_disappears": "every key of the three slices before still has rows",
 }
 """What is so if a built-in check on slices holds."""

@@ -33,6 +33,7 @@ Check = Literal[
     "archive_has_no_holes",
     "no_published_event_is_lost",
     "events_of_every_key_reach_the_query",
+    "verdicts_equal_the_metrics",
     "no_key_disappears",
 ]
 """Built-in check on slices. A suite can set another severity for it."""

@@ -1,4 +1,4 @@
-"""The compiler of ASAQL: from the text of a query to what the Spark job runs."""
+"""The compiler of ASAQL: from the text of a query to what a run computes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,6 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.values import Value
-from recapture.query.generate.statements import output_sql
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
@@ -45,7 +44,7 @@ def compile_query(
     """Compile a query that reads `inputs`, writes `output_aliases` and may call `functions`.
 
     `inputs` maps the alias of each input to the metadata of its events, or to None for reference data. Without
-    `in_tasks`, Spark aggregates all events, and the rows are the same.
+    `in_tasks`, all events are aggregated slice by slice, and the rows are the same.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -159,7 +158,7 @@ class _Pass:
         return self
 
     def result(self, in_tasks: bool) -> CompiledQuery:
-        """Return the compiled query, written as Spark SQL. With `in_tasks`, tasks aggregate what they can."""
+        """Return the compiled query. With `in_tasks`, tasks aggregate what they can."""
         inputs = [read for read in self.from_.inputs.values() if not read.is_reference]
         types = {
             read.table: {column.name: TYPES[column.type].view for column in read.columns.values()} for read in inputs
@@ -186,7 +185,6 @@ class _Pass:
                 CompiledOutput(
                     output.alias,
                     output.published,
-                    output_sql(plan.plan, output.published),
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,

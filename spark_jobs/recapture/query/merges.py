@@ -1,7 +1,7 @@
 """How groups follow from the panes that tasks compute, as values: a GROUP BY's second step, on Arrow.
 
 Each window takes the panes that it holds, and their partial aggregates are merged by group. The select list is then
-computed for each group, on Arrow if it means the same there as in Spark SQL (docs/time-model.md, section 6).
+computed for each group (docs/time-model.md, section 6).
 """
 
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class MergedGroups:
 
 @dataclass(frozen=True)
 class GroupsView:
-    """The view in which Spark SQL reads groups."""
+    """The view in which a plan reads groups."""
 
     name: str
     groups: MergedGroups

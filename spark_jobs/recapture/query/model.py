@@ -1,4 +1,4 @@
-"""A compiled query: the columns and times that it reads of an event, and the Spark SQL that computes its rows."""
+"""A compiled query: the columns and times that it reads of an event, and the plan of its rows."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -44,20 +44,6 @@ class CompiledOutput:
     """Name after INTO."""
     columns: tuple[OutputColumn, ...]
     """Published columns, in order."""
-    sql: str
-    """Spark SQL of the rows.
-
-    It reads the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
-    `_partition` (string), and `_slice_start`, `_slice_end`, `_system_timestamp` and `_arrival` (bigint, ticks). If the
-    tasks of an input aggregate its events, it reads the views of the groups instead (`CompiledQuery.groups`). A
-    datetime in a view is a bigint of ticks; a record or an array is its JSON text. It also reads the views of reference
-    data (`CompiledReference.view`): `columns`, and `_valid_from` (inclusive) and `_valid_until` (exclusive), both
-    bigint ticks, which bound the System.Timestamps at which a row is in force.
-
-    It gives the columns of `columns`, in which a datetime is a timestamp, then `slice_start` (timestamp, UTC). A query
-    with sessions adds `_unanchored` (boolean): the row's session is cut by the rule for sparse streams
-    (docs/time-model.md, section 4.2).
-    """
     selects: tuple[MergedSelect, ...] = ()
     """SELECTs that give the same rows from panes alone; none if that is not possible."""
     not_merged_because: str | None = None
@@ -67,7 +53,16 @@ class CompiledOutput:
     group_columns: tuple[str, ...] = ()
     """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
     plan: "OutputPlan | None" = field(default=None, compare=False, repr=False)
-    """Tables from which the rows are computed without Spark SQL; `sql` is the same in one string."""
+    """Tables from which the rows are computed.
+
+    They read the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
+    `_partition`, and `_system_timestamp` and `_arrival` in ticks. A datetime in a view is a bigint of ticks; a record
+    or an array is its JSON text. Views of reference data have `columns`, `_valid_from` (inclusive) and `_valid_until`
+    (exclusive), both in ticks, which bound the System.Timestamps at which a row is in force.
+
+    The rows have `columns`. A query with sessions adds `_unanchored`: the row's session is cut by the rule for sparse
+    streams (docs/time-model.md, section 4.2).
+    """
 
 
 @dataclass(frozen=True)
@@ -150,15 +145,15 @@ class CompiledQuery:
     canonical: str
     """Query in one spelling, whatever its white space and the case of its keywords."""
     groups: tuple[GroupsView, ...] = ()
-    """Views of groups that the SQL of the outputs reads."""
+    """Views of groups that the plans of the outputs read."""
     rewrites: tuple[str, ...] = ()
     """How the relations of the query were rewritten, for readers (see plan.rewrites)."""
     references: tuple[CompiledReference, ...] = ()
     """Reference data that it reads."""
     functions: tuple[JavaScriptFunction, ...] = ()
-    """JavaScript functions that it calls. The session in which the SQL runs has them; see run.functions."""
+    """JavaScript functions that it calls."""
     geography: tuple[ShapeComparison, ...] = ()
-    """Geospatial functions that compare shapes and that it calls. The session has them, too."""
+    """Geospatial functions that compare shapes and that it calls."""
 
     @property
     def python_functions(self) -> tuple[JavaScriptFunction | ShapeComparison, ...]:

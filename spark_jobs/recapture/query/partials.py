@@ -1,7 +1,7 @@
 """Partial aggregates that the tasks of an input compute, as values: the first step of a GROUP BY, on Arrow.
 
 A task has all events of a partition that a slice needs, in arrival order. So it can aggregate them itself, and far
-fewer rows leave it. It computes only what means the same on Arrow as in Spark SQL: the operations of
+fewer rows leave it. It computes only the operations of
 `ordering.scalars` and the folds of `Fold` (docs/time-model.md, section 6).
 """
 

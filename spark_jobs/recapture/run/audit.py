@@ -1,8 +1,10 @@
 """Audit a run: judge its staged rows and its metrics before anything is published."""
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
@@ -33,6 +35,9 @@ from recapture.table.publications import Publications
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 
+if TYPE_CHECKING:
+    from recapture.quality.verdict_checks import NotedVerdicts
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -52,7 +57,7 @@ def audit(
     suites. If `accept_loss`, the archive may have holes, and slices may lose events that are published.
     """
     require_installed()
-    from recapture.quality import archive_checks, checkpoint, key_checks, slice_checks
+    from recapture.quality import archive_checks, checkpoint, key_checks, slice_checks, verdict_checks
 
     pipeline, loaded = run.pipeline, load_suites(run.pipeline, parameters)
     rows, staged = computed.metrics, computed.staged
@@ -99,6 +104,9 @@ def audit(
         key_checks.unreached_result(rows, slice_checks.strictest(severities, "events_of_every_key_reach_the_query")),
         *(_vanished_result(run, output, computed, severities) for output in pipeline.outputs),
     ]
+    if pipeline.verdicts is not None:
+        severity = slice_checks.strictest(severities, "verdicts_equal_the_metrics")
+        archive_results.append(verdict_checks.verdicts_result(list(_noted_verdicts(run, rows)), severity))
 
     with scratch_folder(scratch_name(pipeline, run.id)) as folder:
         outputs = [output for output in pipeline.outputs if output.alias in loaded]
@@ -154,6 +162,19 @@ def stopped(run: PlannedRun, computed: Computed, audited: Audited) -> AuditError
         else ""
     )
     return AuditError(f"run {run.id} was stopped by its audit, nothing was published: {audited.reason}{quarantined}")
+
+
+def _noted_verdicts(run: PlannedRun, rows: Rows) -> Iterator["NotedVerdicts"]:
+    """Yield how often the run noted and counted each verdict, in each partition and slice with such events."""
+    from recapture.quality.verdict_checks import NotedVerdicts
+
+    for row in rows:
+        counts = {verdict: row.count(verdict) for verdict in metrics.NOT_ON_TIME}
+        if any(counts.values()):
+            table = run.files.verdicts(row.input, row.partition, run.slices[row.slice_start].slice)
+            noted = Counter(table["verdict"].to_pylist())
+            for verdict, count in counts.items():
+                yield NotedVerdicts(row.slice_start, row.partition, verdict, noted[verdict], count)
 
 
 def _vanished_result(

@@ -62,6 +62,8 @@ class SessionWindow:
     """Longest pause within a session; at most `max_duration`."""
     max_duration: int
     """ASA's maxDuration. A session may last longer, because cuts are at multiples of it."""
+    offset: int = 0
+    """Shift of the cuts from these multiples, which are counted from 0001-01-01T00:00Z; in ticks."""
 
     @property
     def look_back(self) -> int:

@@ -9,37 +9,35 @@ from recapture.model import AsaType
 from tests.query.small_stream import at, compiled, rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 TABLE = "CREATE TABLE telemetry (i bigint, j bigint, x float, s nvarchar(max), b bit, d datetime, r record, a array)\n"
 
 
-def select(
-    spark_too: "SparkSession | None", items: str, *events: dict[str, Any], clauses: str = ""
-) -> list[dict[str, Any]]:
-    [actual] = rows(spark_too, f"{TABLE}SELECT {items} INTO out FROM telemetry {clauses}", events)
+def select(items: str, *events: dict[str, Any], clauses: str = "") -> list[dict[str, Any]]:
+    [actual] = rows(f"{TABLE}SELECT {items} INTO out FROM telemetry {clauses}", events)
     return actual
 
 
 @pytest.mark.parametrize("window", ["Tumbling(minute, 1)", "Sliding(minute, 1)", "Session(minute, 1, 2)"])
-def test_min_and_max_of_a_cast_to_text_follow_code_points(spark_too: "SparkSession | None", window: str) -> None:
+def test_min_and_max_of_a_cast_to_text_follow_code_points(window: str) -> None:
     texts = ["b", None, "a", "B", "\ufffd", "😀", "é", "-1", "10", "9"]
     text = "nvarchar(max)"
     items = f"MIN(CAST(s AS {text})) AS least, MAX(TRY_CAST(s AS {text})) AS most, MIN(CAST(i AS {text})) AS i"
     events = [at(1, s=text, i=number) for number, text in enumerate(texts, 9)]
-    actual = select(spark_too, items, *events, clauses=f"GROUP BY {window}")
+    actual = select(items, *events, clauses=f"GROUP BY {window}")
     assert actual == [{"least": "-1", "most": "😀", "i": "10"}]
     assert (min(filter(None, texts)), max(filter(None, texts))) == ("-1", "😀")
-    assert select(spark_too, items, at(1, s=None, i=None), clauses=f"GROUP BY {window}") == [
+    assert select(items, at(1, s=None, i=None), clauses=f"GROUP BY {window}") == [
         {"least": None, "most": None, "i": None}
     ]
 
 
-def test_what_cannot_be_cast_stops_the_run_and_try_cast_gives_null(spark_too: "SparkSession | None") -> None:
+def test_what_cannot_be_cast_stops_the_run_and_try_cast_gives_null() -> None:
     events = [at(1, s="12"), at(2, s="x")]
-    assert select(spark_too, "TRY_CAST(s AS bigint) AS n", *events) == [{"n": 12}, {"n": None}]
+    assert select("TRY_CAST(s AS bigint) AS n", *events) == [{"n": 12}, {"n": None}]
     with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|cannot be cast"):
-        select(spark_too, "CAST(s AS bigint) AS n", *events)
+        select("CAST(s AS bigint) AS n", *events)
 
 
 @pytest.mark.parametrize(

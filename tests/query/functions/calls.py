@@ -1,10 +1,10 @@
-"""Calls of scalar functions on given values, compiled as a query's are; many are computed in one Spark job."""
+"""Calls of scalar functions on given values, compiled as a query's are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row, SparkSession
 from sqlglot import exp
 
 from recapture.evaluate.bounds import SliceBounds
@@ -13,7 +13,6 @@ from recapture.model import TYPES, AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.values import Value
-from recapture.query.lower.spark import render
 from recapture.query.parse.asaql import parse
 from recapture.query.plan.expressions import FALSE, TRUE, Expr, bigint, column, string
 from recapture.query.plan.operations import Op
@@ -121,15 +120,23 @@ _LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
 """Indexes of the arguments that must be literals."""
 
 
-def computed(spark: SparkSession, expressions: Sequence[Expr], over: str = "") -> Row:
-    """Return one row of expressions that Spark computes, over no table or FROM a view."""
-    items = ", ".join(f"{render(expression)} AS c{index}" for index, expression in enumerate(expressions))
-    return spark.sql(f"SELECT {items}{over}").first() or Row()
+_NO_COLUMNS = pa.table({"nothing": [0]})
+
+
+def computed(expressions: Sequence[Expr], rows: pa.Table = _NO_COLUMNS) -> list[Any]:
+    """Return the value of each expression in the first of the rows."""
+    return [values[0].as_py() for values in columns(expressions, rows)]
+
+
+def columns(expressions: Sequence[Expr], rows: pa.Table) -> list[pa.ChunkedArray]:
+    """Return the values of each expression."""
+    items = [(f"c{index}", expression) for index, expression in enumerate(expressions)]
+    return list(project(rows, items, None, SliceBounds(0, 0)).columns)
 
 
 def _over_columns(cases: Sequence[Case], times: int) -> tuple[list[Expr], dict[str, tuple[Value, AsaType]]]:
     """Return the calls over columns, and the argument and the type that each column stands for."""
-    columns: dict[str, tuple[Value, AsaType]] = {}
+    read: dict[str, tuple[Value, AsaType]] = {}
     results = []
     for number, (name, given, _) in enumerate(cases):
         arguments: list[Given] = []
@@ -141,50 +148,31 @@ def _over_columns(cases: Sequence[Case], times: int) -> tuple[list[Expr], dict[s
             value = literal(argument)
             assert value.type is not None
             named = column(f"c{number}_{index}")
-            columns[named.name] = value, value.type
+            read[named.name] = value, value.type
             arguments.append(Value(named if times == 1 else Expr(Op.COALESCE, [named] * times), value.type))
         results.append(call(name, *arguments).node)
-    return results, columns
+    return results, read
 
 
-def evaluated(cases: Sequence[Case], times: int = 1) -> list[object]:
-    """Return what `computed_over_columns` does, evaluated without Spark."""
-    results, arguments = _over_columns(cases, times)
-    columns = {name: _row([value.node])[0].cast(TYPES[type_].view) for name, (value, type_) in arguments.items()}
-    return [values[0].as_py() for values in _row(results, pa.table(columns) if columns else _NO_COLUMNS)]
-
-
-_NO_COLUMNS = pa.table({"nothing": [0]})
-
-
-def _row(expressions: Sequence[Expr], table: pa.Table = _NO_COLUMNS) -> list[pa.ChunkedArray]:
-    items = [(f"c{index}", expression) for index, expression in enumerate(expressions)]
-    return list(project(table, items, None, SliceBounds(0, 0)).columns)
-
-
-def computed_over_columns(spark: SparkSession, cases: Sequence[Case], times: int = 1) -> list[object]:
-    """Return the results of the calls when each argument is a column, which Spark cannot compute beforehand.
+def computed_over_columns(cases: Sequence[Case], times: int = 1) -> list[object]:
+    """Return the results of the calls when each argument is a column.
 
     The argument is an expression that names the column as many `times`.
     """
     results, arguments = _over_columns(cases, times)
-    columns = [
-        f"CAST({render(value.node)} AS {TYPES[type_].spark}) AS {render(column(name))}"
+    rows = {
+        name: columns([value.node], _NO_COLUMNS)[0].cast(TYPES[type_].view)
         for name, (value, type_) in arguments.items()
-    ]
-    row_of_arguments = spark.sql(f"SELECT {', '.join(columns)}")
-    row_of_arguments.rdd.toDF(row_of_arguments.schema).createOrReplaceTempView("arguments")
-    return list(computed(spark, results, " FROM arguments"))
+    }
+    return computed(results, pa.table(rows) if rows else _NO_COLUMNS)
 
 
-def check(spark: SparkSession, *cases: Case) -> None:
-    """Assert that each case holds over literals, over columns, and over arguments so long that they are bound."""
+def check(*cases: Case) -> None:
+    """Assert that each case holds over literals, over columns, and over arguments that are long."""
     expected = _by_call(cases, [result for *_, result in cases])
-    assert _by_call(cases, computed(spark, [call(name, *given).node for name, given, _ in cases])) == expected
-    assert _by_call(cases, computed_over_columns(spark, cases)) == expected
-    assert _by_call(cases, computed_over_columns(spark, cases, times=25)) == expected
-    assert _by_call(cases, evaluated(cases)) == expected
-    assert _by_call(cases, evaluated(cases, times=25)) == expected
+    assert _by_call(cases, computed([call(name, *given).node for name, given, _ in cases])) == expected
+    assert _by_call(cases, computed_over_columns(cases)) == expected
+    assert _by_call(cases, computed_over_columns(cases, times=25)) == expected
 
 
 def _by_call(cases: Sequence[Case], values: Sequence[object]) -> dict[str, str]:

@@ -1,14 +1,11 @@
 """COALESCE, NULLIF and IIF."""
 
-from pyspark.sql import SparkSession
-
 from recapture.model import AsaType
 from tests.query.functions.calls import call, check
 
 
-def test_coalesce_is_the_first_value_that_is_not_null(spark: SparkSession) -> None:
+def test_coalesce_is_the_first_value_that_is_not_null() -> None:
     check(
-        spark,
         ("COALESCE", (None, "a"), "a"),
         ("COALESCE", (None, None, 2, None), 2),
         ("COALESCE", (1, 2.5), 1.0),
@@ -16,9 +13,8 @@ def test_coalesce_is_the_first_value_that_is_not_null(spark: SparkSession) -> No
     )
 
 
-def test_nullif_is_null_if_two_values_are_equal_and_otherwise_the_first_in_its_own_type(spark: SparkSession) -> None:
+def test_nullif_is_null_if_two_values_are_equal_and_otherwise_the_first_in_its_own_type() -> None:
     check(
-        spark,
         ("NULLIF", (4, 4), None),
         ("NULLIF", (5, 7), 5),
         ("NULLIF", (5, 7.0), 5),
@@ -27,9 +23,8 @@ def test_nullif_is_null_if_two_values_are_equal_and_otherwise_the_first_in_its_o
     )
 
 
-def test_iif_is_a_short_case(spark: SparkSession) -> None:
+def test_iif_is_a_short_case() -> None:
     check(
-        spark,
         ("IIF", ("1 < 2", "yes", "no"), "yes"),
         ("IIF", ("1 > 2", 1, 2.5), 2.5),
         ("IIF", ("CAST(NULL AS bigint) = 1", 1, None), None),

@@ -1,17 +1,14 @@
 """GetType of values whose types are known."""
 
-from pyspark.sql import SparkSession
-
 from recapture.model import AsaType
 from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import NULL, TRUE, cast_as
 from tests.query.functions.calls import check, json, time
 
 
-def test_the_type_of_a_value_is_its_name_in_asa(spark: SparkSession) -> None:
+def test_the_type_of_a_value_is_its_name_in_asa() -> None:
     nothing = Value(cast_as(NULL, AsaType.BIGINT), AsaType.BIGINT)
     check(
-        spark,
         ("GETTYPE", (5,), "bigint"),
         ("GETTYPE", (5.0,), "float"),
         ("GETTYPE", ("5",), "nvarchar(max)"),

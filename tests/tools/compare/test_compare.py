@@ -21,6 +21,7 @@ from recapture.table.row_changes import comparisons
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
 from recapture.tools.compare.page import verdict
 from recapture.tools.compare.reasons import Compared, Reasons
+from recapture.tools.compare.words import HOLE, SEPARATOR
 from tests import stages
 from tests.commands import Command
 from tests.paths import VECTORS
@@ -120,7 +121,12 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
     result = command.json("compare", world.file, *RANGE, *options)
     assert [reason["reason"] for reason in result["reasons"]] == ["a late tolerance of 60 s, the policy Drop"]
     assert result["reasons"][0]["rows"] == result["different"] == _differing(rows, late)
-    assert "all differences have a reason" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "all differences have a reason" in page
+    sentences = [sentence for example in result["examples"] for sentence in example["events"]]
+    assert any("published: on_time" in sentence and "live: late_dropped" in sentence for sentence in sentences)
+    assert all("more than the late tolerance of 1 min" in sentence for sentence in sentences if "dropped" in sentence)
+    assert "Events that the live job treated otherwise" in page
 
 
 def _differing(rows: Rows, others: Rows) -> int:
@@ -185,7 +191,7 @@ def test_a_live_job_without_rows_in_the_range_is_no_downtime_that_explains_all(
     assert verdict(result) == "The live job's output has no row in this range: nothing was compared."
 
 
-FAULTS = ("none", "duplicates", "last digits", "smaller tolerance", "only live", "only ours", "unexplained", "hole")
+FAULTS = ("none", "duplicates", "last digits", "smaller tolerance", "only live", "only ours", "unexplained", HOLE)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +214,7 @@ def test_every_injected_fault_is_named(
     expected = {}
     for number in range(300):
         fault = drawn.choice(FAULTS)
-        slice_ = 7 if fault == "hole" else number % 5
+        slice_ = 7 if fault == HOLE else number % 5
         row: dict[str, Any] = {
             SLICE: slice_,
             "device": drawn.choice([f"d{number}", None]) if number == 3 else f"d{number}",
@@ -223,11 +229,13 @@ def test_every_injected_fault_is_named(
             "only live": ([row], [], []),
             "only ours": ([], [row], [row]),
             "unexplained": ([other], [row], [{**row, "n": 100}]),
-            "hole": ([other], [row], [row]),
+            HOLE: ([other], [row], [row]),
         }
         for side, rows in zip((live, ours, tried), sides[fault], strict=True):
             side += rows
-        expected[slice_, row["device"]] = "unexplained" if fault.startswith("only") else fault
+        repeated = fault == "smaller tolerance" and live[-2:] == [other, other]
+        explained = f"{fault}{SEPARATOR}duplicates" if repeated else fault
+        expected[slice_, row["device"]] = "unexplained" if fault.startswith("only") else explained
     columns = [("device", AsaType.STRING), ("load", AsaType.FLOAT), ("n", AsaType.BIGINT)]
     schema = pa.schema([(SLICE, pa.int64()), ("device", pa.string()), ("load", pa.float64()), ("n", pa.int64())])
     for name, side in (("live", live), ("ours", ours), ("tried_rows", tried)):
@@ -235,9 +243,9 @@ def test_every_injected_fault_is_named(
         connection.register(name, pa.Table.from_pylist(side, schema))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS FROM live")
     compared = Compared(tuple(OutputColumn(*column) for column in columns), ("device",))
-    reasons = Reasons(connection, compared, "SELECT * FROM ours")
-    reasons.explain("smaller tolerance", "SELECT * FROM tried_rows")
-    reasons.explain_slices("hole", [7])
+    reasons = Reasons(connection, compared, "SELECT * FROM ours", [7])
+    reasons.explain("smaller tolerance", "SELECT * FROM tried_rows", reasons.open_slices(), "n", None)
+    reasons.explain_holes()
     found = connection.sql(f"SELECT {SLICE}, device, coalesce(reason, 'unexplained') FROM reasons").fetchall()
     assert {(slice_, device): reason for slice_, device, reason in found} == {
         key: reason for key, reason in expected.items() if reason != "none"

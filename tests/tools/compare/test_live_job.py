@@ -1,12 +1,13 @@
 """`recapture compare`, judged row by row by the simulated live job, which knows why each of its rows differs."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.execute.processes.compute import compute
@@ -21,57 +22,65 @@ from recapture.run_files.planned import PlannedRun
 from recapture.storage.scratch import scratch_folder
 from recapture.table.row_changes import comparisons
 from recapture.tools.compare import document as documents
-from recapture.tools.compare.assumptions import assumptions
 from recapture.tools.compare.document import Comparison, compare, output_of, time_column
+from recapture.tools.compare.trials import Trials
 from recapture.tools.compare.words import (
+    ARCHIVED_TWICE,
     CHANGED_ARCHIVE,
+    DEADLINE,
     DIGITS,
     DOWNTIME,
     DUPLICATES,
     ENQUEUED,
     HOLE,
+    RESTART,
     UNEXPLAINED,
 )
 from recapture.tools.diff.document import published_entries
 from recapture.tools.diff.tried import Tried
-from tests.live_job.case import Case, draw, live_rows
+from tests.live_job.case import Arrival, Case, Kind, draw
 from tests.live_job.faults import (
+    FAULTS,
+    ArchivedTwice,
     Downtime,
     EnqueuedArrival,
     Fault,
     LastDigits,
     LateBlob,
     MissingPartition,
+    OtherDeadline,
     OtherQuery,
-    RowOrder,
     SmallerTolerance,
     WrittenTwice,
     draw_fault,
     inject,
 )
-from tests.live_job.files import write_archive, write_case, write_live
-from tests.live_job.truth import differences
+from tests.live_job.files import write_archive, write_case
+from tests.live_job.truth import Explanations, in_order
+from tests.live_job.windows import Identity
 from tests.live_job.world import RANGE_END, RANGE_START
 from tests.worlds import World, lenient
 
-NAMES = {
-    Downtime.name: DOWNTIME,
-    EnqueuedArrival.name: ENQUEUED,
-    LastDigits.name: DIGITS,
-    LateBlob.name: CHANGED_ARCHIVE,
-    MissingPartition.name: HOLE,
-    WrittenTwice.name: DUPLICATES,
+FAULT_OF = {
+    ARCHIVED_TWICE: ArchivedTwice.name,
+    CHANGED_ARCHIVE: LateBlob.name,
+    DEADLINE: OtherDeadline.name,
+    DIGITS: LastDigits.name,
+    DOWNTIME: Downtime.name,
+    DUPLICATES: WrittenTwice.name,
+    ENQUEUED: EnqueuedArrival.name,
+    HOLE: MissingPartition.name,
+    RESTART: Downtime.name,
+    "a late tolerance of": SmallerTolerance.name,
+    "the query in": OtherQuery.name,
 }
-"""Reason of the differences that a fault alone makes; the other faults are settings."""
-OF_THE_JOB = (
-    RowOrder.name,
-    SmallerTolerance.name,
-    EnqueuedArrival.name,
-    OtherQuery.name,
-    LastDigits.name,
-    WrittenTwice.name,
-    Downtime.name,
-)
+"""Name of the fault that a cause names; some causes begin with these words."""
+KINDS: tuple[Kind, ...] = ("tumbling", "hopping", "filtered", "session")
+ARRIVALS: tuple[Arrival, ...] = ("BlobLastModified", "EventEnqueuedUtcTime")
+WORLDS = range(50) if settings.get_current_profile_name() == "deep" else (1, 2, 7)
+"""Seeds of the worlds in which all faults happen."""
+ALONE = tuple(name for name in FAULTS if name not in (LateBlob.name, MissingPartition.name))
+"""Faults that change rows whose archive is complete when it is published."""
 
 
 def publish_case(processes: Workers, home: Path, case: Case) -> Pipeline:
@@ -89,77 +98,96 @@ def publish_case(processes: Workers, home: Path, case: Case) -> Pipeline:
 
 
 def found(
-    processes: Workers,
-    pipeline: Pipeline,
-    live: Path,
-    given: Tried,
-    monkeypatch: pytest.MonkeyPatch,
-    downtimes: Sequence[tuple[datetime, datetime]] = (),
-) -> dict[tuple[str, str], str]:
-    """Return the reason of each row that differs, by the end of its window and its device."""
+    processes: Workers, home: Path, case: Case, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> dict[Identity, list[str]]:
+    """Return the causes of each row that differs, if a person says what is known of the live job of a case."""
     monkeypatch.setattr(documents, "MAX_EXAMPLES", 100_000)
     output = output_of(pipeline, None)
     slices = slices_of(pipeline, RANGE_START, RANGE_END)
     entries = published_entries(pipeline, slices)
-    comparison = Comparison(pipeline, output, slices, entries, {}, time_column(pipeline, output, None), downtimes)
+    downtimes = [(outage.start, outage.end) for outage in case.live.outages]
+    said = given(home, case)
+    time = time_column(pipeline, output, None)
+    comparison = Comparison(pipeline, output, slices, entries, {}, time, downtimes, said.late_seconds)
 
     with scratch_folder("live-job") as folder, comparisons("live-job-rows") as connection:
 
         def computing(_: Pipeline) -> Callable[[PlannedRun], Computed]:
             return partial(compute, processes, scratch=folder)
 
-        tried = assumptions(pipeline, output.alias, (slices, entries), given, folder, computing)
-        result = compare(connection, comparison, live.as_uri(), tried, folder)
+        trials = Trials(pipeline, output.alias, (slices, entries), said, folder)
+        result = compare(connection, comparison, (home / "live").as_uri(), trials, computing, folder)
     place = {name: number for number, name in enumerate(result["example_columns"])}
-    reasons = {
-        (example["values"][place["windowEnd"]], example["values"][place["deviceId"]]): example["reason"]
-        for example in result["examples"]
-    }
+    causes = {reason["reason"]: reason["causes"] for reason in result["reasons"]}
+    reasons: dict[Identity, list[str]] = {}
+    for example in result["examples"]:
+        end, device = (example["values"][place[name]] for name in ("windowEnd", "deviceId"))
+        reasons[datetime.fromisoformat(end), None if device == "null" else device] = causes[example["reason"]]
     assert len(reasons) == result["different"]
     return reasons
 
 
-def given_by(fault: Fault, home: Path) -> tuple[Tried, str]:
-    """Return what a person would say about the live job, and the reason that this gives."""
-    match fault:
-        case SmallerTolerance():
-            return Tried(late_seconds=fault.late.seconds), f"a late tolerance of {fault.late.seconds} s"
-        case OtherQuery():
-            return Tried(query=home / "live.asaql"), f"the query in {home / 'live.asaql'}"
-    return Tried(), NAMES.get(fault.name, "")
+def given(home: Path, case: Case) -> Tried:
+    """Return what a person would say about the live job."""
+    live = case.live
+    query = home / "live.asaql"
+    query.write_text(live.query.text)
+    return Tried(
+        query=query if live.query.text != case.query.text else None,
+        late_seconds=live.policy.late.seconds if live.policy != case.policy else None,
+    )
 
 
-def expected(case: Case, fault: Fault, reason: str) -> dict[tuple[str, str], str]:
-    """Return the rows that differ because of a fault, each with this reason."""
-    return {
-        (text(difference.identity[0]), difference.identity[1] or "null"): reason
-        for difference in differences(case, [fault])
-    }
+def found_with(
+    processes: Workers, home: Path, case: Case, faults: Sequence[Fault], monkeypatch: pytest.MonkeyPatch
+) -> dict[Identity, list[str]]:
+    """Publish a case in which these faults happened, and return the causes of each row that differs."""
+    home.mkdir(exist_ok=True)
+    changed = inject(case, faults)
+    pipeline = publish_case(processes, home, changed)
+    now = datetime.now(UTC) + timedelta(seconds=2)
+    write_archive(home, [replace(blob, modified=now) for blob in changed.written_later])
+    return found(processes, home, changed, pipeline, monkeypatch)
 
 
-def text(instant: Any) -> str:
-    return str(instant.isoformat().replace("+00:00", "Z"))
+def fault_of(cause: str) -> str:
+    """Return the name of the fault that a cause names."""
+    return next(name for words, name in FAULT_OF.items() if cause.startswith(words))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 4])
-def test_each_fault_of_the_live_job_is_the_reason_of_the_rows_that_it_changes(
+def require_true(case: Case, faults: Sequence[Fault], found: dict[Identity, list[str]]) -> None:
+    """Fail unless exactly the rows that differ have a reason, and each reason names faults that explain its row.
+
+    No fault that is not needed may be named. Of a hole, and a downtime of which nothing could be computed, one must be
+    a part of an explanation.
+    """
+    explanations = Explanations(case, faults)
+    assert sorted(found, key=in_order) == explanations.different()
+    for identity, causes in found.items():
+        assert UNEXPLAINED not in causes, (identity, explanations.smallest(identity))
+        names = frozenset(map(fault_of, causes))
+        smallest = explanations.smallest(identity)
+        by_time = {HOLE, DOWNTIME}.intersection(causes)
+        if by_time and names not in smallest:
+            expected = {*map(fault_of, by_time), *([LateBlob.name] if HOLE in by_time else [])}
+            assert any(expected & of_row for of_row in smallest), (identity, causes, smallest)
+        else:
+            assert names in smallest, (identity, causes, smallest)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_each_fault_alone_is_the_reason_of_the_rows_that_it_changes(
     processes: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    case = draw(seed, ("tumbling", "hopping", "filtered")[seed % 3])
-    pipeline = publish_case(processes, tmp_path, case)
+    case = draw(seed, KINDS[seed % 4])
     differing = 0
-    for name in OF_THE_JOB:
+    for number, name in enumerate(ALONE):
         fault = draw_fault(name, case, seed)
-        assert fault is not None
-        changed = inject(case, [fault])
-        (tmp_path / "live.asaql").write_text(changed.live.query.text)
-        live = tmp_path / name.replace(" ", "-")
-        write_live(live, live_rows(changed), "json")
-        given, reason = given_by(fault, tmp_path)
-        rows = expected(case, fault, reason)
-        down = [(fault.start, fault.end)] if isinstance(fault, Downtime) else []
-        assert found(processes, pipeline, live, given, monkeypatch, down) == rows, name
-        differing += len(rows)
+        if fault is not None:
+            reasons = found_with(processes, tmp_path / str(number), case, [fault], monkeypatch)
+            require_true(case, [fault], reasons)
+            assert all(DOWNTIME in causes or fault_of(*causes) == name for causes in reasons.values()), name
+            differing += len(reasons)
     assert differing > 0
 
 
@@ -174,10 +202,23 @@ def test_each_fault_of_the_archive_is_the_reason_of_the_rows_that_it_changes(
     )
     fault = draw_fault(name, case, 3)
     assert fault is not None
-    changed = inject(case, [fault])
-    pipeline = publish_case(processes, tmp_path, changed)
-    write_archive(tmp_path, changed.written_later)
-    rows = expected(case, fault, NAMES[name])
-    assert rows
-    assert found(processes, pipeline, tmp_path / "live", Tried(), monkeypatch) == rows
-    assert UNEXPLAINED not in rows.values()
+    reasons = found_with(processes, tmp_path, case, [fault], monkeypatch)
+    assert reasons
+    assert {fault_of(cause) for causes in reasons.values() for cause in causes} == {name}
+
+
+def test_equal_worlds_have_no_difference(processes: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, kind in enumerate(KINDS):
+        case = draw(number, kind)
+        assert found_with(processes, tmp_path / kind, case, [], monkeypatch) == {}
+
+
+@pytest.mark.parametrize("seed", WORLDS)
+def test_all_faults_together_are_named_for_every_row(
+    processes: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    case = draw(seed, KINDS[seed % 4], ARRIVALS[seed // 4 % 2])
+    without = () if seed % 3 == 0 else (MissingPartition.name,)
+    drawn = (draw_fault(name, case, seed) for name in FAULTS if name not in without)
+    faults = [fault for fault in drawn if fault is not None]
+    require_true(case, faults, found_with(processes, tmp_path, case, faults, monkeypatch))

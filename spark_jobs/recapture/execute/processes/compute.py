@@ -86,12 +86,14 @@ def compute(
             _LOG.warning("run %s: %s", run.id, warning)
         work, keys = slice_query(query, outputs), shared_keys(query)
         most = max(1, (share or share_of_worker(workers.count)) // bytes_per_event(query))
+        # Rows that never meet are merged as slowly as they are computed.
+        useful_workers = workers.count if keys is not None and any(keys.values()) else 1
         whole: list[Future[tuple[list[StagedSlice], Took]]] = []
         parts_of_slices: list[tuple[RunSlice, list[Future[tuple[list[list[Run]], Took]]]]] = []
         for planned in slices:
             batches = batches_by_slice[planned.slice.start]
             events = events_by_slice[planned.slice]
-            buckets = 1 if keys is None else buckets_of_slice(events, most, workers.count, len(slices))
+            buckets = 1 if keys is None else buckets_of_slice(events, most, useful_workers, len(slices))
             if buckets == 1 and events <= most:
                 write = partial(write_rows, work, planned.slice, planned.digest, batches, references)
                 whole.append(submit(measured, write))

@@ -95,7 +95,7 @@ class JoinCompiler:
         return reduce(partial(call, Op.AND), conditions), bounds
 
     def _keys(self, row: Expressions, node: exp.Expr) -> list[Expr]:
-        """Return a condition by which Spark joins values of open type, for a condition that compares two.
+        """Return a condition that is a key for values of open type, for a condition that compares two.
 
         A field that ON compares with itself, as in a.id = b.id, is a key.
         """

@@ -91,7 +91,7 @@ def known_kind(value: Value) -> Expr | None:
 
 
 def same_key(sides: list[Expr], kinds: list[Expr]) -> Expr:
-    """Return an equality by which Spark can join: true wherever `compared` is for =, and maybe elsewhere."""
+    """Return an equality that is a key of a JOIN: true wherever `compared` is for =, and maybe elsewhere."""
     is_number = [call(Op.ARE_NUMBER_KINDS, kind) for kind in kinds]
     texts = [call(Op.NUMBER_KEY, side) for side in sides]
     branches = zip(is_number, texts, sides, strict=True)

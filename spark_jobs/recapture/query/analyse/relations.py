@@ -56,7 +56,7 @@ class Relation(Columns, Protocol):
 
     @property
     def unanchored(self) -> bool:
-        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.sql`."""
+        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
@@ -204,7 +204,7 @@ class From:
 
     @property
     def unanchored(self) -> bool:
-        """Whether the rows have the column `_unanchored`; see `CompiledOutput.sql`."""
+        """Whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
         return any(named.relation.unanchored for named in self.relations)
 
     def joined_table(self) -> JoinedTable | None:

@@ -3,7 +3,7 @@
 SELECT k, AVG(t) AS a FROM input GROUP BY k, Tumbling(minute, 1) HAVING COUNT(*) > 2
 => groups of panes: key k, sum of t / count of t where the count of rows is greater than 2
 
-The rows of these outputs need no Spark. For other outputs, Spark SQL reads the groups.
+Other outputs are evaluated over the groups, or over the events.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Expressions that Arrow can compute, because they mean the same there as in Spark SQL."""
+"""Expressions that tasks compute with the functions of Arrow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ LARGEST_EXPRESSION = 200
 
 
 class NotInTasksError(Exception):
-    """Why a part of a query is for Spark."""
+    """Why tasks do not compute a part of a query."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Typed:
     type: pa.DataType
     """Type on Arrow; null for the literal NULL."""
     finite: bool = True
-    """Whether a float is certainly finite. Arrow and Spark order NaN in different ways, and zeros with a sign."""
+    """Whether a float is certainly finite. Arrow orders NaN, and zeros with a sign, in its own way."""
     size: int = 1
     """Number of its nodes."""
 
@@ -86,7 +86,7 @@ def refuse(what: str) -> NoReturn:
 
 
 class _UnknownError(Exception):
-    """Arrow may compute another value than Spark."""
+    """Arrow may compute another value than `evaluate`."""
 
 
 def _operation(op: Op, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
@@ -106,7 +106,7 @@ def _bits(expressions: Sequence[Expr], row: Row) -> list[Typed]:
 
 
 def _typed(expression: Expr, row: Row) -> Typed:
-    """Return an expression over a row. Raise _UnknownError if Arrow may compute another value than Spark."""
+    """Return an expression over a row. Raise _UnknownError if Arrow may compute another value."""
     op, arguments = expression.op, expression.arguments
     match op:
         case Op.COLUMN if expression.is_column:
@@ -154,7 +154,7 @@ def _compared(op: Op, left: Typed, right: Typed) -> Typed:
 
 
 def _computed(op: Op, left: Typed, right: Typed) -> Typed:
-    """Return an operation on floats. One on bigints may overflow, which is an error that Spark reports."""
+    """Return an operation on floats. One on bigints may overflow, which is an error."""
     if left.type != pa.float64() or right.type != pa.float64():
         raise _UnknownError
     removes_sign_of_zero = op is Op.ADD and right.expression == double(0.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from recapture.errors import DefinitionError
-from recapture.evaluate.check import refusals
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.iot_hub import IotHubInput
 from recapture.model import AsaType, InputMetadata, JavaScriptFunction
@@ -49,7 +48,6 @@ class CheckedOutput:
     alias: str
     columns: dict[str, str]
     """Types of the published columns, by name."""
-    needs_spark_because: str | None
 
 
 @dataclass(frozen=True)
@@ -144,10 +142,9 @@ def _inputs(compiled: Sequence[CompiledQuery]) -> Iterator[CheckedInput]:
 
 def _outputs(compiled: Sequence[CompiledQuery]) -> Iterator[CheckedOutput]:
     for query in compiled:
-        because = dict(refusals(query))
         for output in query.outputs:
             columns = {column.name: str(column.type) for column in output.columns}
-            yield CheckedOutput(output.alias, columns, because[output.alias])
+            yield CheckedOutput(output.alias, columns)
 
 
 def _assumed(names: Names) -> Iterator[str]:

@@ -1,25 +1,15 @@
-"""What a live job may have done differently: the settings with which slices are computed again."""
+"""What a live job may have done differently, alone or together."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
 
 from recapture.archive.definitions import ArrivalTime
-from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError
-from recapture.run_files.computed import Computed
-from recapture.run_files.planned import PlannedRun
-from recapture.table.publications import Entry
-from recapture.time_model.slices import Slice
-from recapture.tools.compare.words import CHANGED_ARCHIVE, ENQUEUED, OTHER_DEFINITION
-from recapture.tools.diff.document import of_other_definition, with_changed_blobs
-from recapture.tools.diff.files import StoredFile
-from recapture.tools.diff.tried import Tried, tried_pipeline, try_slices
+from recapture.tools.compare.words import DEADLINE, ENQUEUED, OTHER_DEFINITION, SEPARATOR
+from recapture.tools.diff.tried import Tried
 
-Compute = Callable[[Pipeline], Callable[[PlannedRun], Computed]]
-"""Returns the function that stages the rows of the runs of a pipeline."""
-Published = tuple[Sequence[Slice], Mapping[str, Entry]]
-"""Slices, and their entries in the publications by slice_start."""
 _WORDS = {
     "query": "the query in {}",
     "late_seconds": "a late tolerance of {} s",
@@ -29,66 +19,89 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
+class Trial:
+    """How slices are computed again."""
+
+    tried: Tried
+    """Settings of the job, and what an arrival is."""
+    new_blobs: bool = False
+    """Whether blobs count that came into the archive after the slice was published."""
+    each_event_once: bool = False
+    """Whether an event that the archive has twice counts once, however far apart."""
+    restart: datetime | None = None
+    """Time from which events count; None for all of them."""
+    session_offset: int = 0
+    """Shift of the deadlines of sessions from the multiples of their maximum duration, in ticks."""
+
+
+@dataclass(frozen=True)
 class Assumption:
-    """Something that the live job may have done differently."""
+    """One thing that the live job may have done differently."""
 
     reason: str
     """Reason of the differences that it explains."""
-    is_given: bool
-    """Whether it is known: given by the user, or a change of the archive or the definition."""
-    files: Callable[[Sequence[Slice]], list[StoredFile]]
-    """Function that computes slices under the assumption, and returns the files of their rows."""
+    setting: str
+    """Field of `Trial` or of `Tried` that it sets."""
+    value: Any
+    is_known: bool = True
+    """Whether it is given by the user or a fact of the archive; otherwise only the rows can confirm it."""
 
 
-def assumptions(
-    pipeline: Pipeline,
-    alias: str,
-    published: Published,
-    given: Tried,
-    folder: Path,
-    compute: Compute,
-) -> Iterator[Assumption]:
-    """Yield the assumptions in the order in which they are tried; each computes its rows in a folder.
+def given_settings(given: Tried) -> Iterator[Assumption]:
+    """Yield the settings that the user says the live job had."""
+    for name in (field.name for field in fields(given)):
+        value = getattr(given, name)
+        if value is not None:
+            yield Assumption(_WORDS[name].format(value), name, value)
 
-    They are the archive or the definition as it is now, if that has changed since the slices were published; each given
-    setting; all of them; and arrival by enqueued time, alone and with all given settings. Raise DefinitionError if a
-    given setting or query is wrong.
+
+def enqueued_arrival() -> Assumption:
+    """Return the assumption that an event arrives when it is enqueued."""
+    return Assumption(ENQUEUED, "arrival_time", ArrivalTime.EVENT_ENQUEUED, is_known=False)
+
+
+def other_deadlines(offset: int) -> Assumption:
+    """Return the assumption that deadlines of sessions are shifted by this offset, in ticks."""
+    return Assumption(DEADLINE, "session_offset", offset, is_known=False)
+
+
+def combinations_of(assumptions: Sequence[Assumption]) -> list[tuple[Assumption, ...]]:
+    """Return the assumptions that are tried together: those that are known first, and fewer before more.
+
+    No two of a combination set the same. Another definition is tried alone: everything is computed with the present
+     one. With enqueued times, an event that the archive has twice counts once anyway.
     """
-    for number, (reason, changes) in enumerate([*_changes(pipeline, published), *_tried(pipeline, given)]):
-        try:
-            changed = tried_pipeline(pipeline, changes, folder / f"run-{number}")
-        except DefinitionError:
-            if changes.arrival_time is None:
-                raise
-            continue  # this format has no enqueued time
+    subsets = itertools.chain.from_iterable(
+        itertools.combinations(assumptions, size) for size in range(1, len(assumptions) + 1)
+    )
 
-        def files(slices: Sequence[Slice], changed: Pipeline = changed) -> list[StoredFile]:
-            stored = try_slices(changed, slices, compute(changed)).files
-            return [file for (output, _), file in stored.items() if output == alias]
+    def is_possible(subset: Sequence[Assumption]) -> bool:
+        settings = {assumption.setting for assumption in subset}
+        is_alone = len(subset) == 1 or OTHER_DEFINITION not in {assumption.reason for assumption in subset}
+        return len(settings) == len(subset) and is_alone and not {"arrival_time", "each_event_once"} <= settings
 
-        yield Assumption(reason, changes.arrival_time is None, files)
+    return sorted(filter(is_possible, subsets), key=lambda subset: (not are_known(subset), len(subset)))
 
 
-def _changes(pipeline: Pipeline, published: Published) -> Iterator[tuple[str, Tried]]:
-    """Yield what has changed since the slices were published, with nothing else that is tried."""
-    slices, entries = published
-    if with_changed_blobs(pipeline, slices, entries):
-        yield CHANGED_ARCHIVE, Tried()
-    elif of_other_definition(pipeline, entries):
-        yield OTHER_DEFINITION, Tried()
+def are_known(assumptions: Sequence[Assumption]) -> bool:
+    """Return whether nothing is assumed that only the rows can confirm."""
+    return all(assumption.is_known for assumption in assumptions)
 
 
-def _tried(pipeline: Pipeline, given: Tried) -> Iterator[tuple[str, Tried]]:
-    """Yield the reasons with what is tried."""
-    values = {field.name: getattr(given, field.name) for field in fields(given)}
-    settings = {name: value for name, value in values.items() if value is not None}
-    reasons = {name: _WORDS[name].format(value) for name, value in settings.items()}
-    for name, reason in reasons.items():
-        yield reason, Tried(**{name: settings[name]})
-    if len(settings) > 1:
-        yield ", ".join(reasons.values()), given
-    if any(section.arrival_time is ArrivalTime.BLOB_LAST_MODIFIED for section in pipeline.inputs):
-        yield ENQUEUED, Tried(arrival_time=ArrivalTime.EVENT_ENQUEUED)
-        if settings:
-            together = ", ".join([*reasons.values(), ENQUEUED])
-            yield together, replace(given, arrival_time=ArrivalTime.EVENT_ENQUEUED)
+def changes_events(assumptions: Sequence[Assumption]) -> bool:
+    """Return whether these change what becomes of events, and not only what the query makes of them."""
+    return any(assumption.setting not in ("query", "session_offset", "definition") for assumption in assumptions)
+
+
+def trial_of(assumptions: Sequence[Assumption]) -> Trial:
+    """Return how slices are computed again if all of these hold."""
+    values = {assumption.setting: assumption.value for assumption in assumptions}
+    own = {field.name for field in fields(Trial)} - {"tried"}
+    settings = {field.name for field in fields(Tried)}
+    tried = Tried(**{name: value for name, value in values.items() if name in settings})
+    return Trial(tried, **{name: value for name, value in values.items() if name in own})
+
+
+def reason_of(assumptions: Sequence[Assumption]) -> str:
+    """Return the reason of the differences that assumptions explain together."""
+    return SEPARATOR.join(assumption.reason for assumption in assumptions)

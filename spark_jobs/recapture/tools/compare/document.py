@@ -1,6 +1,6 @@
 """The comparison of a live job's output with published rows, in JSON types."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,10 +18,19 @@ from recapture.table.publications import Entry
 from recapture.table.row_changes import quoted
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
-from recapture.tools.compare.assumptions import Assumption
+from recapture.tools.compare.assumptions import (
+    Assumption,
+    are_known,
+    changes_events,
+    combinations_of,
+    reason_of,
+    trial_of,
+)
+from recapture.tools.compare.example_events import Example, events_behind
 from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
 from recapture.tools.compare.reasons import Compared, Reasons
-from recapture.tools.compare.words import HOLE, UNEXPLAINED
+from recapture.tools.compare.trials import Compute, Trials
+from recapture.tools.compare.words import DIGITS, DUPLICATES, SEPARATOR, UNEXPLAINED, causes, words
 from recapture.tools.diff.document import DIFFERENT
 from recapture.tools.diff.files import StoredFile
 
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 5
 """Largest number of differences that are shown of each reason."""
+MAX_EXAMPLES_WITH_EVENTS = 5
+"""Largest number of differences of each reason whose events are named."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,8 @@ class Comparison:
     """Column of the end of a row's window."""
     downtimes: Sequence[tuple[datetime, datetime]] = ()
     """Given times between which the live job did not run."""
+    late_seconds: int | None = None
+    """Late tolerance of the live job; None if it is not given."""
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -58,6 +71,24 @@ class Comparison:
         grouped = self.pipeline.compiled(self.output).group_columns
         kinds = (AsaType.DATETIME, AsaType.STRING)
         return grouped or tuple(column.name for column in self.columns if column.type in kinds)
+
+    @property
+    def reach(self) -> timedelta:
+        """Length of the longest window."""
+        longest = max(window.look_back for window in self.pipeline.query.windows)
+        return timedelta(microseconds=longest // ticks.TICKS_PER_MICROSECOND)
+
+    @property
+    def stopped(self) -> list[tuple[datetime, datetime]]:
+        """Given downtimes, each from the end of the last window that was certainly written before."""
+        late = self.pipeline.job.late_seconds if self.late_seconds is None else self.late_seconds
+        lag = timedelta(seconds=max(late, 0))
+        return [(start - lag, end) for start, end in self.downtimes]
+
+    @property
+    def by_number(self) -> dict[int, Slice]:
+        """Slices by their numbers, as SLICE has them."""
+        return {number_of(slice_): slice_ for slice_ in self.slices}
 
 
 def output_of(pipeline: Pipeline, alias: str | None) -> Output:
@@ -93,7 +124,8 @@ def compare(
     connection: "DuckDBPyConnection",
     comparison: Comparison,
     address: str,
-    assumptions: Iterable[Assumption],
+    trials: Trials,
+    compute: Compute,
     folder: Path,
 ) -> dict[str, Any]:
     """Return the document of a comparison. Raise DefinitionError if the output of the live job cannot be read."""
@@ -118,35 +150,50 @@ def compare(
         else:
             unpublished.append(start)
     ours = rows_of(published, folder / "published", layout, columns)
-    reasons = Reasons(connection, compared, ours)
-    by_number = {_number(slice_): slice_ for slice_ in slices}
-    tried: list[str] = []
-    windows = comparison.pipeline.query.windows
-    reach = timedelta(microseconds=max(window.look_back for window in windows) // ticks.TICKS_PER_MICROSECOND)
-    lag = timedelta(seconds=max(comparison.pipeline.job.late_seconds, 0))
-    given_downtimes = [(start - lag, end) for start, end in comparison.downtimes]
-    untried = iter(assumptions)
-    while open_slices := [by_number[number] for number in reasons.open_slices()]:
-        assumption = next(untried, None)
-        if assumption is None:
-            break
-        if not assumption.is_given and given_downtimes:
-            _explain_downtimes(reasons, comparison.time, given_downtimes, reach)
-            given_downtimes = []
-        files = assumption.files(open_slices)
-        reasons.explain(assumption.reason, rows_of(files, folder / f"tried-{len(tried)}", layout, columns))
-        tried.append(assumption.reason)
-    silences = reasons.silences(comparison.time, ours)
-    _explain_downtimes(reasons, comparison.time, [*given_downtimes, *silences], reach)
-    reasons.explain_slices(HOLE, [_number(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)])
-    return _document(comparison, address, live, ours, reasons, by_number, tried, unpublished, silences)
-
-
-def _explain_downtimes(
-    reasons: Reasons, time: str, downtimes: Iterable[tuple[datetime, datetime]], reach: timedelta
-) -> None:
-    for since, until in downtimes:
-        reasons.explain_downtime(time, since, until, reach)
+    holes = [number_of(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)]
+    reasons = Reasons(connection, compared, ours, holes)
+    time, downtimes = comparison.time, comparison.stopped
+    tried: dict[str, Sequence[Assumption]] = {}
+    warnings = list(live.warnings)
+    refused: list[set[Assumption]] = []
+    if reasons.open_slices():
+        cuts = [ticks.from_datetime(end) for end in reasons.live_ends(time)]
+        assumptions = trials.assumptions(comparison.downtimes, cuts)
+        for number, combination in enumerate(combinations_of(assumptions)):
+            if not are_known(combination):
+                reasons.explain_missing(time, downtimes)
+            trial = trial_of(combination)
+            since = trial.restart
+            open_slices = [
+                slice_
+                for slice_ in map(comparison.by_number.__getitem__, reasons.open_slices())
+                if since is None or ticks.from_datetime(since) < slice_.end
+            ]
+            if open_slices and not any(guesses <= {*combination} for guesses in refused):
+                reason = reason_of(combination)
+                is_guess = since is not None or not are_known(combination)
+                try:
+                    files = trials.files(trial, open_slices, compute)
+                except RunError as error:
+                    guesses = {assumption for assumption in combination if not assumption.is_known}
+                    if not guesses:
+                        raise
+                    refused.append(guesses)
+                    warnings.append(f"{words(reason)} was not tried, because it cannot be computed: {error}")
+                    continue
+                rows = rows_of(files, folder / f"tried-{number}", layout, columns)
+                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since, is_guess=is_guess)
+                tried[reason] = combination
+    silences = reasons.silences(time, ours)
+    for stop, restart in [*downtimes, *silences]:
+        reasons.explain_downtime(time, stop, restart, comparison.reach)
+    reasons.explain_by_guesses()
+    reasons.explain_holes()
+    document = _document(
+        comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings
+    )
+    examples = list(reasons.examples(ours, MAX_EXAMPLES))
+    return document | {"examples": _with_events(examples, comparison, compared, trials, tried)}
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -180,11 +227,12 @@ def _document(
     live: Live,
     ours: str,
     reasons: Reasons,
-    by_number: Mapping[int, Slice],
     tried: Sequence[str],
     unpublished: Sequence[str],
     silences: Sequence[tuple[datetime, datetime]],
+    warnings: Sequence[str],
 ) -> dict[str, Any]:
+    by_number = comparison.by_number
     counts = reasons.counts()
     keys = reasons.keys(ours)
     by_reason: dict[str, dict[str, int]] = {}
@@ -195,7 +243,7 @@ def _document(
         for name, count in ({"rows": sum(values.values())} | values).items():
             total[name] += count
         start = ticks.to_text(by_number[number].start)
-        by_slice.setdefault(start, {})[reason] = sum(values.values())
+        by_slice.setdefault(start, {})[words(reason)] = sum(values.values())
     different = sum(total["rows"] for total in by_reason.values())
     is_explained = UNEXPLAINED not in by_reason and live.rows > 0
     names = [column.name for column in reasons.compared.columns]
@@ -215,7 +263,7 @@ def _document(
         "explained": is_explained,
         "tried": list(tried),
         "reasons": [
-            {"reason": reason, **total, "share": total["rows"] / keys}
+            {"reason": words(reason), "causes": causes(reason), **total, "share": total["rows"] / keys}
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
         "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
@@ -223,26 +271,49 @@ def _document(
         "missing_columns": list(live.missing),
         "unpublished": list(unpublished),
         "example_columns": names,
-        "examples": [*_examples(reasons, ours, names, by_number)],
-        "warnings": list(live.warnings),
+        "warnings": list(warnings),
         "version": __version__,
         "exit_code": 0 if is_explained else DIFFERENT,
     }
 
 
-def _examples(
-    reasons: Reasons, ours: str, names: Sequence[str], by_number: Mapping[int, Slice]
-) -> Iterator[dict[str, Any]]:
-    for reason, number, side, row in reasons.examples(ours, MAX_EXAMPLES):
-        yield {
-            "reason": reason,
-            "slice_start": ticks.to_text(by_number[number].start),
+def _with_events(
+    rows: Sequence[tuple[str, int, str, Mapping[str, Any]]],
+    comparison: Comparison,
+    compared: Compared,
+    trials: Trials,
+    tried: Mapping[str, Sequence[Assumption]],
+) -> list[dict[str, Any]]:
+    """Return the rows of examples in JSON types. The first row of a difference names its events."""
+    names = [*compared.key, *(column.name for column in compared.columns if column.name not in compared.key)]
+    examples: list[dict[str, Any]] = []
+    of_reason: dict[str, dict[tuple[Any, ...], tuple[Example, dict[str, Any]]]] = {}
+    for reason, number, side, row in rows:
+        slice_ = comparison.by_number[number]
+        example: dict[str, Any] = {
+            "reason": words(reason),
+            "slice_start": ticks.to_text(slice_.start),
             "side": side,
             "values": [value_text(row[name], 17) for name in names],
+            "events": [],
         }
+        examples.append(example)
+        keys = {name: row[name] for name in compared.key if name != comparison.time}
+        identity = row[comparison.time], *keys.values()
+        if len(of_reason.setdefault(reason, {})) < MAX_EXAMPLES_WITH_EVENTS:
+            of_reason[reason].setdefault(identity, (Example(slice_, row[comparison.time], keys), example))
+    for reason, by_key in of_reason.items():
+        assumed = SEPARATOR.join(cause for cause in causes(reason) if cause not in (DUPLICATES, DIGITS))
+        combination = tried.get(assumed)
+        if combination is None or not changes_events(combination):
+            continue
+        found = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
+        for (_, example), events in zip(by_key.values(), found, strict=True):
+            example["events"] = events
+    return examples
 
 
-def _number(slice_: Slice) -> int:
+def number_of(slice_: Slice) -> int:
     """Return the number of a slice, as SLICE has it."""
     return (slice_.start - ticks.UNIX_EPOCH) // (slice_.end - slice_.start)
 

@@ -1,5 +1,6 @@
 """Read the output of a live job: a Delta table, or Parquet, JSON and CSV files in a container or a folder."""
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ from deltalake.exceptions import DeltaError
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType, OutputColumn
-from recapture.storage import delta_storage_options, delta_table_uri, open_container
+from recapture.storage import Blob, Container, delta_storage_options, delta_table_uri, in_parallel, open_container
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.row_changes import quoted
 
@@ -33,6 +34,11 @@ TYPES = {
     AsaType.ARRAY: "VARCHAR",
 }
 """Types of DuckDB in which values are compared."""
+_AS_WRITTEN = "live_as_written"
+"""Table of the rows of some files of the live job, with their names and types."""
+_FILE = "_recapture_file"
+_BATCH_BYTES = 64 * 1024 * 1024
+"""Size of the files, in bytes, that are read together, unless one file is larger."""
 _FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
 
@@ -86,12 +92,14 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
     seen: dict[str, str] = {}
     warnings: list[str] = []
     files = 0
-    for name, source in _sources(connection, address, folder, warnings):
-        files += 1
-        described = connection.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        names = {column.lower(): column for column, *_ in described}
+    for names_of_files, source in _sources(connection, address, folder, warnings):
+        files += len(names_of_files)
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {_AS_WRITTEN} AS SELECT * FROM {source}")
+        described = connection.sql(f"DESCRIBE {_AS_WRITTEN}").fetchall()
+        names = {column.lower(): column for column, *_ in described if column != _FILE}
         seen |= names
-        _insert(connection, name, source, names, layout)
+        _insert(connection, names_of_files, names, layout)
+    connection.execute(f"DROP TABLE IF EXISTS {_AS_WRITTEN}")
     if not files:
         raise DefinitionError(
             f"{address} has no Delta table and no .parquet, .json, .jsonl or .csv file: give the folder of the live "
@@ -109,21 +117,24 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
 
 def _sources(
     connection: "DuckDBPyConnection", address: str, folder: Path, warnings: list[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the files, or the table, each with its name and a table expression of SQL; add warnings."""
+) -> Iterator[tuple[list[str], str]]:
+    """Yield the files in batches of one format, or the table: their names, and a table expression of SQL.
+
+    The expression has the column _FILE, whose values are paths that end in the number of the file in the batch. A batch
+    costs little more than a file, so that many small files take no longer than few large ones. Add warnings.
+    """
     options = delta_storage_options(address)
     try:
         if DeltaTable.is_deltatable(delta_table_uri(address), options):
             reader = QueryBuilder().register("live", DeltaTable(delta_table_uri(address), storage_options=options))
             connection.register("delta_rows", pa.RecordBatchReader.from_stream(reader.execute("SELECT * FROM live")))
-            connection.execute("CREATE OR REPLACE TEMP TABLE delta_table AS FROM delta_rows")
-            yield address, "delta_table"
-            connection.execute("DROP TABLE delta_table")
+            yield [address], f"(SELECT *, '0' AS {_FILE} FROM delta_rows)"
             return
     except DeltaError as error:
         raise refusal_of_delta(address, error) from error
     container = open_container(address)
     others = []
+    batches: dict[str, list[Blob]] = {}
     for blob in container.list():
         parts = PurePosixPath(blob.name)
         suffixes = [suffix.lower() for suffix in parts.suffixes if suffix.lower() != ".gz"]
@@ -131,34 +142,58 @@ def _sources(
         if kind is None or any(part.startswith(("_", ".")) for part in parts.parts):
             others.append(blob.name)
             continue
-        path = folder / f"live{'.gz' if parts.suffix.lower() == '.gz' else ''}"
-        path.write_bytes(container.read(blob))
-        yield blob.name, _reader(connection, kind, path)
-        path.unlink()
+        batch = batches.setdefault(kind, [])
+        if batch and sum(other.size for other in batch) + blob.size > _BATCH_BYTES:
+            yield _batch(connection, container, kind, batch, folder)
+            batch.clear()
+        batch.append(blob)
+    for kind, batch in batches.items():
+        yield _batch(connection, container, kind, batch, folder)
     if others:
         warnings.append(f"{len(others):,} files in {address} were not read, such as {others[0]}")
 
 
-def _reader(connection: "DuckDBPyConnection", kind: str, path: Path) -> str:
-    """Return the table expression of a file. The values of JSON and CSV are strings."""
-    place = "'" + str(path).replace("'", "''") + "'"
+def _batch(
+    connection: "DuckDBPyConnection", container: Container, kind: str, blobs: Sequence[Blob], folder: Path
+) -> tuple[list[str], str]:
+    """Download files of a format in place of those before, and return their names and the table expression."""
+    place = folder / "live"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+
+    def download(numbered: tuple[int, Blob]) -> str:
+        number, blob = numbered
+        path = place / f"{number}{'.gz' if blob.name.lower().endswith('.gz') else ''}"
+        path.write_bytes(container.read(blob))
+        return str(path)
+
+    paths = in_parallel(download, enumerate(blobs))
+    return [blob.name for blob in blobs], _reader(connection, kind, f"[{', '.join(map(_text, paths))}]")
+
+
+def _reader(connection: "DuckDBPyConnection", kind: str, paths: str) -> str:
+    """Return the table expression of files. The values of JSON and CSV are strings."""
+    together = f"{paths}, union_by_name = true, filename = '{_FILE}'"
     if kind == "parquet":
-        return f"read_parquet({place})"
+        return f"read_parquet({together})"
     if kind == "csv":
-        return f"read_csv({place}, all_varchar = true, header = true)"
-    described = connection.sql(f"DESCRIBE SELECT * FROM read_json({place}, sample_size = -1)").fetchall()
-    names = ", ".join(f"{_text(column)}: 'VARCHAR'" for column, *_ in described)
-    return f"read_json({place}, columns = {{{names}}})"
+        return f"read_csv({together}, all_varchar = true, header = true)"
+    described = connection.sql(f"DESCRIBE SELECT * FROM read_json({together}, sample_size = -1)").fetchall()
+    names = ", ".join(f"{_text(column)}: 'VARCHAR'" for column, *_ in described if column != _FILE)
+    return f"read_json({together}, columns = {{{names}}})"
 
 
-def _insert(connection: "DuckDBPyConnection", name: str, source: str, names: Mapping[str, str], layout: Layout) -> None:
-    """Add the rows of a file that are in the range. Raise DefinitionError for a value of another type."""
+def _insert(connection: "DuckDBPyConnection", files: Sequence[str], names: Mapping[str, str], layout: Layout) -> None:
+    """Add the rows of a batch that are in the range. Raise DefinitionError for a value of another type."""
     written = {column: names.get(_live_name(column.name, layout).lower()) for column in layout.columns}
     selected = ", ".join(f"{_cast(column, written[column])} AS {quoted(column.name)}" for column in layout.columns)
     for column, live_name in written.items():
         if live_name is not None:
-            _require_type(connection, name, source, column, live_name)
-    rows = f"SELECT *, {layout.slice_number} AS {SLICE} FROM (SELECT {selected} FROM {source}) WHERE {layout.in_range}"
+            _require_type(connection, files, column, live_name)
+    rows = (
+        f"SELECT *, {layout.slice_number} AS {SLICE} FROM (SELECT {selected} FROM {_AS_WRITTEN}) "
+        f"WHERE {layout.in_range}"
+    )
     connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {LIVE_ROWS} AS SELECT * FROM ({rows}) LIMIT 0")
     connection.execute(f"INSERT INTO {LIVE_ROWS} {rows}")
 
@@ -176,18 +211,17 @@ def normal(column: OutputColumn, value: str) -> str:
     return value
 
 
-def _require_type(
-    connection: "DuckDBPyConnection", name: str, source: str, column: OutputColumn, live_name: str
-) -> None:
-    """Raise DefinitionError if a value of a file cannot be read as the type of our column."""
+def _require_type(connection: "DuckDBPyConnection", files: Sequence[str], column: OutputColumn, live_name: str) -> None:
+    """Raise DefinitionError if a value of a batch cannot be read as the type of our column."""
     value, cast = quoted(live_name), f"TRY_CAST({quoted(live_name)} AS {TYPES[column.type]})"
     wrong = f"{cast} IS NULL"
     if column.type is AsaType.BIGINT:
         wrong += f" OR {cast}::DOUBLE IS DISTINCT FROM TRY_CAST({value} AS DOUBLE)"
-    query = f"SELECT {value}::VARCHAR FROM {source} WHERE {value} IS NOT NULL AND ({wrong}) LIMIT 1"
-    for (found,) in connection.sql(query).fetchall():
+    query = f"SELECT {value}::VARCHAR, {_FILE} FROM {_AS_WRITTEN} WHERE {value} IS NOT NULL AND ({wrong}) LIMIT 1"
+    for found, path in connection.sql(query).fetchall():
+        file = files[int(PurePosixPath(path).name.partition(".")[0])]
         raise DefinitionError(
-            f"{name}: column {live_name} has the value {found!r}, but {column.name} is {column.type}: correct "
+            f"{file}: column {live_name} has the value {found!r}, but {column.name} is {column.type}: correct "
             "--columns or the file"
         )
 

@@ -47,7 +47,7 @@ def verdict(document: Mapping[str, Any]) -> str:
 
 def _by_time(document: Mapping[str, Any]) -> int:
     """Return how many differences have a reason that follows from times alone."""
-    return sum(reason["rows"] for reason in document["reasons"] if reason["reason"] in BY_TIME)
+    return sum(reason["rows"] for reason in document["reasons"] if set(BY_TIME).intersection(reason["causes"]))
 
 
 def _tone(document: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import parts_of, quoted
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, UNEXPLAINED
+from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, HOLE, SEPARATOR, UNEXPLAINED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -67,38 +67,68 @@ class Compared:
 class Reasons:
     """The reasons of the differences, in the table `reasons`: the key with its slice, and the reason or NULL."""
 
-    def __init__(self, connection: "DuckDBPyConnection", compared: Compared, ours: str) -> None:
-        """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns."""
-        self.connection, self.compared = connection, compared
+    def __init__(
+        self, connection: "DuckDBPyConnection", compared: Compared, ours: str, holes: Sequence[int] = ()
+    ) -> None:
+        """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns.
+
+        `holes` are the numbers of the slices of which the archive lacks events.
+        """
+        self.connection, self.compared, self._holes = connection, compared, holes
         self._compare("differences", ours)
         self._execute(
             f"""
             CREATE OR REPLACE TEMP TABLE reasons AS
-            SELECT {", ".join(compared.keys)}, live, ours,
-                CASE WHEN is_open THEN NULL WHEN has_duplicates THEN '{DUPLICATES}' ELSE '{DIGITS}' END AS reason
+            SELECT {", ".join(compared.keys)}, live, ours, has_duplicates,
+                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason, NULL::VARCHAR AS guess
             FROM differences
             """
         )
 
-    def explain(self, reason: str, rows: str) -> None:
-        """Give this reason to the differences without one that other rows, given by a query, do not have.
+    def explain(
+        self,
+        reason: str,
+        rows: str,
+        slices: Sequence[int],
+        time: str,
+        since: datetime | None,
+        *,
+        is_guess: bool = False,
+    ) -> None:
+        """Give this reason to the differences without one, in slices, that other rows, given by a query, do not have.
 
-        The query has the rows of all slices of `open_slices`.
+        The query has the rows of all `slices`, given by their numbers; of these, only rows that end after `since`
+        count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
+        out of account, and named. A guess is believed only if it explains a row that the live job wrote: that a row
+        lacks has many causes. Otherwise, it is kept for `explain_by_guesses`.
         """
-        self._compare("tried", rows, f"WHERE {SLICE} IN (SELECT DISTINCT {SLICE} FROM reasons WHERE reason IS NULL)")
+        self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
-        self._execute(
-            f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND NOT EXISTS "
-            f"(SELECT 1 FROM tried WHERE is_open AND {same})"
+        after = "true" if since is None else f"{quoted(time)} > {_instant(since)}"
+        explained = (
+            f"reason IS NULL AND {self._among(slices)} AND {after} "
+            f"AND NOT EXISTS (SELECT 1 FROM tried WHERE is_open AND {same})"
         )
+        ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND {explained}")
+        text = f"coalesce((SELECT {_joined(_text(reason), 'tried')} FROM tried WHERE {same}), {_text(reason)})"
+        changed = f"guess = coalesce(guess, {text})" if is_guess and not confirmed else f"reason = {text}"
+        self._execute(f"UPDATE reasons SET {changed} WHERE {explained}")
 
-    def explain_slices(self, reason: str, slices: Sequence[int]) -> None:
-        """Give this reason to the differences without one in slices, given by their numbers."""
-        if slices:
-            numbers = ", ".join(map(str, slices))
-            self._execute(
-                f"UPDATE reasons SET reason = {_text(reason)} WHERE reason IS NULL AND {SLICE} IN ({numbers})"
-            )
+    def explain_by_guesses(self) -> None:
+        """Give the differences without a reason the first guess that explains them."""
+        self._execute("UPDATE reasons SET reason = guess WHERE reason IS NULL")
+
+    def explain_holes(self) -> None:
+        """Give HOLE to the differences without a reason in slices with holes."""
+        if self._holes:
+            self._explain_where(HOLE, self._among(self._holes))
+
+    def explain_missing(self, time: str, downtimes: Sequence[tuple[datetime, datetime]]) -> None:
+        """Give DOWNTIME to differences without a reason, if the live job wrote no row that ends in a downtime."""
+        if time in self.compared.key:
+            for since, until in downtimes:
+                ends = f"{quoted(time)} > {_instant(since)} AND {quoted(time)} < {_instant(until)}"
+                self._explain_where(DOWNTIME, f"live = 0 AND {ends}")
 
     def explain_downtime(self, time: str, since: datetime, until: datetime, reach: timedelta) -> None:
         """Give DOWNTIME to differences without a reason, if the live job did not run between two times.
@@ -108,11 +138,28 @@ class Reasons:
         window, and `reach` the longest window.
         """
         if time in self.compared.key:
-            first, last = (f"{_text(instant.isoformat())}::TIMESTAMPTZ" for instant in (since, until + reach))
-            self._execute(
-                f"UPDATE reasons SET reason = '{DOWNTIME}' "
-                f"WHERE reason IS NULL AND {quoted(time)} > {first} AND {quoted(time)} < {last}"
-            )
+            last = _instant(until + reach)
+            self._explain_where(DOWNTIME, f"{quoted(time)} > {_instant(since)} AND {quoted(time)} < {last}")
+
+    def live_ends(self, time: str) -> list[datetime]:
+        """Return the ends of the rows that only the live job has, of differences without a reason."""
+        if time not in self.compared.key:
+            return []
+        rows = self._rows(f"SELECT {quoted(time)} FROM reasons WHERE reason IS NULL AND ours = 0")
+        return [end for (end,) in rows]
+
+    def _explain_where(self, reason: str, condition: str) -> None:
+        """Give this reason to the differences without one that meet a condition; name duplicates and holes, too."""
+        also = [f"CASE WHEN has_duplicates THEN {_text(DUPLICATES)} END"]
+        if reason != HOLE and self._holes:
+            also.append(f"CASE WHEN {self._among(self._holes)} THEN {_text(HOLE)} END")
+        self._execute(
+            f"UPDATE reasons SET reason = concat_ws({_text(SEPARATOR)}, {_text(reason)}, {', '.join(also)}) "
+            f"WHERE reason IS NULL AND {condition}"
+        )
+
+    def _among(self, slices: Sequence[int]) -> str:
+        return f"{SLICE} IN ({', '.join(map(str, slices))})"
 
     def silences(self, time: str, ours: str) -> list[tuple[datetime, datetime]]:
         """Return when the live job wrote no row for at least FEWEST_ENDS times for which we have rows.
@@ -175,8 +222,8 @@ class Reasons:
     def _compare(self, table: str, rows: str, where: str = "") -> None:
         """Make a table of the keys whose rows differ between LIVE_ROWS and a query.
 
-        Its columns are the key, `live` and `ours` (how many rows differ on each side), `has_duplicates`, and `is_open`:
-        whether a difference is left without the live job's duplicates and last digits.
+        Its columns are the key, `live` and `ours` (how many rows differ on each side), `has_duplicates`, `has_digits`
+        (last digits), and `is_open`: whether a difference is left without the live job's duplicates and last digits.
         """
         compared, keys = self.compared, ", ".join(self.compared.keys)
         self._execute(f"CREATE OR REPLACE TEMP VIEW other_rows AS SELECT {compared.names} FROM ({rows})")
@@ -210,12 +257,13 @@ class Reasons:
                     FROM counted AS one JOIN counted AS other ON {compared.same_key("one", "other")}
                     WHERE one.kept > one.ours AND other.ours > other.kept AND {compared.close("one", "other")}
                 )
-                SELECT {keys}, live, ours, has_duplicates, NOT (
-                    kept_live + kept_ours = 0 OR (kept_live = 1 AND kept_ours = 1 AND EXISTS (
+                SELECT *, NOT has_digits AND kept_live + kept_ours > 0 AS is_open
+                FROM (
+                    SELECT *, kept_live = 1 AND kept_ours = 1 AND EXISTS (
                         SELECT 1 FROM near WHERE {compared.same_key("near", "of_key")}
-                    ))
-                ) AS is_open
-                FROM of_key
+                    ) AS has_digits
+                    FROM of_key
+                )
             """
             self._execute(
                 f"CREATE OR REPLACE TEMP TABLE {table} AS {found}" if not part else f"INSERT INTO {table} {found}"
@@ -227,6 +275,19 @@ class Reasons:
 
     def _rows(self, query: str) -> list[Any]:
         return self.connection.sql(query).fetchall()
+
+
+def _joined(reason: str, table: str) -> str:
+    """Return the SQL of a reason, in SQL or NULL, with what is left out of account in a table of `_compare`."""
+    also = (
+        f"CASE WHEN {table}.{column} THEN '{name}' END"
+        for column, name in (("has_duplicates", DUPLICATES), ("has_digits", DIGITS))
+    )
+    return f"concat_ws({_text(SEPARATOR)}, {reason}, {', '.join(also)})"
+
+
+def _instant(instant: datetime) -> str:
+    return f"{_text(instant.isoformat())}::TIMESTAMPTZ"
 
 
 def _text(value: str) -> str:

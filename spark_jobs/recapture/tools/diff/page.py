@@ -41,6 +41,9 @@ def verdict(document: Mapping[str, Any]) -> str:
     slices = counted(document["slices"], "slice")
     if document["slices"] < document["of_slices"]:
         slices = f"a sample of {document['slices']:,} of {document['of_slices']:,} slices"
+    left_out = {start for output in document["outputs"] for start in (*output["missing"], *output["unreadable"])}
+    if left_out:
+        slices = f"{document['slices'] - len(left_out):,} of {slices}; {len(left_out):,} could not be compared"
     if document["equal"]:
         return f"Nothing differs in {slices}."
     rows = {
@@ -51,7 +54,7 @@ def verdict(document: Mapping[str, Any]) -> str:
     kinds = [f"{count:,} {kind}" for kind, count in counts.items() if count]
     if not kinds:
         return f"No compared row differs in {slices}, but slices or columns do: see below."
-    return f"Rows that differ in {slices}: {', '.join(kinds)}."
+    return f"Rows that differ, in {slices}: {', '.join(kinds)}."
 
 
 def _shown(output: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -43,6 +43,7 @@ _HINTS = {
         "compare late tolerances with recapture advise; the job's own is eventsLateArrivalMaxDelayInSeconds"
     ),
     "events_of_every_key_reach_the_query": "the section Who shows what happened to the events of these senders",
+    "verdicts_equal_the_metrics": "the run files are damaged: plan the run again",
     "DuplicateEvents": "look for blobs that were copied, unless senders repeat events; duplicates change no row",
 }
 """What to do if the metrics are not as expected: by the column of the expectation, or by its type if it has none.

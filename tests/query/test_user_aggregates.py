@@ -13,7 +13,7 @@ from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import WINDOWS, Named, adjacent, batches, chopped, described
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 SUM = """
 function main() {
@@ -75,8 +75,8 @@ def whole(windows: Named, events: list[Event], slice_: Slice) -> list[Row]:
     return [expected(row) for row in ending_in(rows, slice_.start, slice_.end)]
 
 
-def check(spark_too: "SparkSession | None", window: str, slices: list[Slice]) -> None:
-    for slice_, rows in zip(slices, published(spark_too, compiled(query(window), FUNCTIONS), slices), strict=True):
+def check(window: str, slices: list[Slice]) -> None:
+    for slice_, rows in zip(slices, published(compiled(query(window), FUNCTIONS), slices), strict=True):
         actual = [{name: value for name, value in row.items() if name != "_unanchored"} for row in rows]
         expected_rows = whole(WINDOWS[window], list(slice_.events), slice_)
         assert sorted(actual, key=repr) == sorted(expected_rows, key=repr), described(slice_)
@@ -93,16 +93,14 @@ def check(spark_too: "SparkSession | None", window: str, slices: list[Slice]) ->
 )
 @slow(1)
 @given(slices=adjacent(map(chopped, range(6))))
-def test_adjacent_slices_have_the_rows_of_the_whole_stream(
-    spark_too: "SparkSession | None", window: str, slices: list[Slice]
-) -> None:
-    check(spark_too, window, slices)
+def test_adjacent_slices_have_the_rows_of_the_whole_stream(window: str, slices: list[Slice]) -> None:
+    check(window, slices)
 
 
 @pytest.mark.parametrize("window", ["TumblingWindow(second, 5)", "SlidingWindow(second, 12)"])
 @slow(1)
 @given(slices=batches(size=10))
 def test_events_of_several_partitions_come_in_the_order_of_their_times_and_arrivals(
-    spark_too: "SparkSession | None", window: str, slices: list[Slice]
+    window: str, slices: list[Slice]
 ) -> None:
-    check(spark_too, window, slices)
+    check(window, slices)

@@ -20,7 +20,7 @@ from tests.oracle_windows import Content, Event, Session, contents, ending_in, s
 from tests.query.fast_path import Slice, compiled, published
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 FIVE = Session(timeout=5, longest=10)
 """Timeout 5, maxDuration 10: of the examples."""
@@ -194,9 +194,7 @@ def minutes(first: str, last: str, step: int) -> list[Event]:
         ("SessionWindow(minute, 45, 60)", minutes("20:10", "09:50", 40)),
     ],
 )
-def test_hourly_slices_count_each_event_of_a_long_chain_once(
-    spark_too: "SparkSession | None", window: str, stream: list[Event]
-) -> None:
+def test_hourly_slices_count_each_event_of_a_long_chain_once(window: str, stream: list[Event]) -> None:
     hour = 60 * MINUTE
     first = stream[0].time // hour * hour
     slices = [Slice(start, start + hour, stream) for start in range(first, stream[-1].time + 2 * hour, hour)]
@@ -204,6 +202,6 @@ def test_hourly_slices_count_each_event_of_a_long_chain_once(
         "CREATE TABLE telemetry (t datetime, n bigint);\n"
         f"SELECT Collect(n) AS numbers INTO out FROM telemetry TIMESTAMP BY t GROUP BY {window}"
     )
-    rows = [row for rows in published(spark_too, query, slices) for row in rows]
+    rows = [row for rows in published(query, slices) for row in rows]
     numbers = [number for row in rows for number in row["numbers"]]
     assert sorted(numbers) == [event.payload["n"] for event in stream]

@@ -9,18 +9,18 @@ from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
 """Numbers as bodies hold them: 7 is a bigint in ASA, 7.0 a float."""
 VALUES = (9007199254740992, 9007199254740993, 5, 5.0, 5.5, "5", "a", "b", True, False, None)
 
 
-def rows(spark_too: "SparkSession | None", query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def rows(query: str, payloads: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the published rows of events, one a second."""
     zero = seconds(FIRST_WEEK * WEEK)
     events = [Event(zero + seconds(second), payload) for second, payload in enumerate(payloads, 1)]
-    [published_rows] = published(spark_too, compiled(query), [Slice(zero, zero + seconds(1000), events)])
+    [published_rows] = published(compiled(query), [Slice(zero, zero + seconds(1000), events)])
     return published_rows
 
 
@@ -66,21 +66,21 @@ QUOTIENTS: dict[str, Callable[[dict[str, Any]], float]] = {
 """Expressions, each with what it gives for an event."""
 
 
-def test_a_quotient_of_bigints_is_whole(spark_too: "SparkSession | None") -> None:
+def test_a_quotient_of_bigints_is_whole() -> None:
     columns = ", ".join(f"{expression} AS q{number}" for number, expression in enumerate(QUOTIENTS))
-    actual = rows(spark_too, f"SELECT System.Timestamp() AS t, {columns} INTO out FROM telemetry", PAIRS)
+    actual = rows(f"SELECT System.Timestamp() AS t, {columns} INTO out FROM telemetry", PAIRS)
     actual.sort(key=lambda row: row["t"])
     for number, (expression, expected) in enumerate(QUOTIENTS.items()):
         assert [row[f"q{number}"] for row in actual] == [expected(event) for event in PAIRS], expression
 
 
-def test_fields_are_compared_by_the_types_of_their_values(spark_too: "SparkSession | None") -> None:
+def test_fields_are_compared_by_the_types_of_their_values() -> None:
     results = (
         f"CASE WHEN a {sign} b THEN 1 WHEN NOT a {sign} b THEN 0 END AS {name}"
         for sign, name in (("=", "e"), ("<", "l"))
     )
     pairs = [{"a": a, "b": b} for a, b in itertools.product(VALUES, VALUES)]
-    actual = rows(spark_too, f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
+    actual = rows(f"SELECT {', '.join(results)} INTO out FROM telemetry", pairs)
     assert [row["e"] for row in actual] == [int(bool(equal(event["a"], event["b"]))) for event in pairs]
     assert [row["l"] for row in actual] == [int(bool(less(event["a"], event["b"]))) for event in pairs]
 
@@ -116,31 +116,31 @@ def type_name(value: Any) -> str | None:
     return None if value is None else names[type(value)]
 
 
-def test_get_type_is_the_type_of_each_value_of_a_body(spark_too: "SparkSession | None") -> None:
+def test_get_type_is_the_type_of_each_value_of_a_body() -> None:
     columns = ", ".join(f"{expression} AS t{number}" for number, expression in enumerate(TYPES))
     values = [*VALUES, "2026-03-01T10:00:00Z", {"b": 1}, [1, 2], [], 1e300]
     query = f"SELECT System.Timestamp() AS at, {columns} INTO out FROM telemetry"
-    actual = sorted(rows(spark_too, query, [{"a": value} for value in values]), key=lambda row: row["at"])
+    actual = sorted(rows(query, [{"a": value} for value in values]), key=lambda row: row["at"])
     for number, (expression, expected) in enumerate(TYPES.items()):
         assert [row[f"t{number}"] for row in actual] == [expected(value) for value in values], expression
 
 
-def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands(spark: "SparkSession") -> None:
+def test_get_type_of_a_number_that_is_computed_is_that_of_its_operands() -> None:
     columns = ", ".join(f"GetType({expression}) AS t{number}" for number, expression in enumerate(NUMERIC))
-    actual = rows(spark, f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
+    actual = rows(f"SELECT {columns} INTO out FROM telemetry", [{"n": n} for n in (5, 5.0, -7, 2.5, None)])
     for row, expected in zip(actual, ("bigint", "float", "bigint", "float", None), strict=True):
         product_type = None if expected is None else "float"
         assert list(row.values()) == [product_type if "1.0" in text else expected for text in NUMERIC]
 
 
-def test_a_record_of_a_step_has_each_value_in_its_own_type(spark_too: "SparkSession | None") -> None:
+def test_a_record_of_a_step_has_each_value_in_its_own_type() -> None:
     query = (
         "WITH s AS (SELECT a, b AS [it's], System.Timestamp() AS at FROM telemetry)\n"
         "SELECT Collect() AS whole, Collect(a) AS listed, TopOne() OVER (ORDER BY at DESC) AS last,"
         " CollectTop(1, a) OVER (ORDER BY at) AS first INTO out FROM s GROUP BY TumblingWindow(second, 1000)"
     )
     values = (5, 5.5, "5", 'a "b"\n', True, False, None, {"c": [1, "x"]}, [1, "2"])
-    [row] = rows(spark_too, query, [{"a": value, "b": value} for value in values])
+    [row] = rows(query, [{"a": value, "b": value} for value in values])
     assert [(event["a"], event["it's"]) for event in row["whole"]] == [(value, value) for value in values]
     assert row["listed"] == list(values)
     assert row["first"][0]["value"] == 5

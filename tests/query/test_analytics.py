@@ -13,10 +13,9 @@ from tests.oracle_analytics import in_order
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, adjacent, described, seconds
-from tests.settings import SHUFFLE_PARTITIONS, spark_setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"
 
@@ -45,7 +44,7 @@ def chopped(draw: st.DrawFn, week: int) -> list[Slice]:
     return [Slice(start, end, events) for start, end in itertools.pairwise(sorted(set(edges)))]
 
 
-def spark_rows(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
+def computed_rows(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
     """Return the values of the rows, each after the row's id, by id."""
     return sorted([row["id"], *(row[f"v{number}"] for number in range(len(VALUES)))] for row in rows)
 
@@ -58,14 +57,11 @@ def oracle_rows(slice_: Slice) -> list[list[Any]]:
 
 
 @slow(2)
-@given(slices=adjacent(map(chopped, range(8))), shuffle_partitions=st.sampled_from(("1", "8")))
-def test_each_row_has_what_the_whole_stream_gives_it(
-    spark: "SparkSession", slices: list[Slice], shuffle_partitions: str
-) -> None:
-    with spark_setting(spark, SHUFFLE_PARTITIONS, shuffle_partitions):
-        actual = published(spark, compiled(QUERY), slices)
+@given(slices=adjacent(map(chopped, range(8))))
+def test_each_row_has_what_the_whole_stream_gives_it(slices: list[Slice]) -> None:
+    actual = published(compiled(QUERY), slices)
     for slice_, rows in zip(slices, actual, strict=True):
-        assert spark_rows(rows) == oracle_rows(slice_), described(slice_)
+        assert computed_rows(rows) == oracle_rows(slice_), described(slice_)
 
 
 def stream(*times: int) -> Slice:
@@ -75,12 +71,12 @@ def stream(*times: int) -> Slice:
     return Slice(zero - seconds(1), zero + seconds(100), events)
 
 
-def rows_of(spark_too: "SparkSession | None", query: str, slice_: Slice) -> list[tuple[Any, ...]]:
-    [rows] = published(spark_too, compiled(DECLARED + query), [slice_])
+def rows_of(query: str, slice_: Slice) -> list[tuple[Any, ...]]:
+    [rows] = published(compiled(DECLARED + query), [slice_])
     return sorted(tuple(row.values()) for row in rows)
 
 
-def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark_too: "SparkSession | None") -> None:
+def test_analytic_functions_of_a_window_s_rows_look_back_over_slices() -> None:
     query = (
         "WITH a AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, TumblingWindow(second, 5))\n"
         "SELECT System.Timestamp() AS e, c, LAG(c) OVER (PARTITION BY k LIMIT DURATION(second, 6)) AS b INTO out FROM a"
@@ -88,7 +84,7 @@ def test_analytic_functions_of_a_window_s_rows_look_back_over_slices(spark_too: 
     slice_ = stream(1, 2, 7, 13, 14, 18, 29)
     edges = [slice_.start, *(seconds(FIRST_WEEK * WEEK + second) for second in (5, 6, 12, 15, 20, 40))]
     apart = [Slice(start, end, slice_.events) for start, end in itertools.pairwise(edges)]
-    rows = [row for rows in published(spark_too, compiled(DECLARED + query), apart) for row in rows]
+    rows = [row for rows in published(compiled(DECLARED + query), apart) for row in rows]
     assert [(row["c"], row["b"]) for row in sorted(rows, key=lambda row: row["e"])] == [
         (2, None), (1, 2), (2, 1), (1, 2), (1, None)
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 TABLE = (
     "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint, n bigint, x float, "
@@ -77,15 +77,13 @@ def ending(windows: Named, slice_: Slice) -> list[Content]:
     return oracle.ending_in(contents, slice_.start, slice_.end)
 
 
-def spark_rows(
-    spark_too: "SparkSession | None", aggregates: Aggregates, window: str, slices: list[Slice]
-) -> list[list[Row]]:
+def spark_rows(aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
     """Return the fast path's rows, slice by slice."""
     columns = ["System.Timestamp() AS e", "k", *(f"{text} AS {name}" for name, (text, _) in aggregates.items())]
     if window.startswith("Windows"):
         columns.append("System.Window().Id AS window")
     query = f"{TABLE}SELECT {', '.join(columns)} INTO out FROM telemetry TIMESTAMP BY t GROUP BY k, {window}"
-    rows = published(spark_too, compiled(query), slices)
+    rows = published(compiled(query), slices)
     for row in itertools.chain(*rows):
         row.setdefault("window", None)
         row.setdefault("_unanchored", False)
@@ -106,10 +104,8 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: l
 @pytest.mark.parametrize("window", WINDOWS)
 @slow(1)
 @given(slices=batches())
-def test_the_rows_of_a_window_are_those_of_the_oracle(
-    spark_too: "SparkSession | None", window: str, slices: list[Slice]
-) -> None:
-    actual = spark_rows(spark_too, EXACT, window, slices)
+def test_the_rows_of_a_window_are_those_of_the_oracle(window: str, slices: list[Slice]) -> None:
+    actual = spark_rows(EXACT, window, slices)
     for row in itertools.chain(*actual):
         row["ids"].sort()
     agree(WINDOWS[window], EXACT, slices, actual)
@@ -172,11 +168,9 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 )
 @slow(1)
 @given(slices=batches(_MEASURED, size=20))
-def test_the_aggregates_are_those_of_the_oracle(
-    spark_too: "SparkSession | None", window: str, slices: list[Slice]
-) -> None:
+def test_the_aggregates_are_those_of_the_oracle(window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
-    for slice_, rows in zip(slices, spark_rows(spark_too, STATISTICS, window, slices), strict=True):
+    for slice_, rows in zip(slices, spark_rows(STATISTICS, window, slices), strict=True):
         expected = by_identity(oracle_rows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)
         assert [row["ids"] for row in rows] == [row["ids"] for row in expected], described(slice_)

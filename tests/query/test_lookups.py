@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from recapture.archive.references import PinnedVersion, PlannedReference
 from recapture.errors import RunError
 from recapture.execute.references import rows as reference_rows
-from recapture.execute.spark.references import create_view
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
 from recapture.query.compile import compile_query
@@ -22,8 +20,6 @@ from recapture.query.model import CompiledQuery
 from recapture.storage import open_container
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.query.small_stream import START, Row, at, published
-
-pytestmark = pytest.mark.spark
 
 
 def compiled(text: str) -> CompiledQuery:
@@ -43,25 +39,22 @@ def pinned(folder: Path, versions: Mapping[int, Iterable[Row]]) -> PlannedRefere
     return PlannedReference("devices", container.url, 0, tuple(pinned_versions))
 
 
-def joined(
-    spark: SparkSession, folder: Path, text: str, events: Iterable[Row], versions: Mapping[int, Iterable[Row]]
-) -> list[Row]:
+def joined(folder: Path, text: str, events: Iterable[Row], versions: Mapping[int, Iterable[Row]]) -> list[Row]:
     query = compiled(text)
     reference, devices = pinned(folder, versions), query.references[0]
     container = open_container(reference.container)
-    create_view(spark, reference, devices, JsonReader(), container)
     rows = reference_rows(reference, devices, JsonReader(), container)
-    [output] = published(spark, query, events, {devices.view: rows})
+    [output] = published(query, events, {devices.view: rows})
     return output
 
 
 SELECT = "SELECT t.x, d.site, System.Timestamp() AS at INTO out FROM telemetry t TIMESTAMP BY at"
 
 
-def test_the_version_in_force_at_the_time_of_the_event_counts(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_version_in_force_at_the_time_of_the_event_counts(tmp_path: Path) -> None:
     versions = {seconds: [{"id": "a", "site": f"from {seconds}"}] for seconds in (-3600, 2, 3)}
     events = [at(second, id="a", x=second) for second in (1, 2, 2.5, 3)]
-    actual = joined(spark, tmp_path, f"{SELECT} JOIN devices d ON t.id = d.id", events, versions)
+    actual = joined(tmp_path, f"{SELECT} JOIN devices d ON t.id = d.id", events, versions)
     assert [row["site"] for row in actual] == ["from -3600", "from 2", "from 2", "from 3"]
 
 
@@ -109,7 +102,6 @@ IDS = st.sampled_from(["a", "b", None])
     outer=st.booleans(),
 )
 def test_rows_are_those_of_a_nested_loop(
-    spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
     events: list[tuple[int, str | None]],
     versions: dict[int, list[str | None]],
@@ -122,7 +114,7 @@ def test_rows_are_those_of_a_nested_loop(
         f" {'LEFT ' if outer else ''}JOIN devices d ON t.id = d.id"
     )
     stream = [at(second, id=id_) for second, id_ in events]
-    actual = joined(spark, tmp_path_factory.mktemp("reference"), text, stream, tables)
+    actual = joined(tmp_path_factory.mktemp("reference"), text, stream, tables)
     expected: list[tuple[str | None, str | None, int]] = []
     for second, id_ in events:
         in_force = tables[max(time for time in versions if time <= second)]

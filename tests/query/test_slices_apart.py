@@ -14,7 +14,7 @@ from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, adjacent, chopped, described, seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 Summary = tuple[str | None, int, str | None, list[int]]
 """A row: window id, window end, group and the events in it."""
@@ -71,10 +71,8 @@ def whole(windows: Named, slice_: Slice) -> list[Summary]:
 )
 @slow(1)
 @given(slices=adjacent(map(chopped, range(8))))
-def test_adjacent_slices_have_the_rows_of_the_whole_stream(
-    spark_too: "SparkSession | None", window: str, slices: list[Slice]
-) -> None:
-    for slice_, rows in zip(slices, published(spark_too, compiled(query(window)), slices), strict=True):
+def test_adjacent_slices_have_the_rows_of_the_whole_stream(window: str, slices: list[Slice]) -> None:
+    for slice_, rows in zip(slices, published(compiled(query(window)), slices), strict=True):
         assert spark_rows(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
 
@@ -95,7 +93,7 @@ FIVE = "TumblingWindow(second, 5)"
 @slow(1)
 @given(slices=adjacent(map(chopped, range(8))))
 def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
-    spark_too: "SparkSession | None", first: str, second: str, slices: list[Slice]
+    first: str, second: str, slices: list[Slice]
 ) -> None:
     """The first step is computed as far before the slice as the second looks back."""
     text = (
@@ -105,7 +103,7 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
     )
     [(_, inner)], [(_, outer)] = WINDOWS[first], WINDOWS[second]
     query_ = compiled(text)
-    for slice_, rows in zip(slices, published(spark_too, query_, slices), strict=True):
+    for slice_, rows in zip(slices, published(query_, slices), strict=True):
         step = [
             Event(row.end, {"k": row.group[0], "n": len(row.members)}) for row in contents(slice_.events, inner, ("k",))
         ]
@@ -120,19 +118,19 @@ def test_a_window_over_the_rows_of_a_window_is_that_of_the_whole_stream(
     "window",
     ["HoppingWindow(second, 10, 4)", "SlidingWindow(second, 5)", "SessionWindow(second, 3, 8)", "System.Timestamp()"],
 )
-def test_a_slice_has_the_same_rows_alone_and_among_others(spark_too: "SparkSession | None", window: str) -> None:
+def test_a_slice_has_the_same_rows_alone_and_among_others(window: str) -> None:
     zero = seconds(FIRST_WEEK * WEEK)
     times = (1, 2, 2, 5, 9, 10, 11, 15, 22, 23, 24, 27, 29, 30, 30, 37)
     events = [Event(zero + seconds(time), {"id": id, "k": None}) for id, time in enumerate(times)]
     edges = [zero + seconds(edge) for edge in (0, 10, 15, 30, 60)]
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
-    alone = [published(spark_too, compiled(query(window)), [slice_])[0] for slice_ in reversed(slices)]
-    among = published(spark_too, compiled(query(window)), slices)
+    alone = [published(compiled(query(window)), [slice_])[0] for slice_ in reversed(slices)]
+    among = published(compiled(query(window)), slices)
     assert list(map(spark_rows, alone[::-1])) == list(map(spark_rows, among))
     assert all(map(spark_rows, among))
 
 
-def test_a_group_has_the_same_values_alone_and_among_others(spark_too: "SparkSession | None") -> None:
+def test_a_group_has_the_same_values_alone_and_among_others() -> None:
     """Events of 199 groups arrive in one task between those of the first group, which keep their order.
 
     Floats show it: 0.1 + 1e16 - 1e16 is 0; in another order it is 0.1.
@@ -148,5 +146,5 @@ def test_a_group_has_the_same_values_alone_and_among_others(spark_too: "SparkSes
     expected = {"k": 0, "ids": [0, 1, 2], "total": 0.0, "mean": 0.0}
     for between in ([], other_groups):
         events = [own[0], *between, *own[1:]]
-        [rows] = published(spark_too, query_, [Slice(zero, zero + seconds(5), events)])
+        [rows] = published(query_, [Slice(zero, zero + seconds(5), events)])
         assert [row for row in rows if row["k"] == 0] == [expected], f"among {len(between)} others"

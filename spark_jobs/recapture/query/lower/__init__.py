@@ -1,1 +1,0 @@
-"""The operations of `plan` in the language of each engine."""

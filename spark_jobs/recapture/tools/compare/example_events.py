@@ -1,0 +1,145 @@
+"""The events behind an example: those that a run treats otherwise if it computes as the live job did."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recapture.definition.pipeline import Pipeline
+from recapture.process.wording import counted
+from recapture.quality.sentences import value_text
+from recapture.run.plan import pinned
+from recapture.time_model import ticks
+from recapture.time_model.slices import Slice
+from recapture.tools.compare.assumptions import Trial
+from recapture.tools.compare.trials import Trials
+from recapture.tools.diff.tried import Tried
+from recapture.tools.events.event import place
+from recapture.tools.events.plans import SlicePlan
+from recapture.tools.events.reading import InputToSearch, JudgedEvents, batch, judged_events
+
+MAX_EVENTS = 3
+"""Largest number of events that are named of an example."""
+_NOT_READ = "not read"
+Events = Mapping[tuple[Any, ...], Mapping[str, Any]]
+"""Events by what identifies them, with `reading.SCHEMA`."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row that differs."""
+
+    slice: Slice
+    end: datetime
+    """End of its window."""
+    keys: Mapping[str, Any]
+    """Values of its key besides the end of the window."""
+
+
+def events_behind(trials: Trials, trial: Trial, examples: Sequence[Example], reach: timedelta) -> list[list[str]]:
+    """Return a sentence for each event that the trial treats otherwise than the published run, of each example.
+
+    The events are those whose time is in the window of the row, `reach` long, and whose bodies have no other value of a
+    key. The blobs of the slices are read twice.
+    """
+    sentences: list[list[str]] = []
+    by_slice: dict[Slice, tuple[Events, Events]] = {}
+    for example in examples:
+        if example.slice not in by_slice:
+            ends = [other.end for other in examples if other.slice == example.slice]
+            windows = [(ticks.from_datetime(end - reach), ticks.from_datetime(end)) for end in ends]
+            published, live = (
+                {
+                    key: event
+                    for pipeline, _ in trials.pipelines(each, [example.slice])
+                    for key, event in _events(pipeline, example.slice, windows)
+                }
+                for each in (Trial(Tried()), trial)
+            )
+            by_slice[example.slice] = published, live
+        window = ticks.from_datetime(example.end - reach), ticks.from_datetime(example.end)
+        sentences.append(_sentences(example, window, *by_slice[example.slice]))
+    return sentences
+
+
+def _events(
+    pipeline: Pipeline, slice_: Slice, windows: Sequence[tuple[int, int]]
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Yield the events of a slice whose times may be in one of the windows (start, end], in ticks."""
+    manifest = pinned(pipeline, [slice_])
+    for compiled in pipeline.query.inputs:
+        source = InputToSearch.of(pipeline, compiled)
+        for task in SlicePlan(slice_, manifest.input(compiled.alias), None, None).tasks:
+            for events in judged_events(source, task, set()):
+                rows = np.flatnonzero(_in_windows(events, windows))
+                for event in batch(source, task, events.chunk, rows, events).to_pylist():
+                    names = ("input", "partition", "sequence_number", "place", "blob")
+                    yield tuple(event[name] for name in names), event
+
+
+def _in_windows(events: JudgedEvents, windows: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    judged, timed = events.judged.judged, events.judged.timed
+    is_in = np.zeros(len(events.chunk), bool)
+    for start, end in windows:
+        is_in |= judged.processed & (judged.system_timestamp > start) & (judged.system_timestamp <= end)
+        if timed is not None:
+            is_in |= timed.has_time & (timed.time > start) & (timed.time <= end)
+    return is_in
+
+
+def _sentences(example: Example, window: tuple[int, int], published: Events, live: Events) -> list[str]:
+    differing = []
+    for key in {**published, **live}:
+        ours, theirs = published.get(key), live.get(key)
+        event = ours or theirs or {}
+        if _treatment(ours) != _treatment(theirs) and _is_in(window, ours, theirs) and _may_be_of(example, event):
+            differing.append((event["arrival"], _sentence(event, ours, theirs)))
+    differing.sort()
+    named = [sentence for _, sentence in differing[:MAX_EVENTS]]
+    return named + (
+        [f"and {counted(len(differing) - MAX_EVENTS, 'more event')}"] if len(differing) > MAX_EVENTS else []
+    )
+
+
+def _sentence(event: Mapping[str, Any], ours: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None) -> str:
+    shown = {name: value for name, value in event.items() if value is not None}
+    arrived = f"arrived {ticks.to_text(event['arrival'])}"
+    time = "" if event["time"] is None else f", time {ticks.to_text(event['time'])}"
+    return f"{place(shown)}: {arrived}{time}; published: {_words(ours)}; live: {_words(theirs)}"
+
+
+def _words(event: Mapping[str, Any] | None) -> str:
+    if event is None:
+        return _NOT_READ
+    system = (
+        "" if event["system_timestamp"] is None else f", System.Timestamp {ticks.to_text(event['system_timestamp'])}"
+    )
+    why = "" if event["reason"] is None else f" ({event['reason']})"
+    return f"{event['verdict']}{system}{why}"
+
+
+def _treatment(event: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    return None if event is None else (event["verdict"], event["system_timestamp"])
+
+
+def _is_in(window: tuple[int, int], *events: Mapping[str, Any] | None) -> bool:
+    """Return whether an event is in the window, as either of the two treats it."""
+    times = [event["system_timestamp"] for event in events if event is not None]
+    return any(time is not None and window[0] < time <= window[1] for time in times)
+
+
+def _may_be_of(example: Example, event: Mapping[str, Any]) -> bool:
+    """Return whether the body of an event has no other value in a field that has the name of a key."""
+    try:
+        body = json.loads(event["body"] or b"null")
+    except ValueError:
+        return True
+    fields = {name.lower(): value for name, value in body.items()} if isinstance(body, dict) else {}
+    return all(
+        name.lower() not in fields or value_text(fields[name.lower()], 17) == value_text(value, 17)
+        for name, value in example.keys.items()
+    )
