@@ -21,7 +21,6 @@ from tests.commands import Command
 from tests.draws import load_profile
 from tests.lanes import LaneScheduling, place
 from tests.paths import ROOT
-from tests.settings import SHUFFLE_PARTITIONS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -168,19 +167,14 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azurite]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The Spark session of the command: two cores, and a JVM that starts quickly. All tests of the session share it."""
-    from recapture.execute.spark.session import create_session, pin_settings
+    from recapture.execute.spark.session import create_session
     from tests.worlds import QUICK_START
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", QUICK_START)
         running = create_session("local[2]", "recapture-tests", tmp_path_factory.mktemp("spark"))
-    pin_settings(running)
-    running.conf.set(SHUFFLE_PARTITIONS, 3)
-    settings = running.conf.getAll
     yield running
-    pin_settings(running)
-    assert running.conf.getAll == settings, "a test changed a setting and did not restore it"
     running.stop()
 
 

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings with which Spark interprets a query instead of compiling it to Java, which takes longer than a few rows."""
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -10,7 +10,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from recapture.execute.spark.session import create_session, pin_settings
+from recapture.execute.spark.session import create_session
 from tests.settings import interpreting
 from tests.worlds import COUNTS, SHARED_CLASSES, START_WITHOUT_ARCHIVE, TEN, backfill, steady
 
@@ -23,7 +23,6 @@ def main() -> None:
         home, archive = Path(folder), Path(folder, "classes.jsa")
         os.environ["JAVA_TOOL_OPTIONS"] = f"{START_WITHOUT_ARCHIVE} '-XX:ArchiveClassesAtExit={archive}'"
         spark = create_session("local[2]", "shared-classes", home)
-        pin_settings(spark)
         pipeline = steady(home, hours=1).define(COUNTS.replace("COUNT(*)", "COUNT(DISTINCT temperature)"))
         backfill(spark, pipeline, TEN, TEN + timedelta(hours=1))
         with interpreting(spark):

@@ -65,7 +65,7 @@ def _explained(pipeline: Pipeline, row: str, output: str, environment: Mapping[s
     try:
         command = [sys.executable, "-m", "recapture.cli", "explain", str(pipeline.file), f"--row={row}"]
         command += [f"--output={output}", "--json"]
-        done = subprocess.run(  # noqa: S603: no shell, and the options are ours
+        done = subprocess.run(
             command, env=dict(environment), capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from recapture.execute.spark.session import CLUSTERS_OWN
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
-from tests.settings import SHUFFLE_PARTITIONS
 from tests.stages import audit, publish
 from tests.worlds import QUICK_START, TEN, at, backfill, files, steady
 
@@ -57,8 +56,8 @@ def flipped(spark: SparkSession) -> Iterator[tuple[str, str]]:
 def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: SparkSession, tmp_path: Path) -> None:
     hostile = {**dict(flipped(spark)), **HOSTILE}
     assert len(hostile) > 200
-    assert {"spark.sql.adaptive.enabled", "spark.sql.execution.arrow.useLargeVarTypes"} < hostile.keys()
-    cluster = {"spark.master": "local[2]", "spark.ui.enabled": "false", SHUFFLE_PARTITIONS: "3", **hostile}
+    assert {"spark.sql.ansi.enabled", "spark.sql.execution.arrow.useLargeVarTypes"} < hostile.keys()
+    cluster = {"spark.master": "local[2]", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "3", **hostile}
     (tmp_path / "conf").mkdir()
     defaults = "".join(f"{name} {value}\n" for name, value in cluster.items())
     (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)

@@ -1,5 +1,6 @@
 """The rows of the reference data that a query joins, which are written to an Arrow file once for all slices."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from recapture.query.model import CompiledReference
 from recapture.query.plan.joins import VALIDITY
 from recapture.storage import Container, open_container
 
+_LOG = logging.getLogger(__name__)
 FOREVER = 2**63 - 1
 """End of the last version, in ticks."""
 
@@ -39,6 +41,8 @@ def write_reference(reference: JoinedReference, path: Path) -> None:
     table = rows(reference.planned, reference.compiled, reference.reader, container)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+    versions, count = counted(len(reference.planned.versions), "version"), counted(len(table), "row")
+    _LOG.info("reference data %s: %s, %s, %s bytes", reference.planned.alias, versions, count, f"{table.nbytes:,}")
 
 
 def read_reference(path: Path) -> pa.Table:

@@ -1,15 +1,13 @@
-"""What workers do, those of Spark and those of `processes`: run the tasks, and write the staged files.
+"""What workers do, those of Spark and those of `processes`: run the tasks, which order and aggregate events.
 
 A worker imports this module when it starts, so it imports neither the compiler of queries nor Spark.
 """
 
-import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
 from recapture.execute import profiles
@@ -21,25 +19,16 @@ from recapture.ordering.task import Task
 from recapture.ordering.verdict_rows import verdicts_table
 from recapture.process import log
 from recapture.process.wording import counted
-from recapture.query.model import UNANCHORED_COLUMN, CompiledInput
+from recapture.query.model import CompiledInput
 from recapture.run_files.files import RunFiles
 from recapture.storage import open_container
-from recapture.table.files import parquet, write_slice_file
+from recapture.table.files import parquet
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 
 _LOG = logging.getLogger(__name__)
 TASK = TypeAdapter(Task)
-STAGED_SCHEMA = pa.schema(
-    [
-        ("slice_start", pa.int64()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("rows", pa.int64()),
-        ("unanchored", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -58,13 +47,6 @@ class TaskContext:
     logs: bool
     verdicts: bool = False
     """Whether the pipeline has a table of verdicts."""
-
-
-def run_tasks(context: TaskContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the tasks in the column `task` (JSON), and yield their ordered events or their panes."""
-    for batch in batches:
-        for text in batch["task"].to_pylist():
-            yield from run_task(context, TASK.validate_json(text))
 
 
 def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
@@ -108,34 +90,3 @@ def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies
             parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
         )
     files.write(files.counters_file(counters.input, counters.partition, slice_), counters.metrics(policies))
-
-
-def write_slices(
-    url: str, columns: pa.Schema, digests: Mapping[int, str], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Write each slice of sorted rows as one Parquet file with these columns, and yield a row of STAGED_SCHEMA for it.
-
-    `url` is the address of the output's table. `digests` are those of the slices, by their starts in ticks.
-    """
-    table = open_container(url)
-    for start, group in _by_slice(batches):
-        rows = pa.Table.from_batches(group)
-        unanchored = pc.sum(rows[UNANCHORED_COLUMN]).as_py() if UNANCHORED_COLUMN in rows.column_names else 0
-        path, size = write_slice_file(table, start, digests[start], rows.select(columns.names).cast(columns))
-        entry = {"slice_start": start, "path": path, "size": size, "rows": len(rows), "unanchored": unanchored or 0}
-        yield pa.RecordBatch.from_pylist([entry], schema=STAGED_SCHEMA)
-
-
-def _by_slice(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[pa.RecordBatch]]]:
-    """Yield the rows of each slice; the batches are sorted by slice_start."""
-
-    def pieces() -> Iterator[tuple[int, pa.RecordBatch]]:
-        for batch in batches:
-            encoded = pc.run_end_encode(batch["slice_start"].cast(pa.int64()))
-            begins = 0
-            for end, instant in zip(encoded.run_ends.to_pylist(), encoded.values.to_pylist(), strict=True):
-                yield instant * ticks.TICKS_PER_MICROSECOND + ticks.UNIX_EPOCH, batch.slice(begins, end - begins)
-                begins = end
-
-    for start, group in itertools.groupby(pieces(), key=lambda piece: piece[0]):
-        yield start, [piece for _, piece in group]

@@ -19,7 +19,7 @@ from recapture.model import AsaType, OutputColumn
 from recapture.table import row_changes
 from recapture.table.row_changes import comparisons
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.page import verdict
+from recapture.tools.compare.page import meaning, verdict
 from recapture.tools.compare.reasons import Compared, Reasons
 from recapture.tools.compare.words import HOLE, SEPARATOR
 from tests import stages
@@ -179,6 +179,13 @@ def test_a_silence_of_the_live_job_is_a_downtime(world: World, rows: Rows, comma
     assert verdict(result).endswith(
         f"and all differences have a reason; {len(rows) - len(kept)} by times alone, which nothing confirms."
     )
+
+
+def test_a_reason_by_times_alone_does_not_claim_that_rows_were_computed() -> None:
+    assert meaning(["downtime", HOLE]) == (
+        "The live job wrote no row for a while, or started within the window. The archive lacks events of the slice."
+    )
+    assert meaning(["a late tolerance of 60 s", "duplicates"]).startswith("Computed with all of these together")
 
 
 def test_a_live_job_without_rows_in_the_range_is_no_downtime_that_explains_all(

@@ -24,7 +24,7 @@ from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source
-from recapture.execute.spark.session import MORE_MEMORY
+from recapture.execute.spark.session import MORE_MEMORY, reset_settings
 from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.execute.tasks import TASK
@@ -37,6 +37,9 @@ from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.time_model.slices import Slice
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""Size of the rows that Spark gives to a Python worker at once; bytes. Java holds them outside its heap."""
 
 
 def compute(spark: SparkSession, run: PlannedRun) -> Computed:
@@ -55,6 +58,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folder: Path) -> list[StagedSlice]:
+    reset_settings(spark)
     query = run.pipeline.query
     outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
     slices = tuple(planned.slice for planned in run.manifest.slices)
@@ -118,6 +122,7 @@ def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
     """Return the tasks of all inputs, with one Spark partition per task."""
     tasks = [(place, task) for place, input_tasks in enumerate(inputs) for task in input_tasks.tasks]
     spark.conf.set("spark.sql.leafNodeDefaultParallelism", len(tasks))
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(BATCH_BYTES))
     columns = [
         pa.array(range(len(tasks)), pa.int32()),
         pa.array([place for place, _ in tasks], pa.int32()),

@@ -1,4 +1,4 @@
-"""The Spark session, with the settings that the rows depend on."""
+"""The Spark session. The rows do not depend on its settings."""
 
 import contextlib
 import os
@@ -18,37 +18,8 @@ from recapture.process import log
 from recapture.process.environment import environment
 from recapture.process.startup import leave_accumulators_running
 
-SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-LOCAL_SHUFFLE_PARTITIONS = 8
-"""Number of partitions: partial aggregates are few, and Spark's default of 200 is for clusters."""
-SETTINGS = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.optimizer.excludedRules": ",".join(
-        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PruneFilters", "PropagateEmptyRelation")
-    ),
-    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
-    "spark.sql.execution.replaceHashWithSortAgg": "true",
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
-    "spark.sql.ui.explainMode": "simple",
-}
-"""Settings that the rows, the memory or the time depend on. All others but CLUSTERS_OWN have Spark SQL's defaults.
-
-- ansi: without it, an overflow wraps around and a division by zero is NULL.
-- variable.substitute: it would let the environment change the query.
-- excludedRules: with PruneFilters, WHERE 1 = 0 would read no event, so nothing would be counted; with the two rules
-  about empty relations, the same is true of a JOIN whose other side is empty.
-- fallbackThreshold: with more groups, a task would sort its rows and merge the first ones into the later ones, which
-  loses the arrival order.
-- replaceHashWithSortAgg: where rows are sorted by group, Spark holds one group in memory, not all groups of a task.
-- explainMode: Spark describes the plan of each query for its UI. The default description of a long query takes time.
-"""
-CLUSTERS_OWN = (SHUFFLE_PARTITIONS, "spark.sql.adaptive.", "spark.sql.execution.pyspark.")
-"""Names or prefixes of settings that a cluster may choose, apart from SETTINGS.
-
-They divide the work and do not change the rows.
-"""
+CLUSTERS_OWN = ("spark.sql.adaptive.", "spark.sql.execution.pyspark.")
+"""Prefixes of the settings of Spark SQL that a cluster may choose. They divide the work, or help to find errors."""
 
 _JAVA_OPTIONS = (
     "-XX:+UseParallelGC -Dlog4j2.level=OFF "
@@ -72,22 +43,23 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "OFF")
         .config("spark.local.dir", str(scratch))
+        .config("spark.sql.adaptive.enabled", "false")  # the stages are known: planning them again takes two seconds
         .config("spark.driver.extraJavaOptions", f"{_JAVA_OPTIONS} -Djava.io.tmpdir='{scratch}'")
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config(SHUFFLE_PARTITIONS, LOCAL_SHUFFLE_PARTITIONS)
-        builder = builder.config("spark.sql.adaptive.enabled", "false")
     return builder.getOrCreate()
 
 
-def pin_settings(spark: SparkSession) -> None:
-    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN, and then SETTINGS."""
+def reset_settings(spark: SparkSession) -> None:
+    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN.
+
+    No setting changes a row, but some, such as experimental planners, refuse to run Python workers.
+    """
     for name in spark.conf.getAll:
         if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
             spark.conf.unset(name)
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
+    spark.conf.set("spark.sql.artifact.isolation.enabled", "false")  # PySpark's own: workers find files by their names
 
 
 @contextlib.contextmanager

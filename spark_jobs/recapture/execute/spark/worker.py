@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from recapture.execute.division import Bucket, rows_of_bucket
 from recapture.execute.references import read_reference
-from recapture.execute.slice_rows import SliceQuery, rows_of_outputs, stage_output
+from recapture.execute.slice_rows import SliceQuery, stage_output
 from recapture.execute.spark.parts import Division, Source
 from recapture.execute.task_batches import event_schema, task_batches
 from recapture.execute.tasks import TASK, TaskContext
@@ -31,8 +32,11 @@ STAGED = pa.schema(
 """Fields of StagedSlice."""
 PAYLOAD_BYTES = 4 * 1024 * 1024
 """Approximate upper bound on the size of a payload. Spark holds a few of them at once."""
+PIECE_EVENTS = 4_000_000
+"""Number of events that are evaluated at once; a part with more is divided into pieces of time."""
 LESS_MEMORY = "give the Python workers of Spark more memory, or backfill fewer hours at once"
 """What to do if a worker has no memory left."""
+_WHOLE_PART = Bucket({}, 0, 1)
 _ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
 
 
@@ -69,8 +73,10 @@ def compute_rows(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
         for part, payloads in _parts(batches):
             first, places = part // buckets * outputs, itertools.count()
             source = PartRows(_by_source(work.division.sources, payloads), work.references)
-            for output, rows in enumerate(rows_of_outputs(work.query, work.division.slice_of(part), source)):
-                yield from _rows(first + output, part % buckets, places, rows.to_batches())
+            slice_ = work.division.slice_of(part)
+            for tables in rows_of_bucket(work.query, slice_, source, _WHOLE_PART, PIECE_EVENTS):
+                for output, rows in enumerate(tables):
+                    yield from _rows(first + output, part % buckets, places, rows.to_batches())
 
 
 def stage_rows(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -111,7 +111,7 @@ class AggregateCall:
         if not 0 <= share <= 1:
             raise self.inside.source.error(number, f"a percentile is a number from 0 to 1: {form}")
         value = self._number(self.orderings[0].this)
-        order = Ordering(value.node, value.type, bool(self.orderings[0].args.get("desc")))
+        order = Ordering(value.node, bool(self.orderings[0].args.get("desc")))
         return self._of(value, (order,), share=share)
 
     def _collection(self) -> tuple[Aggregate, Value]:
@@ -134,7 +134,7 @@ class AggregateCall:
 
     def _ordering(self, by: exp.Ordered) -> Ordering:
         value = self._ordinal(by.this)
-        return Ordering(value.node, value.type, bool(by.args.get("desc")))
+        return Ordering(value.node, bool(by.args.get("desc")))
 
     def _row(self) -> Value:
         if self.from_clause.elements or self.from_clause.joins:

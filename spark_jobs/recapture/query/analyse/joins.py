@@ -50,7 +50,7 @@ class JoinCompiler:
         """Add a side and its JOIN to a FROM clause.
 
         FROM a JOIN b ON a.id = b.id AND DATEDIFF(second, a, b) BETWEEN 0 AND 5
-        => Join(`0.id` = `1.id` AND …, TimeRange(0, 0, 5 s))
+        => Join(`0.id` = `1.id` AND …)
         FROM a JOIN reference r ON a.id = r.id => Lookup(`0.id` = `1.id`)
 
         Raise DefinitionError if the time bounds leave a distance without a limit, and for what is not supported in ON.
@@ -66,12 +66,11 @@ class JoinCompiler:
             from_clause.joins.append(Lookup(condition, outer))
             return
         self._check_keys(from_clause, new, join.args["on"])
-        range = from_clause.distances.add(bounds, outer)
-        if range is None:
+        if from_clause.distances.add(bounds, outer) is None:
             problem = "has a time bound on one side only" if bounds else "has no time bounds"
             form = _form(from_clause.relations[0].name, new.name)
             raise self.source.error(join.args["on"], f"this JOIN {problem}: add {form} to ON, with your own numbers")
-        from_clause.joins.append(Join(condition, range, _latest_match(bounds) if outer else None))
+        from_clause.joins.append(Join(condition, _latest_match(bounds) if outer else None))
 
     def _on(self, from_clause: From, new: NamedRelation, on: exp.Expr, outer: bool) -> tuple[Expr, list[TimeBound]]:
         """Return the condition of ON over the joined rows, and its bounds of the new side's time."""

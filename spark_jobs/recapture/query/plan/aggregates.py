@@ -55,7 +55,6 @@ class Ordering:
     """One expression of an ORDER BY; NULL is the smallest."""
 
     value: Expr
-    type: AsaType | None
     descending: bool
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr, column
-from recapture.time_model.joins import TimeRange
 from recapture.time_model.windows import JoinedSide, Reach
 
 VALIDITY = ("_valid_from", "_valid_until")
@@ -46,8 +45,6 @@ class Join:
 
     condition: Expr
     """ON with its time bounds, over the columns of the sides."""
-    range: TimeRange
-    """Range in which the new side's rows lie."""
     latest_match: Expr | None
     """Latest time at which a match could occur, over the columns of the sides; None for an inner join."""
 

@@ -1,6 +1,6 @@
 """The page of a comparison with a live job, rendered from its document."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recapture.pages.page import render, share
@@ -24,7 +24,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         reasons=reasons,
         slices=sorted(by_size, key=lambda row: row["slice_start"]),
         unexplained=UNEXPLAINED,
-        meanings=MEANINGS,
+        meaning=meaning,
         counted=counted,
     )
 
@@ -43,6 +43,13 @@ def verdict(document: Mapping[str, Any]) -> str:
     by_time = _by_time(document)
     unconfirmed = f"; {by_time:,} by times alone, which nothing confirms" if by_time else ""
     return f"{differing}, and all differences have a reason{unconfirmed}."
+
+
+def meaning(causes: Sequence[str]) -> str:
+    """Return what a reason with these causes means; causes that follow from times alone are not confirmed."""
+    if len(causes) == 1 or set(BY_TIME).intersection(causes):
+        return " ".join(MEANINGS.get(cause, f"With {cause}, the rows equal the live ones.") for cause in causes)
+    return f"Computed with all of these together, the rows equal the live ones: {', '.join(causes)}."
 
 
 def _by_time(document: Mapping[str, Any]) -> int:

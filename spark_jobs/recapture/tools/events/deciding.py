@@ -80,12 +80,12 @@ def _ranked(
     """Return the rows that TopOne and CollectTop take: it collects their numbers, in one window over all of them."""
     places = members.append_column(_MEMBER, pa.array(np.arange(len(members))))
     orderings = tuple(
-        replace(ordering, value=column(name), type=AsaType.BIGINT)
+        replace(ordering, value=column(name))
         for ordering, name in zip(aggregate.orderings, columns.orderings, strict=True)
     )
     if not aggregate.ordered:
         ties = ("_system_timestamp", "_arrival", "_partition", columns.argument)
-        orderings += tuple(Ordering(column(name), AsaType.BIGINT, descending=False) for name in ties)
+        orderings += tuple(Ordering(column(name), descending=False) for name in ties)
     is_json = aggregate.function is AggregateFunction.COLLECTTOP
     member = cast_as(column(_MEMBER), AsaType.STRING) if is_json else column(_MEMBER)
     collecting = replace(aggregate, argument=member, argument_type=AsaType.BIGINT, orderings=orderings)
