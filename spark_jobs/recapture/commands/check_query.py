@@ -17,7 +17,7 @@ _PIPELINE = (".yaml", ".yml")
 def run(stderr: Console, *, file: Path, json: bool) -> dict[str, Any]:
     """Return what runs of the query in a file, and what does not. The exit code is 1 if something does not."""
     if file.suffix.lower() in _PIPELINE:
-        raise DefinitionError(f"{file}: this is a pipeline file: run recapture plan {file}, which also checks its query")
+        raise DefinitionError(f"{file}: a pipeline file: run recapture plan {file}, which also checks its query")
     try:
         content = read_regular(file, _MAX_BYTES + 1)
     except OSError as error:
