@@ -299,7 +299,7 @@ def _parser() -> _Parser:
     explained.add_argument("--event", metavar="PARTITION/SEQUENCE", help=text)
     text = "a value that the events must have, as in recapture find; may be given several times"
     explained.add_argument("--where", action="append", default=[], metavar="KEY=VALUE", help=text)
-    text = "the row: its time and what tells it from others, as in windowEnd=2026-03-01T10:05Z,deviceId=a"
+    text = "the row: its time and columns that tell it from other rows, as in windowEnd=2026-03-01T10:05Z,deviceId=a"
     explained.add_argument("--row", metavar="NAME=VALUE,…", help=text)
     text = "the input of the event, if the query reads several"
     explained.add_argument("--input", dest="alias", metavar="ALIAS", help=text)

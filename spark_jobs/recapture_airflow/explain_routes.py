@@ -43,7 +43,7 @@ def explain(
     """Return the page with a field to ask for a row and, if it was asked, the events that made it."""
     pipeline = reader_of(session, dag_id).pipeline
     if not row.isprintable() or len(row) > LONGEST_ROW:
-        raise DefinitionError(f"the row must be text of at most {LONGEST_ROW:,} characters: copy its values again")
+        raise DefinitionError(f"the row must be a string of at most {LONGEST_ROW:,} characters: copy its values again")
     aliases = [known.alias for known in pipeline.outputs]
     chosen = next((alias for alias in aliases if alias == output), aliases[0])
     calendar = f"{request.scope.get('root_path', '')}/{pipeline.name}/"

@@ -17,13 +17,13 @@ _PIPELINE = (".yaml", ".yml")
 def run(stderr: Console, *, file: Path, json: bool) -> dict[str, Any]:
     """Return what runs of the query in a file, and what does not. The exit code is 1 if something does not."""
     if file.suffix.lower() in _PIPELINE:
-        raise DefinitionError(f"{file}: a pipeline file: check it, with its query, by recapture plan {file}")
+        raise DefinitionError(f"{file}: a pipeline file: run recapture plan {file}, which also checks its query")
     try:
         content = read_regular(file, _MAX_BYTES + 1)
     except OSError as error:
         raise DefinitionError(f"{file}: cannot be read ({error.strerror})") from error
     if len(content) > _MAX_BYTES:
-        raise DefinitionError(f"{file}: larger than 1 MiB, and so no query")
+        raise DefinitionError(f"{file}: larger than 1 MiB: give a file that contains only the query")
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:

@@ -55,7 +55,7 @@ def run(
             stderr.print(f"{escape(str(out))}: the page is written")
         return made.summary
     if out is not None or run_id is not None:
-        raise DefinitionError("--out and --run are about a row: give --row, too")
+        raise DefinitionError("--out and --run need --row: add it, or remove them")
     if start is None or end is None:
         raise DefinitionError("give the range in which the event arrived, with --from and --to")
     chosen = None if event is None else event_selection(event)

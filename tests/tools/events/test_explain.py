@@ -275,7 +275,7 @@ def test_a_row_of_a_staged_run_is_explained_from_the_manifest_of_that_run(
     assert "--run: run 1 has lost its manifest" in command.error(*row, "--run", "1")
     message = command.error(*row[:-1], "windowEnd=2024-03-01T11:15Z,deviceId=a", "--run", run)
     assert message.endswith(f"--run: run {run} has no slice that starts at 2024-03-01T11:00:00Z")
-    assert "--out and --run are about a row" in command.error(
+    assert "--out and --run need --row" in command.error(
         "explain", world.file, *FIRST_HOUR, "--event", "0/0", "--run", run
     )
 
