@@ -59,7 +59,13 @@ EVERYDAY: list[Case] = [
     (text, {"tolls": CaptureInput.metadata}, [name for name in ("alerts", "archive") if f"INTO {name}" in text])
     for text in QUERIES.values()
 ]
-ALL = [*DOCUMENTED, *EVERYDAY, *queries_of_pages()]
+WITHOUT_READER: Case = (
+    "WITH unread AS (SELECT y FROM beta), gamma AS (SELECT x FROM alpha) SELECT x INTO out FROM gamma",
+    {"alpha": CaptureInput.metadata, "beta": CaptureInput.metadata},
+    ["out"],
+)
+"""A query with an input that no output needs."""
+ALL = [*DOCUMENTED, *EVERYDAY, *queries_of_pages(), WITHOUT_READER]
 
 
 def compiled(text: str, inputs: Inputs, outputs: list[str]) -> CompiledQuery:

@@ -29,8 +29,11 @@ from recapture.query.plan.look_backs import Planned, planned
 from recapture.query.plan.merged import Merger
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
 from recapture.query.plan.rewrites import rewritten
+from recapture.time_model.windows import Reach, SnapshotWindow
 
 _DEFAULT_OUTPUT = "output"
+_COUNTED = (Reach(SnapshotWindow()),)
+"""What an input needs that only steps without readers read: its events are ordered and counted."""
 
 
 def compile_query(
@@ -203,7 +206,7 @@ class _Pass:
         time, over = self.from_.timing[relation.alias]
         columns = relation.columns.values()
         by_name = {column.name: column for column in columns}
-        reaches = (reach for plan in plans for reach in plan.reaches.get(relation.table, ()))
+        reaches = [reach for plan in plans for reach in plan.reaches.get(relation.table, ())]
         return CompiledInput(
             alias=relation.alias,
             columns=tuple(column for column in columns if isinstance(column, InputColumn)),
@@ -212,7 +215,7 @@ class _Pass:
             timestamp_by=time,
             over=over,
             keys=over or tuple(by_name[name] for name in keys),
-            reaches=tuple(dict.fromkeys(reaches)),
+            reaches=tuple(dict.fromkeys(reaches)) or _COUNTED,
             aggregations=in_tasks.aggregations,
             not_aggregated_because=in_tasks.because,
         )

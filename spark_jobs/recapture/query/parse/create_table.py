@@ -39,6 +39,8 @@ def declared_types(
 
 def inputs_text(inputs: Collection[str]) -> str:
     """Return which inputs there are, for messages."""
+    if not inputs:
+        return "it is no step that can be read here, and there are no inputs"
     *others, last = (f"`{alias}`" for alias in inputs)
     return f"the pipeline's inputs are {', '.join(others)} and {last}" if others else f"the pipeline's input is {last}"
 
