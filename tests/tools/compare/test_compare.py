@@ -126,7 +126,7 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
     sentences = [sentence for example in result["examples"] for sentence in example["events"]]
     assert any("published: on_time" in sentence and "live: late_dropped" in sentence for sentence in sentences)
     assert all("more than the late tolerance of 1 min" in sentence for sentence in sentences if "dropped" in sentence)
-    assert "Events that the live job treated otherwise" in page
+    assert "Events that the live job treated differently" in page
 
 
 def _differing(rows: Rows, others: Rows) -> int:
