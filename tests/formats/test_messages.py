@@ -267,6 +267,11 @@ def test_a_csv_message_is_a_header_and_rows(body: bytes, rows: list[Row]) -> Non
     assert rows_of(CSV, [as_csv(records(1)), body, as_csv(records(2, 3))]) == [expected(1), rows, expected(2, 3)]
 
 
+def test_only_some_of_the_csv_messages_may_begin_with_a_byte_order_mark() -> None:
+    bodies = [b"\xef\xbb\xbf" + as_csv(records(1)), as_csv(records(2)), b"\xef\xbb\xbf"]
+    assert rows_of(CSV, bodies) == [expected(1), expected(2), ["it has neither a header nor an event"]]
+
+
 # Avro
 
 

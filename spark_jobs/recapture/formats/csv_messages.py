@@ -65,7 +65,7 @@ def _lines(bodies: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
     """Return the lines that are not blank, and the index of the body of each."""
     marked = pc.starts_with(bodies, _BYTE_ORDER_MARK)
     if pc.any(marked).as_py():
-        bodies = pc.if_else(marked, pc.binary_slice(bodies, len(_BYTE_ORDER_MARK)), bodies)
+        bodies = pc.if_else(marked, pc.binary_replace_slice(bodies, 0, len(_BYTE_ORDER_MARK), b""), bodies)
     lists = pc.split_pattern(bodies, pattern=b"\n")
     line = lists.flatten()
     message = np.repeat(np.arange(len(bodies)), np.diff(lists.offsets.to_numpy()))

@@ -96,3 +96,20 @@ def test_a_file_that_is_no_query_is_a_usage_error(
     if content is not None:
         file.write_bytes(content)
     command.run("check-query", file, code=2)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT 1 AS x", "the query has no FROM: write FROM input"),
+        ("SELECT *.x FROM TumblingWindow(second, 5) a", "FROM takes a name, such as `input`, or (SELECT …) AS name"),
+        ("SELECT x @ z FROM a", "a name goes after AS: write AS and a name after this column"),
+        ("SELECT COUNT(*) AS CREATE TABLE n FROM a GROUP BY Windows()", "write CREATE TABLE input (field type, …)"),
+        (
+            "WITH s AS (SELECT x FROM s) SELECT * FROM s",
+            "FROM s: the query has no input and no earlier step of this name; a step can read only the steps before it",
+        ),
+    ],
+)
+def test_a_query_without_inputs_or_with_odd_signs_is_refused_with_a_reason(query: str, message: str) -> None:
+    assert [refusal.what.splitlines()[0] for refusal in check(query).refusals] == [message]

@@ -72,7 +72,7 @@ class FromCompiler:
         """
         clause = select.args.get("from_")
         if clause is None:
-            raise self.source.error(select, f"the query has no FROM: write FROM {self._names[-1]}")
+            raise self.source.error(select, f"the query has no FROM: write FROM {self._example}")
         require_only(self.source, clause, "this")
         table = clause.this
         named = self._named(table, select, "FROM")
@@ -95,6 +95,11 @@ class FromCompiler:
         """Names that FROM takes, those of the queries in FROM left out."""
         inputs = (relation.alias for relation in self.inputs.values())
         return [*inputs, *(step.name for key, step in self.steps.items() if key == step.name.lower())]
+
+    @property
+    def _example(self) -> str:
+        """Name that FROM takes, for messages."""
+        return next(reversed(self._names), "input")
 
     def _joined(self, first: NamedRelation, joins: list[exp.Join], select: exp.Select) -> From:
         """Return the FROM clause of JOINs.
@@ -123,7 +128,7 @@ class FromCompiler:
         """Return a relation that FROM or JOIN names. Read its TIMESTAMP BY and PARTITION BY."""
         names = self._names
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise self.source.error(table, f"{word} takes a name, such as `{names[-1]}`, or (SELECT …) AS name")
+            raise self.source.error(table, f"{word} takes a name, such as `{self._example}`, or (SELECT …) AS name")
         require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")

@@ -296,6 +296,8 @@ class SelectCompiler:
             raise self.source.error(item, "this column has no name: write AS and a name after it")
         require_only(self.source, item, "this", "alias")
         alias = item.args["alias"]
+        if "start" not in alias.meta:  # sqlglot makes an alias of what follows some signs: x @ y
+            raise self.source.error(item, "a name goes after AS: write AS and a name after this column")
         self.source.case_sensitive.add(alias.meta["start"])
         return alias.name, alias
 

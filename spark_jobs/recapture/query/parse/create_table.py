@@ -27,7 +27,8 @@ def declared_types(
     for tokens in declarations:
         head = tokens[:4]
         if head[3].token_type != TokenType.L_PAREN:
-            raise source.error(tokens[0], f"write CREATE TABLE {next(iter(inputs))} (field type, …)")
+            example = next(iter(inputs), "input")
+            raise source.error(tokens[0], f"write CREATE TABLE {example} (field type, …)")
         alias = next((alias for alias in inputs if alias.lower() == head[2].text.lower()), None)
         if alias is None:
             raise source.error(head[2], f"CREATE TABLE {head[2].text}: {inputs_text(inputs)}")
@@ -40,7 +41,7 @@ def declared_types(
 def inputs_text(inputs: Collection[str]) -> str:
     """Return which inputs there are, for messages."""
     if not inputs:
-        return "it is no step that can be read here, and there are no inputs"
+        return "the query has no input and no earlier step of this name"
     *others, last = (f"`{alias}`" for alias in inputs)
     return f"the pipeline's inputs are {', '.join(others)} and {last}" if others else f"the pipeline's input is {last}"
 
