@@ -14,6 +14,7 @@ from recapture.evaluate.joins import joined
 from recapture.query.plan.joins import JoinedTable
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.evaluate.relations import BOUNDS, DECLARED, START, at, relations, table
+from tests.join_conditions import always, other_id, same_key
 from tests.oracle_joins import Bound, Row, join, rows_of
 from tests.oracle_windows import Event
 from tests.three_inputs import THREE_INPUTS
@@ -25,24 +26,6 @@ WHOLE = START
 
 def seconds(number: float) -> int:
     return round(number * TICKS_PER_SECOND)
-
-
-def always(row: Row, event: Event) -> bool:
-    return True
-
-
-def same_key(row: Row, event: Event) -> bool:
-    """a.k = …, which is false for NULL."""
-    [first, *_] = row.events
-    return first is not None and first.payload["k"] is not None and first.payload["k"] == event.payload["k"]
-
-
-def other_id(row: Row, event: Event) -> bool:
-    """a.id < b.id OR a.x > b.x"""
-    [first, *_] = row.events
-    assert first is not None
-    x, y = first.payload["x"], event.payload["x"]
-    return first.payload["id"] < event.payload["id"] or (x is not None and y is not None and x > y)
 
 
 def join_of(text: str, **inputs: Any) -> JoinedTable:

@@ -3,43 +3,23 @@
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND
 from tests.draws import slow
+from tests.join_conditions import always, other_id, same_key
 from tests.oracle_joins import Bound, Row, join, rows_of
 from tests.oracle_windows import Event, Hopping, Session, Sliding, Window, contents, ending_in
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import batches, described, seconds
 from tests.three_inputs import THREE_INPUTS
 
-if TYPE_CHECKING:
-    pass
-
 CREATE = "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint, n bigint, x float);\n"
 INPUT = "telemetry {} TIMESTAMP BY t"
 IDS = "SELECT System.Timestamp() AS e, a.id AS a, b.id AS b INTO out "
-
-
-def always(row: Row, event: Event) -> bool:
-    return True
-
-
-def same_key(row: Row, event: Event) -> bool:
-    """a.k = …, which is false for NULL."""
-    [first, *_] = row.events
-    return first is not None and first.payload["k"] is not None and first.payload["k"] == event.payload["k"]
-
-
-def other_id(row: Row, event: Event) -> bool:
-    """a.id < b.id OR a.x > b.x"""
-    [first, *_] = row.events
-    assert first is not None
-    x, y = first.payload["x"], event.payload["x"]
-    return first.payload["id"] < event.payload["id"] or (x is not None and y is not None and x > y)
 
 
 @dataclass(frozen=True)
