@@ -3,6 +3,7 @@
 Rows whose keys are equal are in one bucket, so the buckets of a slice are computed one by one.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ class Division:
     """The parts of a run."""
 
     slices: tuple[Slice, ...]
+    """In the order of time."""
     sources: tuple[Source, ...]
     buckets: int
     """Number of buckets of each slice."""
@@ -41,7 +43,7 @@ class Division:
 
     def divided(self, source: Source, slice_start: int, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the rows of each part, in their order. All are of the slice with this start, in ticks."""
-        first = next(number for number, slice_ in enumerate(self.slices) if slice_.start == slice_start) * self.buckets
+        first = bisect_left(self.slices, slice_start, key=lambda slice_: slice_.start) * self.buckets
         if self.buckets == 1 or source not in self.keys:
             yield first, rows
             return
