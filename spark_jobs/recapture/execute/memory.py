@@ -64,7 +64,8 @@ def _of_table(table: SelectedTable) -> int:
 def least_memory(query: CompiledQuery, slice_: Slice, events: int) -> int:
     """Return about how much memory the rows of a slice need at least, however the slice is divided; bytes.
 
-    Buckets divide everything. Without shared keys, the events of a look-back cannot be divided.
+    Without shared keys, the events of a look-back cannot be divided. With shared keys, this is 0: how the events are
+    distributed over the keys is not known before the run, so a key with most of them is not foreseen.
     """
     if shared_keys(query) is not None:
         return 0
