@@ -215,11 +215,18 @@ class OutputColumn:
 
     name: str
     type: AsaType
+    written: str | None = None
+    """Name in the query, if a table cannot have it; None if it is `name`."""
 
 
 def published_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
-    """Return the Arrow schema of the files of a published table."""
-    return pa.schema([(column.name, TYPES[column.type].published) for column in columns])
+    """Return the Arrow schema of the files of a published table. The comment of a column has its name in the query."""
+    return pa.schema(
+        [
+            pa.field(column.name, TYPES[column.type].published, metadata=column.written and {"comment": column.written})
+            for column in columns
+        ]
+    )
 
 
 def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:

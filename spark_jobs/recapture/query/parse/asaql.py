@@ -31,7 +31,8 @@ _REFUSED = {
 }
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
-_CLAUSES = (TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING, TokenType.INTO, TokenType.WHERE)
+_AFTER_SELECT_LIST = (TokenType.INTO, TokenType.FROM)
+_CLAUSES = (TokenType.GROUP_BY, TokenType.HAVING, TokenType.WHERE)
 _NEVER_AFTER_COMMA = {TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, *_CLAUSES}
 _BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
 """Tokens after which FROM and INTO are names themselves."""
@@ -337,6 +338,7 @@ def _tokens(source: Source) -> list[Token]:
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before, earlier = 0, None, None
+    read: list[Token] = []
     for token in tokens:
         _only_blank(source, text, end, token.start)
         end = token.end + 1
@@ -351,18 +353,22 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        if word == "-" and earlier in (TokenType.INTO, TokenType.FROM):
+        if word == "-" and earlier in _AFTER_SELECT_LIST:
             raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
-        is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
+        if before == TokenType.COMMA and token.token_type in _AFTER_SELECT_LIST:
+            read.pop()  # ASA ignores the comma.
+            before = earlier
+        is_clause = before in _AFTER_SELECT_LIST and earlier not in _BEFORE_NAMES
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)
         earlier, before = before, token.token_type
         # The parser would read hints out of comments.
         token.comments = []
+        read.append(token)
     _only_blank(source, text, end, len(text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
-    return tokens
+    return read
 
 
 def _read_as_name(source: Source, token: Token, word: str) -> None:
