@@ -22,6 +22,8 @@ E = TypeVar("E", bound=exp.Expr)
 
 NEGATED_PREDICATE = "negated_predicate"
 """Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
+MAYBE_STRING = "maybe_string"
+"""Key in the `meta` of a name in double quotes that may be a string: whether it is a whole column or key."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
 MATCH_RECOGNIZE = "MATCH_RECOGNIZE is not supported: backfill the events, and search the table for the pattern"
 """Why a clause MATCH_RECOGNIZE is refused."""
@@ -362,6 +364,8 @@ def _tokens(source: Source) -> list[Token]:
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)
         earlier, before = before, token.token_type
+        if token.token_type == TokenType.NATIONAL_STRING:
+            token.token_type = TokenType.STRING
         # The parser would read hints out of comments.
         token.comments = []
         read.append(token)
@@ -419,22 +423,18 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     require_shallow(source, root)
-    _check_quoted_names(source, root)
+    _mark_strings(source, root)
     return root
 
 
-def _check_quoted_names(source: Source, root: exp.Query) -> None:
-    """Raise DefinitionError for a "…" that may be meant as a text, although it is a name.
-
-    SELECT "a b" AS c and t."a b" are names; x = "a b" is refused.
-    """
+def _mark_strings(source: Source, root: exp.Query) -> None:
+    """Mark each "…" that may be a string: "a b" and x = "a b", but not t."a b"."""
     for name in root.find_all(exp.Identifier):
         start, column = name.meta.get("start"), name.parent
         if start is None or source.text[start] != '"' or not isinstance(column, exp.Column):
             continue
-        is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
-        if not is_whole and len(identifiers(column) or []) == 1:
-            raise source.error(start, "write strings in single quotes, '…', and names in brackets, […]; not in \"…\"")
+        if len(identifiers(column) or []) == 1 and not isinstance(column.parent, exp.Table | exp.Dot):
+            name.meta[MAYBE_STRING] = isinstance(column.parent, exp.Select | exp.Alias | exp.Group)
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
