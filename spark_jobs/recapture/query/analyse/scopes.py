@@ -134,12 +134,18 @@ class GroupScope:
             raise self.source.error(node, "GROUP BY takes fields and expressions of them")
         if value.type in (AsaType.RECORD, AsaType.ARRAY):
             raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
+        if self.add_partition_key(value, node):
+            self._key_names.add(_lower_names(node))
+
+    def add_partition_key(self, value: Value, node: exp.Expr) -> bool:
+        """Add a key that SELECT need not name, and return whether it is new."""
         for path in value.fields:
             self.types.note_key(path, node)
-        if value.node not in self._key_indexes:
-            self._key_indexes[value.node] = len(self.keys)
-            self._key_names.add(_lower_names(node))
-            self.keys.append((value, node))
+        if value.node in self._key_indexes:
+            return False
+        self._key_indexes[value.node] = len(self.keys)
+        self.keys.append((value, node))
+        return True
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""

@@ -147,12 +147,21 @@ class SelectCompiler:
         """
         scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
+        self._partition(scope, from_clause.relations[0], select.args["group"])
         group = Expressions(self.source, self.types, scope)
         self._add_items(items, select, group, None)
         scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(value.node for value, _ in scope.keys)
         return Grouping(windows, keys, tuple(scope.aggregates), having)
+
+    def _partition(self, scope: GroupScope, named: NamedRelation, group: exp.Expr) -> None:
+        """Add the keys of PARTITION BY to those of GROUP BY: each partition is aggregated by itself."""
+        for path in named.partition_by:
+            key = named.field(self._path(path, group))
+            if key is None:
+                raise self.source.error(group, f"`{named.name}` has no column `{path[0]}`, which PARTITION BY names")
+            scope.add_partition_key(key, group)
 
     def _check_clauses(self, select: exp.Select) -> None:
         """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
