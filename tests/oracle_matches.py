@@ -71,9 +71,7 @@ def matches(
     return found
 
 
-def _ways(
-    part: str | Part, rows: Members, before: Assigned, conditions: Mapping[str, Condition]
-) -> Iterator[Assigned]:
+def _ways(part: str | Part, rows: Members, before: Assigned, conditions: Mapping[str, Condition]) -> Iterator[Assigned]:
     """Yield the ways through a part, after the rows `before`, the preferred ones first."""
     if isinstance(part, str):
         if len(before) < len(rows):

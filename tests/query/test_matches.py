@@ -139,7 +139,7 @@ def in_order(rows: Sequence[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("pattern", CASES)
 @slow(1)
-@given(slices=adjacent(map(chopped, range(6))))
+@given(slices=adjacent(map(chopped, range(4))))
 def test_slices_have_the_matches_of_the_whole_stream(pattern: str, slices: list[Slice]) -> None:
     part, changed, conditions = CASES[pattern]
     keys = "" if changed.startswith("B AS Last") else "PARTITION BY k"

@@ -18,7 +18,7 @@ from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import passed_on
 from recapture.query.analyse.values import Value
-from recapture.query.parse.match_clauses import ANY, PATTERN
+from recapture.query.parse.match_clauses import PATTERN
 from recapture.query.parse.names import call_name, identifiers
 from recapture.query.parse.source import Source
 from recapture.query.plan.aggregates import Aggregate
@@ -148,7 +148,7 @@ class MatchScope:
             return None
         variable = self._variable(names)
         if self.current is None:
-            raise self.source.error(node, f"MEASURES aggregates the events of a match: write Last({variable}.…)")
+            raise self.source.error(node, f"MEASURES aggregates the events of a match: write Last({names[0].name}.…)")
         if variable != self.current:
             message = f"`{names[0].name}` has several events here: write Last({names[0].name}.…), First, Min or Max"
             raise self.source.error(node, message)
@@ -157,9 +157,11 @@ class MatchScope:
     def _variable(self, names: list[exp.Identifier]) -> str:
         """Return the variable that a path begins with. Raise DefinitionError if there is none, or it is not known."""
         name = names[0].name.lower()
-        if name not in self.variables or len(names) < 2:
-            known = ", ".join(variable for variable in self.variables if variable != ANY)
-            raise self.source.error(names[0], f"a column goes after a variable of PATTERN ({known}): A.x")
+        if name not in self.variables and len(names) > 1:
+            raise self.source.error(names[0], f"`{names[0].name}` is not a variable of PATTERN")
+        if len(names) < 2:
+            message = f"a column goes after a variable of PATTERN and a dot: write A.{names[0].name}, with its name"
+            raise self.source.error(names[0], message)
         if self.known is not None and name not in self.known:
             message = f"DEFINE has `{names[0].name}` only below: a condition names variables that are defined before it"
             raise self.source.error(names[0], message)

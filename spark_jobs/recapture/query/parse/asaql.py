@@ -282,24 +282,27 @@ def _lifted(source: Source, query: exp.Query) -> list[Step]:
     SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
     SELECT id FROM input MATCH_RECOGNIZE (…) AS m => Step(m, SELECT FROM input, with its match), and SELECT id FROM …
     """
-    steps = []
+    steps: list[Step] = []
     for clause in reversed([*query.find_all(exp.From, exp.Join)]):
-        table = clause.this
-        if isinstance(table, exp.Table | exp.Subquery) and table.args.get("match"):
-            steps.append(_matched(source, clause))
-            table = steps[-1].query.args["from_"].this
-            clause = table.parent
-        if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
-            continue
-        if not table.alias:
-            word = "FROM" if isinstance(clause, exp.From) else "JOIN"
-            raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
-        key = f"\0{source.offset(table)}"
-        steps.append(Step(table.args["alias"].this, key, table.this))
-        name = exp.Identifier(this=key, quoted=True)
-        name.meta["start"] = source.offset(table)
-        clause.set("this", exp.Table(**{**table.args, "this": name}))
+        matched = _matched(source, clause) if clause.this.args.get("match") else None
+        inner = _inner_query(source, clause if matched is None else matched.query.args["from_"])
+        steps += [step for step in (inner, matched) if step is not None]
     return steps
+
+
+def _inner_query(source: Source, clause: exp.Expr) -> Step | None:
+    """Return the query in a FROM or JOIN as a step, and let the clause name it; None if it names a table."""
+    table = clause.this
+    if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
+        return None
+    if not table.alias:
+        word = "FROM" if isinstance(clause, exp.From) else "JOIN"
+        raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
+    key = f"\0{source.offset(table)}"
+    name = exp.Identifier(this=key, quoted=True)
+    name.meta["start"] = source.offset(table)
+    clause.set("this", exp.Table(**{**table.args, "this": name}))
+    return Step(table.args["alias"].this, key, table.this)
 
 
 def _matched(source: Source, clause: exp.Expr) -> Step:
