@@ -20,10 +20,10 @@ def quoted_string(from_clause: From, node: exp.Expr) -> Value | None:
     unless several sides of a JOIN may have it. Any other one is a string, and an event with a field of this name stops
     the run.
     """
-    [name, *others] = identifiers(node) or [None]
-    if name is None or others or MAYBE_STRING not in name.meta:
+    names = identifiers(node) or []
+    if len(names) != 1 or MAYBE_STRING not in names[0].meta:
         return None
-    text = name.name
+    [name], text = names, names[0].name
     if not text:
         return Value(string(text), AsaType.STRING, text)
     if from_clause.named(text) or from_clause.element(text) or from_clause.lists(text):
