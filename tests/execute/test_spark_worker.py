@@ -37,6 +37,10 @@ EVENTS = (
     "SELECT deviceId, temperature, LAG(temperature) OVER (PARTITION BY deviceId LIMIT DURATION(minute, 5)) AS previous "
     "INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 )
+SESSIONS = (
+    "SELECT deviceId, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY eventTime "
+    "GROUP BY deviceId, SessionWindow(minute, 4, 9) OVER (PARTITION BY deviceId)"
+)
 GROUPS_OF_GROUPS = (
     "WITH s AS (SELECT deviceId, AVG(temperature) AS m FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, "
     "Tumbling(minute, 10)) SELECT MAX(m) AS m INTO aggregates FROM s GROUP BY Tumbling(minute, 30)"
@@ -85,7 +89,7 @@ def staged_in_parts(run: PlannedRun, buckets: int, most: int, inputs: list[Input
         yield from (StagedSlice(**row) for row in batch.to_pylist())
 
 
-@pytest.mark.parametrize("query", [MEANS, EVENTS, TWO], ids=["panes", "events", "both"])
+@pytest.mark.parametrize("query", [MEANS, EVENTS, TWO, SESSIONS], ids=["panes", "events", "both", "sessions"])
 def test_every_division_gives_the_files_of_the_worker_processes(
     processes: Workers, world: World, tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
