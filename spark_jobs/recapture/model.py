@@ -61,8 +61,9 @@ class InputColumn:
 
     @property
     def name(self) -> str:
-        """The column's name in the view of ordered events: the path joined by dots."""
+        """The column's name in the view of ordered events: the path joined by dots; @x => @field @x."""
         name = ".".join(self.path) or "@body"
+        name = f"@field {name}" if self.path and name.startswith("@") else name
         return kind_name(name) if self.is_kind else name
 
 
