@@ -16,7 +16,10 @@ ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
 ONLY_COUNT_DISTINCT = (
     "DISTINCT is only for COUNT(DISTINCT x), as in ASA: to aggregate each value once, GROUP BY it in a step"
 )
-_OTHERS = "docs/query-language.md lists the functions; a call of a machine learning model is not supported"
+_OTHERS = (
+    "docs/query-language.md lists the functions. A machine learning function of the job runs outside of ASA: "
+    "publish its arguments, and apply the model to the table"
+)
 
 
 def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:
