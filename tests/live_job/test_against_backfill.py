@@ -98,7 +98,8 @@ def test_with_enqueued_times_nothing_differs_once_a_late_blob_has_come(processes
 
 
 def test_sessions_are_equal_too(spark: SparkSession, processes: Workers, tmp_path: Path) -> None:
-    for seed, engine in enumerate((spark, processes, processes)):
+    engines: list[SparkSession | Workers] = [spark, processes, processes]
+    for seed, engine in enumerate(engines):
         case = draw(seed, "session")
         home = tmp_path / str(seed)
         home.mkdir()
