@@ -160,6 +160,13 @@ class MetadataColumn:
         return AsaType.STRING
 
 
+IOT_HUB_PROPERTIES = {
+    name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
+    for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
+} | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
+"""Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
+
+
 @dataclass(frozen=True)
 class Instant:
     """A fixed time; ticks."""

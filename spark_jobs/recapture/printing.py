@@ -553,6 +553,8 @@ def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
     bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
     out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
     out.print(f"read {counted(blobs, 'blob')} ({size:,} bytes)")
+    for line in found.index_lines:
+        out.print(_line(line))
 
 
 def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
+from recapture.model import IOT_HUB_PROPERTIES, AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.values import Value
 from recapture.query.model import input_view, reference_view
@@ -29,11 +29,6 @@ _SUGGESTED = {
     "[User].[name]": Metadata.USER,
 }
 """Properties that an error lists, by the metadata that a format must have."""
-IOT_HUB_PROPERTIES = {
-    name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
-    for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
-} | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
-"""Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
 _PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
 
 
