@@ -284,7 +284,9 @@ def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> 
 def require_index_of_strings(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if a key of an index is neither a field of the body nor metadata that is a string."""
     for index, section in enumerate(pipeline.all_inputs):
-        for name in () if isinstance(section, ReferenceInput) else section.index or ():
+        if isinstance(section, ReferenceInput):
+            continue
+        for name in section.index or ():
             with document.at(("input", index, "index")):
                 key = event_key(name, section.metadata)
             if key.type is not AsaType.STRING or key in _SAME_IN_BLOB:

@@ -75,13 +75,6 @@ class Found:
         }
         return summary | {"events": json_types(events)} if with_events else summary
 
-    @property
-    def index_lines(self) -> list[str]:
-        """What the indexes were good for, a line for each."""
-        several = len(self.inputs) > 1
-        lines = (read.index_line(of_input(alias if several else None)) for alias, read in self.inputs.items())
-        return [line for line in lines if line is not None]
-
 
 def find(
     pipeline: Pipeline, where: Sequence[str], alias: str | None, start: datetime, end: datetime, now: datetime

@@ -5,7 +5,7 @@ range of its sequence numbers, and how far it pushed the watermark. Without such
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, cached_property
@@ -23,7 +23,7 @@ from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn
 from recapture.ordering.bloom import Hashes, may_contain
 from recapture.ordering.key_values import key_hashes, number_of
 from recapture.ordering.task import Task
-from recapture.process.wording import counted
+from recapture.process.wording import counted, of_input
 from recapture.query.model import CompiledInput
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
@@ -43,11 +43,11 @@ Value = tuple[EventKey, str]
 class WhyRead(StrEnum):
     """Why a blob is read although its input has an index."""
 
-    MAY_HOLD = "may hold them"
-    NOT_NOTED = "have no note"
-    OTHER_NOTE = "have a note by another version, or of another definition or key"
-    CHANGED = "changed after they were noted"
-    NUMBERS = "are in partitions where sequence numbers appear twice"
+    MAY_HOLD = "that may hold the key"
+    NOT_NOTED = "that no published run has noted"
+    OTHER_NOTE = "that were noted by another version or for another definition"
+    CHANGED = "that changed after they were noted"
+    NUMBERS = "whose partition repeats sequence numbers"
 
 
 @dataclass(frozen=True)
@@ -169,19 +169,6 @@ class BlobsRead:
                 "read_because": {why.name.lower(): number for why, number in sorted(self.because.items())},
             }
         }
-
-    def index_line(self, of: str) -> str | None:
-        """Return what the index was good for, as a line; `of` names the input, if there are several."""
-        if self.index is None:
-            return None
-        keys = ", ".join(self.index.names)
-        if self.index.unused is not None:
-            return f"the index on {keys}{of} was not used: {self.index.unused}"
-        skipped = (
-            f"skipped {counted(len(self.skipped), 'blob')} ({self._skipped_size:,} bytes){of} by the index on {keys}"
-        )
-        because = ", ".join(f"{number:,} {why}" for why, number in sorted(self.because.items()))
-        return f"{skipped}; of those read, {because}" if because else skipped
 
 
 @dataclass
@@ -306,6 +293,22 @@ def _name_of_string(key: EventKey) -> str | None:
 def _integer(value: str) -> int | None:
     number = number_of(value)
     return None if number is None or number % 1 else int(number)
+
+
+def read_lines(inputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what was read, and what the indexes were good for; `inputs` have an alias and `BlobsRead.summary`."""
+    blobs, size = (sum(read[name] for read in inputs) for name in ("blobs", "bytes"))
+    yield f"read {counted(blobs, 'blob')} ({size:,} bytes)"
+    for read in inputs:
+        if index := read.get("index"):
+            of = of_input(read["alias"] if len(inputs) > 1 else None)
+            name = f"the index on {', '.join(index['keys'])}{of}"
+            if index["not_used_because"] is not None:
+                yield f"{name} was not used: {index['not_used_because']}"
+                continue
+            because = ", ".join(f"{number:,} {WhyRead[why.upper()]}" for why, number in index["read_because"].items())
+            skipped = f"{counted(index['skipped_blobs'], 'blob')} ({index['skipped_bytes']:,} bytes)"
+            yield f"{name}: skipped {skipped}" + (f"; read {because}" if because else "")
 
 
 def index_for(
