@@ -45,7 +45,7 @@ class WhyRead(StrEnum):
 
     MAY_HOLD = "that may hold the key"
     NOT_NOTED = "that no published run has noted"
-    OTHER_NOTE = "that were noted by another version or for another definition"
+    OTHER_DEFINITION = "that were noted by another version or for another definition"
     CHANGED = "that changed after they were noted"
     NUMBERS = "whose partition repeats sequence numbers"
 
@@ -101,8 +101,8 @@ class Skipped:
 
     notes: Mapping[str, Note]
     """Notes on them, by name."""
-    because: Counter[WhyRead]
-    """Number of the blobs that are read, by the reason."""
+    because: Mapping[str, WhyRead]
+    """Why each of the others is read, by name; none without an index."""
 
     @cached_property
     def _numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -118,7 +118,7 @@ class Skipped:
         return bool((begun > np.searchsorted(lasts, numbers, side="left")).any())
 
 
-NOTHING_SKIPPED = Skipped({}, Counter())
+NOTHING_SKIPPED = Skipped({}, {})
 
 
 @dataclass
@@ -131,8 +131,8 @@ class BlobsRead:
     """Blobs that were read, by name."""
     skipped: dict[str, Blob] = field(default_factory=dict)
     """Blobs that were never read, because by the index they hold none of the events; by name."""
-    because: Counter[WhyRead] = field(default_factory=Counter)
-    """Number of the blobs that were read although the input has an index, by the reason."""
+    because: dict[str, WhyRead] = field(default_factory=dict)
+    """Why each blob was read, by name; none without an index that can be used."""
 
     def add(self, task: Task, skipped: Skipped) -> None:
         """Add the blobs of a task."""
@@ -143,7 +143,7 @@ class BlobsRead:
                 self.skipped.pop(name, None)
             elif name not in self.blobs:
                 self.skipped[name] = pinned.blob
-        self.because += skipped.because
+        self.because |= skipped.because
 
     @property
     def size(self) -> int:
@@ -166,7 +166,9 @@ class BlobsRead:
                 "not_used_because": self.index.unused,
                 "skipped_blobs": len(self.skipped),
                 "skipped_bytes": self._skipped_size,
-                "read_because": {why.name.lower(): number for why, number in sorted(self.because.items())},
+                "read_because": {
+                    why.name.lower(): number for why, number in sorted(Counter(self.because.values()).items())
+                },
             }
         }
 
@@ -208,13 +210,13 @@ class ArchiveIndex:
         runs = [self._run(pinned) for pinned in task.blobs]
         self._read(sorted({run for run in runs if run is not None}), task.partition)
         arrivals = Counter(pinned.arrival for pinned in task.blobs)
-        notes, because = dict[str, Note](), Counter[WhyRead]()
+        notes, because = dict[str, Note](), dict[str, WhyRead]()
         for pinned, run in zip(task.blobs, runs, strict=True):
             why = self._why(pinned, run)
             if why is None and arrivals[pinned.arrival] == 1:
                 notes[pinned.blob.name] = self._notes[pinned.blob.name]
             else:
-                because[why or WhyRead.MAY_HOLD] += 1
+                because[pinned.blob.name] = why or WhyRead.MAY_HOLD
         return Skipped(notes, because)
 
     def _why(self, pinned: PinnedBlob, run: str | None) -> WhyRead | None:
@@ -222,7 +224,7 @@ class ArchiveIndex:
         note = self._notes.get(pinned.blob.name)
         if note is None:
             is_other = run is not None and self._other[run, pinned.partition]
-            return WhyRead.OTHER_NOTE if is_other else WhyRead.NOT_NOTED
+            return WhyRead.OTHER_DEFINITION if is_other else WhyRead.NOT_NOTED
         if note.etag != pinned.blob.etag:
             return WhyRead.CHANGED
         return WhyRead.MAY_HOLD if note.may_hold else None

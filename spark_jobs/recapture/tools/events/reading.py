@@ -5,7 +5,6 @@ the watermarks remain. So the memory depends on the size of a chunk and on the e
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -245,7 +244,7 @@ def with_index(
         try:
             return collect(judged_events(source, task, damaged, skipped)), skipped
         except NumbersOverlapError:
-            skipped = Skipped({}, Counter({WhyRead.NUMBERS: len(task.blobs)}))
+            skipped = Skipped({}, {pinned.blob.name: WhyRead.NUMBERS for pinned in task.blobs})
     return collect(judged_events(source, task, damaged)), skipped
 
 
