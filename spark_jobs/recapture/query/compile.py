@@ -12,6 +12,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.matches import MatchCompiler
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.values import Value
@@ -233,6 +234,9 @@ class _Pass:
         if key in self.from_.steps or key in self.from_.inputs:
             raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
+        if step.query.args.get("match"):
+            self._matched(step, name, selects[0])
+            return
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
@@ -252,6 +256,25 @@ class _Pass:
             self.types,
             ordered=len(parts) == 1 and parts[0].ordered,
             has_row_column=table.has_row_column,
+            unanchored=table.unanchored,
+        )
+
+    def _matched(self, step: Step, name: str, select: exp.Select) -> None:
+        """Compile a MATCH_RECOGNIZE, so that the SELECT around it can read the matches."""
+        from_clause, _ = self.from_.compile(select)
+        compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
+        table, columns = compiler.compile(f"matches {len(self.tables)}")
+        self.tables.append(table)
+        self.from_.steps[step.key] = StepRelation(
+            self.source,
+            name,
+            table.name,
+            [(column, taken_over(column, value)) for column, value in columns],
+            None,
+            self.requests[step.key],
+            self.types,
+            ordered=False,
+            has_row_column=False,
             unanchored=table.unanchored,
         )
 

@@ -14,6 +14,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
 from recapture.query.parse.hidden_characters import with_blanks
+from recapture.query.parse.match_clauses import NAME as MATCH_RECOGNIZE
+from recapture.query.parse.match_clauses import MatchParser, starts_in_patterns
 from recapture.query.parse.names import identifiers
 from recapture.query.parse.nesting import compiler_room, require_shallow
 from recapture.query.parse.source import QUOTED, Source, require_only
@@ -23,10 +25,7 @@ E = TypeVar("E", bound=exp.Expr)
 NEGATED_PREDICATE = "negated_predicate"
 """Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
-MATCH_RECOGNIZE = "MATCH_RECOGNIZE is not supported: backfill the events, and search the table for the pattern"
-"""Why a clause MATCH_RECOGNIZE is refused."""
 _REFUSED = {
-    "MATCH_RECOGNIZE": MATCH_RECOGNIZE,
     "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
 }
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
@@ -53,8 +52,9 @@ class Asaql(TSQL):
     """T-SQL with ASA's clauses.
 
     A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
-    the list after PARTITION BY. A Window has the `duration` after LIMIT, and the condition after WHEN as `when`. A call
-    of a function is always an Anonymous, even if T-SQL knows the function.
+    the list after PARTITION BY, its `match` the clauses of MATCH_RECOGNIZE. A Window has the `duration` after LIMIT,
+    and the condition after WHEN as `when`. A call of a function is always an Anonymous, even if T-SQL knows the
+    function.
     """
 
     class Tokenizer(TSQL.Tokenizer):
@@ -75,7 +75,7 @@ class Asaql(TSQL):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
         def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            clauses = (("OVER",), ("TIMESTAMP", "BY"))
+            clauses = (("OVER",), ("TIMESTAMP", "BY"), (MATCH_RECOGNIZE,))
             begins_clause = any(self._match_text_seq(*clause, advance=False) for clause in clauses)
             if begins_clause or self._match(TokenType.PARTITION_BY, advance=False):
                 return None
@@ -92,6 +92,8 @@ class Asaql(TSQL):
                     table.set("partition_by", self._parse_keys())
                     if self._match(TokenType.INTO) and not self._match(TokenType.NUMBER):
                         self.raise_error("the number of partitions is missing")
+                elif not table.args.get("match") and self._match_text_seq(MATCH_RECOGNIZE):
+                    table.set("match", MatchParser(self).parse())
                 else:
                     break
             return table
@@ -154,6 +156,7 @@ class Step:
     key: str
     """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
+    """Its query. A MATCH_RECOGNIZE in FROM is the `match` of a SELECT without columns, which reads its rows."""
 
 
 @dataclass(frozen=True)
@@ -277,21 +280,46 @@ def _lifted(source: Source, query: exp.Query) -> list[Step]:
     """Return the queries in the FROMs and JOINs of a query as steps, inner ones first, and let these name the steps.
 
     SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
+    SELECT id FROM input MATCH_RECOGNIZE (…) AS m => Step(m, SELECT FROM input, with its match), and SELECT id FROM …
     """
-    steps = []
+    steps: list[Step] = []
     for clause in reversed([*query.find_all(exp.From, exp.Join)]):
-        table = clause.this
-        if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
-            continue
-        if not table.alias:
-            word = "FROM" if isinstance(clause, exp.From) else "JOIN"
-            raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
-        key = f"\0{source.offset(table)}"
-        steps.append(Step(table.args["alias"].this, key, table.this))
-        name = exp.Identifier(this=key, quoted=True)
-        name.meta["start"] = source.offset(table)
-        clause.set("this", exp.Table(**{**table.args, "this": name}))
+        matched = _matched(source, clause) if clause.this.args.get("match") else None
+        inner = _inner_query(source, clause if matched is None else matched.query.args["from_"])
+        steps += [step for step in (inner, matched) if step is not None]
     return steps
+
+
+def _inner_query(source: Source, clause: exp.Expr) -> Step | None:
+    """Return the query in a FROM or JOIN as a step, and let the clause name it; None if it names a table."""
+    table = clause.this
+    if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
+        return None
+    if not table.alias:
+        word = "FROM" if isinstance(clause, exp.From) else "JOIN"
+        raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
+    key = f"\0{source.offset(table)}"
+    name = exp.Identifier(this=key, quoted=True)
+    name.meta["start"] = source.offset(table)
+    clause.set("this", exp.Table(**{**table.args, "this": name}))
+    return Step(table.args["alias"].this, key, table.this)
+
+
+def _matched(source: Source, clause: exp.Expr) -> Step:
+    """Return the matches that a FROM reads as a step, and let FROM name it."""
+    table = clause.this
+    match = table.args["match"]
+    if not isinstance(clause, exp.From) or table.args.get("joins"):
+        raise source.error(match, f"{MATCH_RECOGNIZE} next to a JOIN is not documented for ASA: put it into a step")
+    table.set("match", None)
+    key = f"\0{source.offset(match)}"
+    name = exp.Identifier(this=key, quoted=True)
+    name.meta["start"] = source.offset(match)
+    alias = match.args["alias"]
+    clause.set("this", exp.Table(this=name, alias=exp.TableAlias(this=alias)))
+    select = exp.Select(expressions=[], from_=exp.From(this=table))
+    select.set("match", match)
+    return Step(alias, key, select)
 
 
 def _begins_query(source: Source, tokens: list[Token]) -> bool:
@@ -337,6 +365,7 @@ def _tokens(source: Source) -> list[Token]:
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before, earlier = 0, None, None
+    quantifiers = set(starts_in_patterns(tokens))
     for token in tokens:
         _only_blank(source, text, end, token.start)
         end = token.end + 1
@@ -347,7 +376,7 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, "these are typographic quotation marks: write strings in single quotes, '…'")
         if word == "!":
             raise source.error(token, "`!` is not supported here: write NOT before a condition")
-        if word in ("{", "}"):
+        if word in ("{", "}") and token.start not in quantifiers:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
@@ -408,7 +437,8 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     try:
         statements = Asaql.Parser(dialect=Asaql(), error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
-        raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
+        first = error.errors[0]
+        raise _syntax_error(source, tokens, first["start"], first.get("advice")) from None
     root = statements[0]
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
@@ -431,8 +461,10 @@ def _check_quoted_names(source: Source, root: exp.Query) -> None:
             raise source.error(start, "write strings in single quotes, '…', and names in brackets, […]; not in \"…\"")
 
 
-def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
+def _syntax_error(source: Source, tokens: list[Token], start: int | None, advice: str | None) -> DefinitionError:
     if start is None:
         return source.error(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
+    if advice is not None:
+        return source.error(start, advice)
     word = source.word(start)
     return source.error(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))
