@@ -598,6 +598,8 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
         times = "".join(f" {word} {row[name]}" for word, name in _IN_FORCE.items() if name in row)
         out.print(_line(f"reference data {row['reference']}: row {row['row']:,} of {row['blob']}, in force{times}"))
         out.print(_line(f"  {_named(row['columns'])}"))
+    for absence in summary["absences"]:
+        out.print(_line(absence["text"]))
     if not summary["events"]:
         return
     others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
