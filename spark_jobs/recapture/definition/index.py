@@ -3,8 +3,9 @@
 from recapture import __version__
 from recapture.archive.definitions import digest_of
 from recapture.definition.digest import run_definition
+from recapture.definition.key_names import event_key
 from recapture.definition.pipeline import Pipeline
-from recapture.formats.event_keys import Index, event_key
+from recapture.formats.event_keys import Index
 from recapture.query.model import CompiledInput
 
 

@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
+from recapture.definition.key_names import event_key
 from recapture.definition.sections import Approval, Function, Job, Notification, Output, Prices, Quality, Schedule
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
 from recapture.formats.base import Alias, Section, reject_none
-from recapture.formats.event_keys import event_key
 from recapture.formats.events import Reader
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import AnyInput, Input

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.definition.key_names import event_key
 from recapture.errors import DefinitionError
 from recapture.formats.bodies import Projection
-from recapture.formats.event_keys import EventKey, event_key
+from recapture.formats.event_keys import EventKey
 from recapture.formats.views import copied
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.ordering.chunks import Chunk
