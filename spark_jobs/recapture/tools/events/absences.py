@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import parts_of, side_of
 from recapture.evaluate.values import evaluated
+from recapture.model import kind_name
 from recapture.query.plan.analytics import EarlierValue
 from recapture.query.plan.expressions import Expr, columns_of
 from recapture.query.plan.joins import JoinedTable, Lookup, side_column
@@ -72,7 +73,9 @@ def of_join(
         row = _joined_row(earlier, sides, places)
         if row is not None:
             keys.append((_name(new, number), _value(row, earlier, bounds)))
-    more = "" if on.rest is None else ", that also meets the other conditions of ON"
+    compared = set[str]().union(*(_fields(new, number) for _, new in on.keys))
+    is_all = on.rest is None or _fields(on.rest, number) <= compared
+    more = "" if is_all else ", that also meets the other conditions of ON"
     return Absence("LEFT JOIN", _shown(side.table), tuple(range_), tuple(keys), more=more)
 
 
@@ -113,11 +116,16 @@ def _value(row: pa.Table, expression: Expr, bounds: SliceBounds) -> Any:
 
 
 def _name(expression: Expr, side: int | None) -> str:
-    """Return the name of the only column that a key reads."""
-    names = sorted(columns_of(expression))
-    if len(names) != 1:
-        return "a computed key"
-    return names[0] if side is None else names[0].removeprefix(side_column(side, ""))
+    """Return the name of the only field that a key reads."""
+    fields = sorted(_fields(expression, side))
+    return fields[0] if len(fields) == 1 else "a computed key"
+
+
+def _fields(expression: Expr, side: int | None) -> set[str]:
+    """Return the fields of a row, or of a side's rows, that an expression reads; their types are no fields."""
+    prefix = "" if side is None else side_column(side, "")
+    names = {name.removeprefix(prefix) for name in columns_of(expression) if name.startswith(prefix)}
+    return names - set(map(kind_name, names))
 
 
 def _shown(table: str) -> str:
