@@ -13,6 +13,7 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.matches import MatchCompiler
+from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.values import Value
@@ -117,11 +118,15 @@ class _Output:
     table: SelectedTable
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
+    written: Mapping[str, str]
+    """Names in the query of the columns that are published under other names, by published name."""
 
     @property
     def published(self) -> tuple[OutputColumn, ...]:
         """Published columns with their types."""
-        return tuple(OutputColumn(name, value.type or AsaType.STRING) for name, value in self.columns)
+        return tuple(
+            OutputColumn(name, value.type or AsaType.STRING, self.written.get(name)) for name, value in self.columns
+        )
 
 
 @dataclass
@@ -294,13 +299,14 @@ class _Pass:
     def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
         """Put together all that is written to an output.
 
-        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)])
+        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)], {})
         """
+        parts, written = with_published_names(self.source, parts)
         columns, selections = _united(self.source, self.types, parts)
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
-        return _Output(alias, SelectedTable("output", selections), columns)
+        return _Output(alias, SelectedTable("output", selections), columns, written)
 
     def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT, and keep the table of its JOINs."""

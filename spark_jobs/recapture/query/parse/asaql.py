@@ -24,13 +24,18 @@ E = TypeVar("E", bound=exp.Expr)
 
 NEGATED_PREDICATE = "negated_predicate"
 """Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
+MAYBE_STRING = "maybe_string"
+"""Key in the `meta` of a name in double quotes that may be a string: whether it is a whole column or key."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
 _REFUSED = {
     "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
 }
+_TAKE_COLUMNS = exp.Dot | exp.MatchRecognize | exp.Ordered | exp.Table | exp.Window
+"""Clauses that take columns and no strings."""
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
-_CLAUSES = (TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING, TokenType.INTO, TokenType.WHERE)
+_AFTER_SELECT_LIST = (TokenType.INTO, TokenType.FROM)
+_CLAUSES = (TokenType.GROUP_BY, TokenType.HAVING, TokenType.WHERE)
 _NEVER_AFTER_COMMA = {TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, *_CLAUSES}
 _BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
 """Tokens after which FROM and INTO are names themselves."""
@@ -365,6 +370,7 @@ def _tokens(source: Source) -> list[Token]:
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before, earlier = 0, None, None
+    read: list[Token] = []
     quantifiers = set(starts_in_patterns(tokens))
     for token in tokens:
         _only_blank(source, text, end, token.start)
@@ -380,18 +386,24 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        if word == "-" and earlier in (TokenType.INTO, TokenType.FROM):
+        if word == "-" and earlier in _AFTER_SELECT_LIST:
             raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
-        is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
+        if before == TokenType.COMMA and token.token_type in _AFTER_SELECT_LIST:
+            read.pop()  # ASA ignores the comma.
+            before = earlier
+        is_clause = before in _AFTER_SELECT_LIST and earlier not in _BEFORE_NAMES
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)
         earlier, before = before, token.token_type
+        if token.token_type == TokenType.NATIONAL_STRING:
+            token.token_type = TokenType.STRING
         # The parser would read hints out of comments.
         token.comments = []
+        read.append(token)
     _only_blank(source, text, end, len(text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
-    return tokens
+    return read
 
 
 def _read_as_name(source: Source, token: Token, word: str) -> None:
@@ -443,22 +455,18 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     require_shallow(source, root)
-    _check_quoted_names(source, root)
+    _mark_strings(source, root)
     return root
 
 
-def _check_quoted_names(source: Source, root: exp.Query) -> None:
-    """Raise DefinitionError for a "…" that may be meant as a text, although it is a name.
-
-    SELECT "a b" AS c and t."a b" are names; x = "a b" is refused.
-    """
+def _mark_strings(source: Source, root: exp.Query) -> None:
+    """Mark each "…" that may be a string: "a b" and x = "a b", but not t."a b" and PARTITION BY "a b"."""
     for name in root.find_all(exp.Identifier):
         start, column = name.meta.get("start"), name.parent
         if start is None or source.text[start] != '"' or not isinstance(column, exp.Column):
             continue
-        is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
-        if not is_whole and len(identifiers(column) or []) == 1:
-            raise source.error(start, "write strings in single quotes, '…', and names in brackets, […]; not in \"…\"")
+        if len(identifiers(column) or []) == 1 and not isinstance(column.parent, _TAKE_COLUMNS):
+            name.meta[MAYBE_STRING] = isinstance(column.parent, exp.Select | exp.Alias | exp.Group)
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None, advice: str | None) -> DefinitionError:
