@@ -15,6 +15,8 @@ import numpy as np
 from recapture.tools.sample.capture_file import capture_schema, enqueued_text
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+WORTH_PROCESSES = 100_000
+"""Number of events from which on several processes write them: they take a second to start."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,12 @@ class World:
         marker = folder / ".complete"
         if marker.exists():
             return
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            list(pool.map(self._make_partition, [folder] * self.partitions, range(self.partitions)))
+        partitions = [folder] * self.partitions, range(self.partitions)
+        if self.events < WORTH_PROCESSES:
+            list(map(self._make_partition, *partitions))
+        else:
+            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+                list(pool.map(self._make_partition, *partitions))
         marker.touch()
 
     def _make_partition(self, folder: Path, partition: int) -> None:
