@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from recapture.model import path_name
 from recapture.query.analyse.column_names import column_name
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -263,7 +264,7 @@ class SelectCompiler:
                 continue
             value = star_source.unqualified(self._path(path, where))
             if value is not None:
-                items.requested.append((".".join(path), value))
+                items.requested.append((path_name(path), value))
 
     def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name. Raise DefinitionError if there are none.
