@@ -55,7 +55,7 @@ def asking(approval: ModuleType, run: PlannedRun, audited: dict[str, Any]) -> An
     return approval.RunApproval(task_id="approval", file=str(run.pipeline.file), run=run.id, audited=audited, **ends)
 
 
-def answer(option: str, reason: str) -> dict[str, Any]:
+def answer(option: str, reason: str | None) -> dict[str, Any]:
     """Return what a person answered, as Airflow passes it on."""
     by = {"responded_at": WHEN, "responded_by_user": {"id": "7", "name": "Ada"}}
     return {"chosen_options": [option], "params_input": {"reason": reason}, **by}
@@ -84,6 +84,7 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
         task.execute(context)
     assert waiting.value.timeout == timedelta(hours=2)
     assert "* `FAILED rooms aggregates not met: no 'room' is too warm (" in asked[0]["body"]
+    assert asked[0]["params"]["reason"]["schema"]["type"] == "string", "the form requires a reason"
 
     with pytest.raises(TaskAwaitingInput):
         task.execute_complete(context, answer("Approve", " "))
@@ -130,9 +131,10 @@ def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_change
     with pytest.raises(TaskAwaitingInput):
         task.execute({"task_instance": SimpleNamespace(id="1")})
     assert asked[0]["subject"] == f"Publish telemetry {run.id}?"
+    assert "null" in asked[0]["params"]["reason"]["schema"]["type"], "the form requires no reason"
     (waiting,) = Waiting(load(world.file)).runs()
     assert (waiting.run, waiting.report is not None) == (run.id, True)
-    decided = task.execute_complete({}, answer("Approve", ""))
+    decided = task.execute_complete({}, answer("Approve", None))
     assert (decided["verdict"], approval_of(run)) == ("passed", None), "the audit stopped nothing"
     added = world.put("0", at(14), [body("a", at(11))], 1)
     with pytest.raises(PermanentError, match="the archive has changed since"):
