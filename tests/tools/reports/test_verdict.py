@@ -108,7 +108,8 @@ FAILURE = {
         (
             {"published": False, "staged": True, "failures": failed(FAILURE | {"severity": "warning"})},
             "warning",
-            "This run is staged: it passed its audit with 1 warning, and waits for a person who publishes or discards it.",
+            "This run is staged: it passed its audit with 1 warning, and waits for a person who publishes or discards "
+            "it.",
         ),
         (
             {"kind": "range", "slices": {"total": 24, "passed": 23, "passed with warnings": 1}},
