@@ -61,21 +61,22 @@ class RunApproval(HITLOperator):
         from recapture.table.publications import Approval
 
         answer, is_stopped = super().execute_complete(context, event), self.audited["verdict"] == "failed"
-        run = planned.load_run(load(Path(self.file)), self.run)
+        pipeline = load(Path(self.file))
         by, reason = answer["responded_by_user"]["name"], (answer["params_input"]["reason"] or "").strip()
         if answer["chosen_options"] == [REJECT]:
             if not is_stopped:
-                Waiting(run.pipeline).discard(run.id)
+                Waiting(pipeline).discard(self.run)
             why = f": {reason}" if reason else " without a reason"
-            raise AuditError(f"run {run.id} {self._state}, and {by} rejected it{why}")
+            raise AuditError(f"run {self.run} {self._state}, and {by} rejected it{why}")
         if not is_stopped:
             return dict(self.audited)
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)
         at = answer["responded_at"]
+        run = planned.load_run(pipeline, self.run)
         approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
-        notify(run.pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
+        notify(pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
         return {**self.audited, "verdict": APPROVED}
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:

@@ -145,6 +145,19 @@ def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_change
     assert Waiting(load(world.file)).runs() == []
 
 
+def test_the_approval_of_a_staged_run_that_was_discarded_in_the_meantime_says_that_it_does_not_wait(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun
+) -> None:
+    tasks, approval = plugins
+    define(World(run.pipeline.file.parent), 21)
+    file = str(run.pipeline.file)
+    task = asking(approval, run, tasks.audit.function(file, run.id, params={"stage": True}))
+    Waiting(load(run.pipeline.file)).discard(run.id)
+    decided = task.execute_complete({}, answer("Approve", None))
+    with pytest.raises(PermanentError, match=f"run {run.id} does not wait for a decision: it was published, discarded"):
+        tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)
+
+
 def test_a_staged_run_that_is_rejected_is_discarded(plugins: tuple[ModuleType, ModuleType], run: PlannedRun) -> None:
     tasks, approval = plugins
     define(World(run.pipeline.file.parent), 21)
