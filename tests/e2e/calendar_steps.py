@@ -11,6 +11,7 @@ from tests.worlds import HOUR, TEN
 
 
 def sign_in(page: Page, airflow: Airflow) -> None:
+    page.set_default_timeout(60_000)
     page.goto(airflow.url)
     page.get_by_label("Username").fill(USER)
     page.get_by_label("Password").fill(airflow.password)

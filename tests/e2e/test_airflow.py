@@ -235,8 +235,8 @@ def test_a_late_blob_reaches_the_daily_table(site: Site) -> None:
 
 def test_a_staged_run_waits_unseen_until_a_person_approves_it_without_a_reason(site: Site, browser: Browser) -> None:
     airflow, updated = site.airflow, site.updated
-    airflow.pause(UPDATE)
     airflow.unpause(UPDATED)
+    airflow.pause(UPDATE)
     before = published(updated.world.table)
     updated.put_late_blob("staged", 40)
     page = browser.new_page()
