@@ -148,7 +148,7 @@ def test_the_properties_of_a_record_are_declared_by_their_paths() -> None:
     fields = [
         Field("site", {RECORD: 2}),
         Field("a b", {BIGINT: 2}, record=("site", "in.ner")),
-        Field("\n", record=("a",)),
+        Field("@", record=("a",)),
     ]
     text = statement("telemetry", typed(fields, {("SITE", "In.ner", "A B"): FLOAT}, Sampled(2)), Sampled(2), "from")
     assert text == (
@@ -156,7 +156,7 @@ def test_the_properties_of_a_record_are_declared_by_their_paths() -> None:
         "CREATE TABLE telemetry (\n"
         "    site record,                -- in every event\n"
         "    site.[in.ner].[a b] bigint  -- in every event\n"
-        '    -- "a.\\n" is left out: a query cannot read a field of this name\n'
+        '    -- "a.@" is left out: a query cannot read a field of this name\n'
         ");\n"
     )
 
@@ -167,7 +167,7 @@ def columns(text: str, alias: str = "telemetry") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["select", "a-b", "a]b", "[a]", "1st", "--", "$ref", "\u00e4", 'quo"te', "it's", "a.b", "@x"]
+    "name", ["select", "a-b", "a]b", "[a]", "1st", "--", "$ref", "\u00e4", 'quo"te', "it's", "a.b"]
 )
 def test_any_name_that_a_query_can_read_is_declared_so_that_it_compiles(name: str) -> None:
     fields = typed([Field(name, {BIGINT: 1}), Field("y", {BIT: 1})], {}, Sampled(1))
@@ -176,7 +176,7 @@ def test_any_name_that_a_query_can_read_is_declared_so_that_it_compiles(name: st
     assert columns(text) == {name: BIGINT, "y": BIT}
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "_Partition", "_row"])
+@pytest.mark.parametrize("name", ["", "@x", "a\nb", "_Partition", "_row"])
 def test_a_name_that_no_query_can_read_is_left_out_and_says_so(name: str) -> None:
     fields = typed([Field(name, {BIGINT: 1}), Field("y", {BIT: 1})], {}, Sampled(1))
     text = statement("telemetry", fields, Sampled(1), "x")

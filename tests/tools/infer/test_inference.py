@@ -247,7 +247,7 @@ def test_an_archive_without_blobs_or_without_fields_is_one_line(command: Command
     assert "no blob of this input under" in infer(command, file, code=1)[1]
     world.put("0", at(10), [b"no JSON", b"{}"])
     assert "none of the 2 events in 1 blob" in infer(command, file, code=1)[1]
-    world.put("0", at(10), [b'{"_row": 1}'])
+    world.put("0", at(10), [b'{"@x": 1}'])
     file = define(world, "SELECT * INTO aggregates FROM telemetry")
     assert "does not compile" in infer(command, file, "--write", code=2)[1]
 

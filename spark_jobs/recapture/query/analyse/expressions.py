@@ -33,7 +33,7 @@ from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
@@ -483,18 +483,6 @@ class _Call:
         if not isinstance(node, exp.Column) or "." in node.sql():
             raise self.error(index, f"{self.name} takes a bare word here, such as minute")
         return node.name.lower()
-
-    def literal(self, index: int) -> str:
-        node = self._node(index)
-        if not (isinstance(node, exp.Literal) and node.is_string):
-            raise self.error(index, f"{self.name} takes a quoted string here")
-        return node.name
-
-    def literal_number(self, index: int) -> int:
-        number = whole_number(self._node(index))
-        if number is None:
-            raise self.error(index, f"{self.name} takes an integer literal here, such as 3")
-        return number
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         where = self.node if index is None or index >= self.count else self.node.expressions[index]

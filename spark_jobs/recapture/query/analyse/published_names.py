@@ -11,11 +11,11 @@ from recapture.query.plan.relations import Item
 if TYPE_CHECKING:
     from recapture.query.analyse.selects import CompiledSelect
 
-_NOT_IN_DELTA = re.compile(r"^@|[ ,;{}()\n\t=]")
+_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def published_name(name: str) -> str:
-    """Return the name under which a column is published: Quantity to date => Quantity_to_date, @time => _time"""
+    """Return the name under which a column is published: Quantity to date => Quantity_to_date"""
     return _NOT_IN_DELTA.sub("_", name)
 
 

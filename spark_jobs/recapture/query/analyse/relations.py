@@ -135,11 +135,6 @@ class NamedRelation:
         """Return the value of GetMetadataPropertyValue."""
         return self.numbered(self.relation.metadata(property_name, where))
 
-    def is_column(self, value: Value, name: str) -> bool:
-        """Return whether a value is the column of this name, ignoring case, next to a JOIN."""
-        number = self.number or 0
-        return value.node.is_column and value.node.name.lower() == side_column(number, name).lower()
-
     def numbered(self, value: Value) -> Value:
         """Return a value over the columns of a joined table: upper(x) => upper(1.x)"""
         if self.number is None:
