@@ -276,7 +276,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
     """Return some events of a chunk as rows of a sample."""
     chunk, judged, indices = events.chunk, events.judged, pa.array(rows)
     largest_time = judged.largest_time[rows]
-    keys = [pc.cast(values.take(indices), pa.string()) for values in events.scope.values()]
+    keys = [texts(pc.cast(values.take(indices), pa.string())) for values in events.scope.values()]
     columns = [
         pa.array(events.time[rows], mask=~events.has_time[rows]),
         pa.array(chunk.arrival[rows]),

@@ -46,11 +46,11 @@ def test_uses_that_never_settle_are_refused() -> None:
     types = open_types()
 
     def compile_script() -> None:
-        types.decide([InputField("telemetry", (f"field {len(types.state())}",))], AsaType.FLOAT, exp.Star())
+        types.decide([InputField("telemetry", (f"field {len(types.state()[0])}",))], AsaType.FLOAT, exp.Star())
 
     with pytest.raises(DefinitionError, match=r"do not settle their types: declare them with CREATE TABLE"):
         compile_until_settled(types, {}, compile_script, most_passes=100)
-    assert len(types.state()) == 100
+    assert len(types.state()[0]) == 100
 
 
 @pytest.mark.parametrize("length", [2, 40])

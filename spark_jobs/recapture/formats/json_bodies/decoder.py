@@ -20,7 +20,7 @@ from recapture.formats.json_bodies.checks import first_reasons, inexact, not_obj
 from recapture.formats.json_bodies.columns import read_columns
 from recapture.formats.json_bodies.declared import Declared
 from recapture.formats.json_bodies.spellings import Spelling
-from recapture.formats.json_bodies.values import convert, strings_in, with_integral_floats
+from recapture.formats.json_bodies.values import convert, strings_in, tokens_in, with_integral_floats
 from recapture.formats.views import copied, copies, is_view, starts_with
 from recapture.model import AsaType, InputColumn
 
@@ -98,7 +98,7 @@ def _decoded(
     malformed = first_reasons(malformed, not_objects(documents, one_array(table["valid"])))
     raw = {column: one_array(table[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
     raw |= {
-        column: strings_in(raw[column])
+        column: tokens_in(raw[column]) if column.is_token else strings_in(raw[column])
         for column in raw
         if column.type is AsaType.STRING and declared.is_strict(column)
     }

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture import tokens
 from recapture.formats.duckdb_sql import one_array, pointer, select
 from recapture.formats.views import copies
 from recapture.model import AsaType
@@ -83,6 +84,20 @@ def strings_in(values: pa.Array) -> pa.Array:
         return strings
     unescaped = select({"value": written.filter(escaped)}, "SELECT value::JSON->>'$' AS value FROM bodies")["value"]
     return pc.replace_with_mask(strings, escaped, one_array(unescaped))
+
+
+def tokens_in(values: pa.Array) -> pa.Array:
+    """Return JSON values as tokens: "a" => a, 12.0 => the token of 12"""
+    strings = tokens.of_strings(strings_in(values))
+    if strings.null_count == values.null_count:
+        return strings
+    written = values.cast(pa.string())
+    others = pc.if_else(pc.starts_with(written, '"'), None, written)
+    is_float = pc.match_substring_regex(others, r"^-?[0-9]+[.eE]")
+    if pc.any(is_float).as_py():
+        floats = pc.if_else(is_float, others, None).cast(pa.float64())
+        others = pc.if_else(is_float, tokens.float_texts(floats), others)
+    return pc.coalesce(strings, tokens.of_texts(others))
 
 
 def reasons_in(documents: pa.Array, suspects: pa.Array, reading: str) -> pa.Array:

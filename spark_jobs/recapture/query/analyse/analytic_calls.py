@@ -10,6 +10,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.kinds import kinds_of, with_kind_of_all
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, read_from, token_of
 from recapture.query.analyse.values import Value
 from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
@@ -78,9 +79,14 @@ class AnalyticCall:
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(NULL, None)
         value_and_default = [value, default]
         (value, default), type_ = self.inside.unify(value_and_default, self.node)
-        found = EarlierValue(self._history(), value.node, steps, default.node)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
-        result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
+        result = replace(value, type=type_, undeclared=undeclared)
+        if any(map(is_dynamic, (value, default))):
+            found = EarlierValue(self._history(), token_of(value), steps, token_of(default))
+            result = of_token(result, self.from_clause.column_of(found))
+        else:
+            found = EarlierValue(self._history(), value.node, steps, default.node)
+            result = read_from(result, self.from_clause.column_of(found))
         kinds = kinds_of(value_and_default, [value, default])
         if kinds is None or (value.kind is None and default.kind is None):
             return replace(result, kind=None)
@@ -128,9 +134,7 @@ class AnalyticCall:
         value = self.inside.value(node)
         if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
             raise self.inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")
-        for path in value.fields:
-            self.inside.types.note_key(path, node)
-        return value.node
+        return key_of(value)
 
     def _length(self, call: exp.Expr, form: str) -> int:
         """Return the ticks of (unit, number)."""

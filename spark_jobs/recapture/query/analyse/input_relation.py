@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.tokens import of_token
 from recapture.query.analyse.values import Value
 from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
@@ -184,7 +185,8 @@ class InputRelation:
         kind = None
         if self.types.has_kind(field):
             kind = self._read(InputColumn(column.path, AsaType.STRING, is_kind=True), where).node
-        return replace(value, fields=(field,), undeclared=(field,), kind=kind)
+        value = replace(value, fields=(field,), undeclared=(field,), kind=kind)
+        return of_token(value, value.node) if column.is_token else value
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""

@@ -11,6 +11,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
@@ -138,14 +139,17 @@ class NamedRelation:
     def is_column(self, value: Value, name: str) -> bool:
         """Return whether a value is the column of this name, ignoring case, next to a JOIN."""
         number = self.number or 0
-        return value.node.is_column and value.node.name.lower() == side_column(number, name).lower()
+        read = key_of(value)
+        return read.is_column and read.name.lower() == side_column(number, name).lower()
 
     def numbered(self, value: Value) -> Value:
         """Return a value over the columns of a joined table: upper(x) => upper(1.x)"""
         if self.number is None:
             return value
-        kind = None if value.kind is None else self._renamed(value.kind, self.number)
-        return replace(value, node=self._renamed(value.node, self.number), kind=kind)
+        kind, token = (
+            None if part is None else self._renamed(part, self.number) for part in (value.kind, value.token)
+        )
+        return replace(value, node=self._renamed(value.node, self.number), kind=kind, token=token)
 
     def _renamed(self, expression: Expr, number: int) -> Expr:
         """Return an expression with the side's number in the names of its columns, which are read from now on."""
