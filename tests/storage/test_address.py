@@ -20,6 +20,32 @@ CLOUD = AzureAddress("https://account.blob.core.windows.net", "account", "captur
             "https://account.blob.core.usgovcloudapi.net/curated/a%20b/c",
             AzureAddress("https://account.blob.core.usgovcloudapi.net", "account", "curated", "a b/c"),
         ),
+        ("abfss://capture@account.dfs.core.windows.net", CLOUD),
+        ("abfss://capture@Account.dfs.core.windows.net:443/", CLOUD),
+        ("wasbs://capture@account.blob.core.windows.net/", CLOUD),
+        ("https://account.dfs.core.windows.net/capture/", CLOUD),
+        (
+            "abfss://curated@account.dfs.core.chinacloudapi.cn/a%20b/c",
+            AzureAddress("https://account.blob.core.chinacloudapi.cn", "account", "curated", "a b/c"),
+        ),
+        (
+            "https://account.z01.dfs.storage.azure.net/capture",
+            AzureAddress("https://account.z01.blob.storage.azure.net", "account", "capture", ""),
+        ),
+        (
+            "https://dfs.blob.core.windows.net/capture",
+            AzureAddress("https://dfs.blob.core.windows.net", "dfs", "capture", ""),
+        ),
+        (
+            "https://account.blob.local.azurestack.external/capture",
+            AzureAddress("https://account.blob.local.azurestack.external", "account", "capture", ""),
+        ),
+        (
+            "abfss://Fleet_Data@onelake.dfs.fabric.microsoft.com/house.Lakehouse/Files/capture",
+            AzureAddress(
+                "https://onelake.blob.fabric.microsoft.com", "onelake", "Fleet_Data", "house.Lakehouse/Files/capture"
+            ),
+        ),
         (
             "http://127.0.0.1:10000/devstoreaccount1/capture",
             AzureAddress("http://127.0.0.1:10000/devstoreaccount1", "devstoreaccount1", "capture", ""),
@@ -62,7 +88,12 @@ def test_a_url_names_a_place(url: str, address: AzureAddress | Path) -> None:
         ("https://account.blob.core.windows.net/capture/../other", "a part . or .."),
         ("https://account.blob.core.windows.net/capture//other", "empty part"),
         ("http://127.0.0.1:10000/devstoreaccount1", "no valid container name"),
-        ("abfss://capture@account.dfs.core.windows.net/x", "password"),
+        ("abfss://capture:SECRET@account.dfs.core.windows.net/x", "password"),
+        ("abfss://account.dfs.core.windows.net/capture", "abfss://CONTAINER@ACCOUNT"),
+        ("abfs://capture@account.dfs.core.windows.net/x", "use https"),
+        ("abfss://Capture@account.dfs.core.windows.net", "no valid container name"),
+        ("abfss://capture@account.dfs.core.windows.net/x?sig=SECRET", "remove the query"),
+        ("https://onelake.dfs.fabric.microsoft.com/Fleet%20Data/house.Lakehouse", "the workspace's GUID"),
         ("s3://bucket/x", "not a container url"),
         ("capture", "not a container url"),
         ("https://[half/capture", "not a container url"),
@@ -76,6 +107,7 @@ def test_any_other_url_is_refused_with_a_reason(url: str, reason: str) -> None:
     with pytest.raises(DefinitionError, match=reason) as raised:
         parse(url)
     assert "\n" not in str(raised.value)
+    assert "SECRET" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

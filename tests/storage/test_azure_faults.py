@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from azure.core.pipeline.transport import HttpTransport
 
-from recapture.errors import RunError, SetupError
+from recapture.errors import DefinitionError, RunError, SetupError
 from recapture.storage import open_container, pages
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.delta import File, OpenTable, Table
@@ -199,10 +199,85 @@ def test_nothing_that_the_library_logs_is_printed(proxy: FaultProxy, url: str) -
 def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
     container = open_container(url)
     blob, _ = container.list()
-    proxy.inject(answered(409, "BlobImmutableDueToPolicy"), "read")
-    reason = "the service answered 409 (BlobImmutableDueToPolicy)"
+    proxy.inject(answered(409, "LeaseLost"), "read")
+    reason = "the service answered 409 (LeaseLost)"
     assert message_of(lambda: container.read(blob)) == f"cannot read a from {url}: {reason}"
     assert message_of(lambda: container.read_current("b")) == f"cannot read b from {url}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (answered(409, "BlobArchived"), r"cannot read a .*\(BlobArchived\): the blob is in the archive tier: move it "),
+        (answered(409, "BlobBeingRehydrated"), r"\(BlobBeingRehydrated\): the blob is on its way out of the archive"),
+        (answered(400, "InvalidHeaderValue"), "not in Azure's cloud, set RECAPTURE_STORAGE_API_VERSION"),
+        (
+            answered(403, "AuthorizationFailure"),
+            f"let requests from this network pass the account's firewall or private endpoint, or {ADVICE}$",
+        ),
+        (
+            answered(403, "KeyBasedAuthenticationNotPermitted"),
+            "unset AZURE_STORAGE_CONNECTION_STRING, and use an ident",
+        ),
+    ],
+)
+def test_a_refusal_that_a_person_can_mend_says_how(proxy: FaultProxy, url: str, fault: Any, reason: str) -> None:
+    container = open_container(url)
+    blob, _ = container.list()
+    proxy.inject(fault, "read")
+    with pytest.raises(SetupError, match=reason):
+        container.read(blob)
+    assert len(proxy.requested("read")) == 1
+
+
+@pytest.mark.parametrize(("status", "code"), [(503, "ServerBusy"), (429, "TooManyRequests")])
+def test_a_busy_service_is_asked_again_when_it_says(
+    proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch, status: int, code: str
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: waited.append(seconds))
+    container = open_container(url)
+    proxy.inject(answered(status, code, Retry_After="7"), times=2)
+    assert [blob.name for blob in container.list()] == ["a", "b"]
+    assert waited == [7, 7]
+
+
+def test_a_service_that_stays_busy_is_asked_six_times(
+    proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: waited.append(seconds))
+    container = open_container(url)
+    proxy.inject(answered(503, "ServerBusy"), "list")
+    reason = "the service answered 503 (ServerBusy) to each attempt, because it limits requests"
+    assert message_of(lambda: list(container.list())).startswith(f"cannot list {url}: {reason}; run the same command")
+    assert len(proxy.requested("list")) == 6
+    assert 20 <= sum(waited) <= 30
+
+
+def test_a_proxy_cannot_make_it_wait_for_hours(proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: waited.append(seconds))
+    container = open_container(url)
+    proxy.inject(answered(503, "ServerBusy", Retry_After="86400"), "list", times=1)
+    assert len(list(container.list())) == 2
+    assert waited == [120]
+
+
+def test_the_version_of_the_api_is_a_setting(proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECAPTURE_STORAGE_API_VERSION", "2019-07-07")
+    list(open_container(url).list())
+    assert {request.headers["x-ms-version"] for request in proxy.requested("list")} == {"2019-07-07"}
+
+
+def test_a_version_of_the_api_that_the_client_does_not_know_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECAPTURE_STORAGE_API_VERSION", "2017-11-09")
+    with pytest.raises(
+        DefinitionError, match=r"^RECAPTURE_STORAGE_API_VERSION: .* does not speak version 2017-11-09; set"
+    ):
+        open_container(url)
 
 
 def table(url: str) -> Table:
@@ -242,7 +317,10 @@ def test_a_table_that_may_not_be_read_is_reported(proxy: FaultProxy, url: str, o
     proxy.inject(answered(403, "AuthorizationFailure"), operation)
     with pytest.raises(SetupError) as raised:
         OpenTable(table(f"{url}/t"))
-    assert str(raised.value) == f"not authorised to use the table {url}/t (AuthorizationFailure): {ADVICE}"
+    network = "let requests from this network pass the account's firewall or private endpoint"
+    assert (
+        str(raised.value) == f"not authorised to use the table {url}/t (AuthorizationFailure): {network}, or {ADVICE}"
+    )
 
 
 def test_a_log_that_cannot_be_listed_is_reported(proxy: FaultProxy, url: str) -> None:

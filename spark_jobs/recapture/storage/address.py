@@ -12,7 +12,15 @@ from recapture.errors import DefinitionError
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 _CONTAINER_NAME = re.compile(r"\$(root|web|logs)|(?=.{3,63}$)[a-z0-9](-?[a-z0-9])+")
-_FORMS = "expected https://ACCOUNT.blob.core.windows.net/CONTAINER[/PREFIX] or file:///ABSOLUTE/FOLDER"
+_WORKSPACE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FABRIC = ".fabric.microsoft.com"
+"""End of the hosts of OneLake, where a workspace takes the place of a container."""
+_HADOOP = {"abfss": "https", "wasbs": "https", "abfs": "http", "wasb": "http"}
+"""Schemes of Hadoop, with the container before the host: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX."""
+_FORMS = (
+    "expected https://ACCOUNT.blob.core.windows.net/CONTAINER[/PREFIX], "
+    "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net[/PREFIX] or file:///ABSOLUTE/FOLDER"
+)
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,12 @@ class AzureAddress:
 
 
 def parse(url: str) -> AzureAddress | Path:
-    """Return the container or folder that a url names. Raise DefinitionError for an unknown form, or a secret in it."""
+    """Return the container or folder that a url names. Raise DefinitionError for an unknown form, or a secret in it.
+
+    The host of a Data Lake endpoint (`dfs`) names the same account as its blob endpoint, which is the one that is used.
+    """
     try:
-        parts = urlsplit(url)
+        parts = _with_container_in_path(urlsplit(url))
         host, _ = parts.hostname or "", parts.port
     except ValueError:
         raise DefinitionError(f"not a container url; {_FORMS}") from None
@@ -68,6 +79,14 @@ def parse(url: str) -> AzureAddress | Path:
     return _azure(parts, host, shown)
 
 
+def _with_container_in_path(parts: SplitResult) -> SplitResult:
+    """Return the https form of a url of Hadoop; any other as it is, as is one with a password."""
+    if parts.scheme not in _HADOOP or not parts.username or parts.password is not None:
+        return parts
+    container, _, host = parts.netloc.rpartition("@")
+    return parts._replace(scheme=_HADOOP[parts.scheme], netloc=host, path=f"/{container}{parts.path}")
+
+
 def _folder(parts: SplitResult, shown: str) -> Path:
     path = unquote(parts.path)
     if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
@@ -81,9 +100,13 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
         account, names = names[0], names[1:]
         endpoint = f"{normal_endpoint(parts._replace(path=''))}/{account}"
     else:
-        account = host.split(".")[0]
-        endpoint = normal_endpoint(parts._replace(path=""))
-    if not account or not names or not _CONTAINER_NAME.fullmatch(names[0]):
+        account, *rest = host.split(".")
+        blob_host = ".".join([account, *("blob" if label == "dfs" else label for label in rest)])
+        endpoint = normal_endpoint(parts._replace(netloc=parts.netloc.lower().replace(host, blob_host), path=""))
+    if host.endswith(_FABRIC):
+        if not names or not _WORKSPACE_NAME.fullmatch(names[0]):
+            raise DefinitionError(f"{shown}: no valid name of a workspace in this url; use the workspace's GUID")
+    elif not account or not names or not _CONTAINER_NAME.fullmatch(names[0]):
         raise DefinitionError(f"{shown}: no valid container name in this url; {_FORMS}")
     if any(name in ("", ".", "..") for name in names):
         raise DefinitionError(f"{shown}: the path has an empty part, or a part . or ..; remove it")

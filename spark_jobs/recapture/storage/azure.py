@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
+import azure.storage.blob
 from azure.core import MatchConditions
 from azure.core.exceptions import (
     AzureError,
@@ -25,21 +26,13 @@ from azure.core.exceptions import (
 )
 from azure.storage.blob import ContainerClient, ContentSettings
 
-from recapture.errors import RunError
+from recapture.errors import DefinitionError, RunError
 from recapture.storage.address import AzureAddress
 from recapture.storage.container import Blob, changed, content_md5, deleted, verified
 from recapture.storage.credentials import Access
 from recapture.storage.pages import AnswerError, checked, date_of, pages
-from recapture.storage.refusals import CONTAINER_MISSING, GARBLED, refusal
-
-_RETRIES: dict[str, Any] = {
-    "retry_total": 5,
-    "retry_connect": 1,
-    "initial_backoff": 1,
-    "increment_base": 2,
-    "random_jitter_range": 1,
-}
-"""Retries of the client: about 30 seconds if the service is busy, a few seconds if nothing answers."""
+from recapture.storage.refusals import API_VERSION, CONTAINER_MISSING, GARBLED, refusal
+from recapture.storage.retries import Retries
 
 
 class _Unsigned(logging.Filter):
@@ -62,10 +55,18 @@ _REQUESTS.setLevel(logging.WARNING)
 
 
 @functools.lru_cache(maxsize=64)
-def _shared_client(endpoint: str, container: str, credential: Any, process: int) -> ContainerClient:
+def _shared_client(
+    endpoint: str, container: str, credential: Any, version: str | None, process: int
+) -> ContainerClient:
     """Return the client of a container: one per process and credential, because every client keeps sockets open."""
-    options = _RETRIES | {"logger": _REQUESTS, "raw_response_hook": checked}
-    return ContainerClient(endpoint, container, credential=credential, **options)
+    options: dict[str, Any] = {"retry_policy": Retries(), "logger": _REQUESTS, "raw_response_hook": checked}
+    try:
+        return ContainerClient(endpoint, container, credential=credential, api_version=version, **options)
+    except ValueError:
+        raise DefinitionError(
+            f"{API_VERSION}: azure-storage-blob {azure.storage.blob.__version__} does not speak version {version}; set "
+            "one that it lists in its changelog, such as 2019-07-07, or unset it"
+        ) from None
 
 
 class AzureContainer:
@@ -75,7 +76,8 @@ class AzureContainer:
         self._address = address
         self._advice = access.advice
         self._base = f"{address.prefix}/" if address.prefix else ""
-        self._client = _shared_client(address.endpoint, address.container, access.credential, os.getpid())
+        version = os.environ.get(API_VERSION) or None
+        self._client = _shared_client(address.endpoint, address.container, access.credential, version, os.getpid())
 
     @property
     def url(self) -> str:

@@ -1,8 +1,10 @@
 """Make the errors for requests that an Azure service rejected, the same for every client library."""
 
 from recapture.errors import RunError, SetupError
-from recapture.storage.address import AzureAddress
+from recapture.storage.address import CONNECTION_STRING, AzureAddress
 
+API_VERSION = "RECAPTURE_STORAGE_API_VERSION"
+"""Variable with the version of the storage service's API that is asked for; the newest of the SDK without it."""
 CONTAINER_MISSING = ("ContainerNotFound", "ContainerBeingDeleted")
 GARBLED = (
     "the response was truncated or corrupt; run the same command again, and if it recurs, check the network and any "
@@ -17,6 +19,25 @@ ENDLESS = (
     "the storage account and any proxy on the way"
 )
 
+BUSY = (429, 503)
+"""Statuses of a service that limits requests. They were sent again for about half a minute before."""
+_ADVICE = {
+    "BlobArchived": "the blob is in the archive tier: move it to the tier Hot or Cool, wait until it is there, which "
+    "takes up to 15 hours, then run the same command again",
+    "BlobBeingRehydrated": "the blob is on its way out of the archive tier, which takes up to 15 hours: run the same "
+    "command again when it is there",
+    "BlobImmutableDueToPolicy": "an immutability policy protects the blob: tables need a container without one",
+    "FeatureVersionMismatch": f"set {API_VERSION} to a version that the account knows",
+    "InvalidHeaderValue": f"if the account is not in Azure's cloud, set {API_VERSION} to a version that it knows",
+}
+"""What to do about a request that was refused, by the error code of the service."""
+_NOT_AUTHORISED = {
+    "AuthorizationFailure": "let requests from this network pass the account's firewall or private endpoint, or {}",
+    "AuthorizationSourceIPMismatch": "the signature is for other addresses than that of this machine: {}",
+    "KeyBasedAuthenticationNotPermitted": f"the account allows no keys: unset {CONNECTION_STRING}, and use an identity",
+}
+"""What to do about a request that was not authorised, by the error code; {} is the advice for the credential."""
+
 
 def refusal(action: str, address: AzureAddress, advice: str, status: int | None, code: str = "") -> RunError:
     """Return the error for the status and the error code of a response; the status is None if there was no response.
@@ -29,7 +50,14 @@ def refusal(action: str, address: AzureAddress, advice: str, status: int | None,
             f"container {address.endpoint}/{address.container} does not exist: create it, or correct the url"
         )
     if status in (401, 403):
-        return SetupError(f"not authorised to {action}{reason}: {advice}")
+        return SetupError(f"not authorised to {action}{reason}: {_NOT_AUTHORISED.get(code, '{}').format(advice)}")
+    if code in _ADVICE:
+        return SetupError(f"cannot {action}{reason}: {_ADVICE[code]}")
+    if status in BUSY:
+        return RunError(
+            f"cannot {action}: the service answered {status}{reason} to each attempt, because it limits requests; run "
+            "the same command again later, and fewer at a time"
+        )
     if status is not None:
         return RunError(f"cannot {action}: the service answered {status}{reason}")
     return RunError(f"cannot {action}: {address.endpoint} cannot be reached")
