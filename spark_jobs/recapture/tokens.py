@@ -133,9 +133,7 @@ def _numbers(values: Datum) -> Datum:
     return pc.cast(pc.utf8_slice_codeunits(numbers, 1), pa.float64())
 
 
-def _exactly(
-    compare: Callable[[Any, Any], Any], sides: tuple[Datum, Datum], in_order: Datum, doubtful: Datum
-) -> Datum:
+def _exactly(compare: Callable[[Any, Any], Any], sides: tuple[Datum, Datum], in_order: Datum, doubtful: Datum) -> Datum:
     """Return `in_order` with the rows in `doubtful` compared as integers of any size."""
     results = np.array(in_order.to_numpy(zero_copy_only=False))
     for place in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)):

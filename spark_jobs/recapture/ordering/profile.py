@@ -22,6 +22,7 @@ from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.time_model.verdicts import Verdict
+from recapture.tokens import texts
 
 LATENESS_BOUNDS = (
     *(-86_400, -21_600, -3600, -1800, -900, -600, -300, -120, -60, -30, -10, -5, -1),

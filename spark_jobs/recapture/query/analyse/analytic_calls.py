@@ -78,7 +78,7 @@ class AnalyticCall:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(NULL, None)
         value_and_default = [value, default]
-        (value, default), type_ = self.inside.unify(value_and_default, self.node)
+        (value, default), type_ = self.inside.unify(value_and_default, self.node, may_differ=True)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
         result = replace(value, type=type_, undeclared=undeclared)
         if any(map(is_dynamic, (value, default))):

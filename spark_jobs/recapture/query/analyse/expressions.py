@@ -27,7 +27,15 @@ from recapture.query.analyse.kinds import (
 from recapture.query.analyse.patterns import like, like_computed
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
-from recapture.query.analyse.tokens import COMPARABLE, compared, is_dynamic, key_of, needs_tokens, token_of
+from recapture.query.analyse.tokens import (
+    COMPARABLE,
+    compared,
+    has_own_types,
+    is_dynamic,
+    key_of,
+    needs_tokens,
+    token_of,
+)
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
@@ -284,7 +292,7 @@ class Expressions(Coercion):
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
         results_and_default = [*results, self.value(default) if default else Value(NULL, None)]
-        (*values, other), kind = self.unify(results_and_default, node)
+        (*values, other), kind = self.unify(results_and_default, node, may_differ=True)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         chosen = Value(case_when(branches, other.node), kind, fields=fields)
@@ -337,7 +345,7 @@ class Expressions(Coercion):
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        if self._have_own_types(values, node) or self._are_of_unlike_types(values):
+        if self._have_own_types(values, node) or has_own_types(values):
             return call(Op.IN, *map(token_of, values))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))
@@ -417,11 +425,6 @@ class Expressions(Coercion):
             self.types.note_text(fields)
         return True
 
-    def _are_of_unlike_types(self, values: list[Value]) -> bool:
-        """Return whether values are strings and numbers."""
-        types = {value.type for value in values}
-        return self._have_tokens(values) and AsaType.STRING in types and len(types) > 1
-
     def _have_tokens(self, values: list[Value]) -> bool:
         return all(value.type in COMPARABLE and not value.is_json_element for value in values)
 
@@ -465,7 +468,7 @@ class _Call:
         return kind_of(value.type)
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        return self.expressions.unify(values, self.node)
+        return self.expressions.unify(values, self.node, may_differ=True)
 
     def condition(self, index: int) -> Expr:
         return self.expressions.condition(self._node(index))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from recapture.model import AsaType
-from recapture.query.analyse.tokens import with_token_of_choice
+from recapture.query.analyse.tokens import has_own_types, with_token_of_choice
 from recapture.query.analyse.values import Value
 from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 from recapture.query.plan.expressions import NULL, Expr, bigint, call, case_when, string
@@ -127,7 +127,7 @@ def with_kind_of_choice(
     if chosen.type is AsaType.STRING and all(value.is_json_element for value in typed):
         return replace(chosen, is_json_element=True)
     undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
-    if not undeclared and all(value.kind is None for value in converted):
+    if not undeclared and all(value.kind is None for value in converted) and not has_own_types(values):
         return chosen
     kinds = kinds_of(values, converted)
     kind = None if kinds is None else case_when(list(zip(conditions, kinds, strict=False)), kinds[-1])

@@ -64,6 +64,15 @@ def compared(comparison: Op, left: Value, right: Value) -> Expr:
     return Expr(Op.IN_ORDER, sides, [comparison.value])
 
 
+def has_own_types(values: Sequence[Value]) -> bool:
+    """Return whether values, some of which may be NULL, are strings and numbers."""
+    typed = [value for value in values if value.type is not None]
+    types = {value.type for value in typed}
+    return all(value.type in COMPARABLE and not value.is_json_element for value in typed) and (
+        AsaType.STRING in types and len(types) > 1
+    )
+
+
 def needs_tokens(values: Sequence[Value]) -> bool:
     """Return whether bigints are compared with floats, and a bigint may not be exactly a float."""
     if {value.type for value in values} != {AsaType.BIGINT, AsaType.FLOAT}:
@@ -71,10 +80,15 @@ def needs_tokens(values: Sequence[Value]) -> bool:
     literals = [value for value in values if value.text is not None]
     if len(literals) == len(values):
         return False
-    if any(abs(float(value.text or 0)) > _EXACT_FLOATS for value in literals):
+    if any(_magnitude(value) >= _EXACT_FLOATS for value in literals):
         return True
     # Where one type has only literals, which are exact, the rounding of others makes no difference.
     return all(any(value.type is type_ and value.text is None for value in values) for type_ in _NUMBERS)
+
+
+def _magnitude(literal: Value) -> float:
+    text = literal.text or "0"
+    return abs(int(text) if literal.type is AsaType.BIGINT else float(text))
 
 
 def with_token_of_choice(chosen: Value, conditions: Sequence[Expr], values: Sequence[Value]) -> Value:
