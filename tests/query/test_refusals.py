@@ -131,8 +131,7 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
         ("WHERE x IN y", 12, "a field as a list"),
         ("WHERE CAST(x AS bit) > 0", 12, "compared with = and <> only"),
         ("WHERE CAST(x AS bit) BETWEEN 0 AND 1", 12, "compared with = and <> only"),
-        ("WHERE x = 1 AND x = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
-        ("WHERE x = 1 AND X = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
+        ("WHERE x + 1 = 1 AND X = 'a'", 21, "used as nvarchar(max) here and as float elsewhere"),
         ("WHERE eventTime > 'yesterday'", 7, "is not an ISO time"),
         ("WHERE _partition = 'a'", 7, "taken by the pipeline"),
         ("WHERE EXISTS (SELECT 1)", 22, "a query inside a query"),
@@ -328,9 +327,8 @@ def test_with_create_table_types_that_do_not_fit_are_refused() -> None:
     assert "cannot be combined" in refused(declared + query(where="WHERE eventTime = name"))
 
 
-def test_a_key_that_is_also_a_number_needs_create_table() -> None:
+def test_a_key_that_is_also_a_number_has_the_declared_type() -> None:
     text = query("floor, COUNT(*) AS n", where="WHERE floor > 3", group="GROUP BY floor, Tumbling(s, 1)")
-    assert "`floor` is a key, but is used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
     output = (
         compile_query(declared, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])
