@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,19 @@ def test_a_message_of_a_log_is_one_line(capsys: pytest.CaptureFixture[str], monk
     log.enable()
     log.LOGGER.info("blob %s", "a\r\n2026-03-01T10:00:00Z INFO recapture: audit passed\x1b[2J")
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_message_of_a_log_may_be_an_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "LOGGER", logging.Logger("recapture"))
+    monkeypatch.setenv("RECAPTURE_LOG_FORMAT", "json")
+    log.enable()
+    log.LOGGER.warning("blob %s", 'a"\r\nb')
+    (line,) = capsys.readouterr().err.splitlines()
+    logged = json.loads(line)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", logged.pop("time"))
+    assert logged == {"level": "WARNING", "logger": "recapture", "message": 'blob a"\r\nb'}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 from fractions import Fraction
 from typing import Any
 
@@ -45,8 +46,8 @@ def test_tokens_compare_as_the_values_do(one: Any, other: Any) -> None:
     alike = kind(one) is kind(other)
     # Python compares an int with a float exactly.
     assert (left == right) == ((alike and one == other) or (one is None and other is None))
-    for name, in_order in {"less": lambda: one < other, "greater_or_equal": lambda: one >= other}.items():
-        expected = None if is_null else alike and kind(one) is not bool and in_order()
+    for name, compare in (("less", operator.lt), ("greater_or_equal", operator.ge)):
+        expected = None if is_null else alike and kind(one) is not bool and compare(one, other)
         assert tokens.in_order(name, left, right).to_pylist() == [expected]
 
 

@@ -210,6 +210,8 @@ def _parser() -> _Parser:
     shown = add("status", text, required=False)
     text = "only slices in this state, such as stale or outdated; may be given several times"
     shown.add_argument("--state", dest="states", action="append", default=[], metavar="STATE", help=text)
+    text = "Print how complete, trusted and up to date the tables are, as metrics for Prometheus."
+    add("metrics", text, ranged=False)
     text = "Compare the archive with what the published slices of a range read: those whose blobs changed are stale."
     add("check", text)
     text = (

@@ -130,6 +130,12 @@ class Metadata(StrEnum):
     """Property that the sender gave the event; `MetadataColumn.key` names it."""
     IOT_HUB = "IoTHub"
     """Property that the IoT hub adds to a message, such as the device that sent it; `MetadataColumn.key` names it."""
+    ROUTED = "IoT"
+    """Property that an IoT hub adds to a message that it routes to an event hub; `MetadataColumn.key` names it."""
+
+
+ROUTED_TIME = "iothub-enqueuedtime"
+"""Key of ROUTED for when the IoT hub received the message."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class MetadataColumn:
 
     metadata: Metadata
     key: str = ""
-    """Name of the property; only for USER and IOT_HUB."""
+    """Name of the property; only for USER, IOT_HUB and ROUTED."""
 
     @property
     def name(self) -> str:
@@ -161,6 +167,8 @@ class MetadataColumn:
             case Metadata.PARTITION_ID | Metadata.SEQUENCE_NUMBER:
                 return AsaType.BIGINT
             case Metadata.EVENT_ENQUEUED | Metadata.EVENT_PROCESSED | Metadata.BLOB_LAST_MODIFIED:
+                return AsaType.DATETIME
+            case Metadata.ROUTED if self.key == ROUTED_TIME:
                 return AsaType.DATETIME
         return AsaType.STRING
 
@@ -220,11 +228,18 @@ class OutputColumn:
 
     name: str
     type: AsaType
+    written: str | None = None
+    """Name in the query, if a table cannot have it; None if it is `name`."""
 
 
 def published_schema(columns: Iterable[OutputColumn]) -> pa.Schema:
-    """Return the Arrow schema of the files of a published table."""
-    return pa.schema([(column.name, TYPES[column.type].published) for column in columns])
+    """Return the Arrow schema of the files of a published table. The comment of a column has its name in the query."""
+    return pa.schema(
+        [
+            pa.field(column.name, TYPES[column.type].published, metadata=column.written and {"comment": column.written})
+            for column in columns
+        ]
+    )
 
 
 def time_fields(time: TimeExpression | None) -> tuple[InputColumn, ...]:

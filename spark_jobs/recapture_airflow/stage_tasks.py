@@ -9,6 +9,7 @@ from airflow.sdk import TriggerRule, chain
 
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import Engine, unattended_engine
+from recapture.execute.spark import java
 from recapture.run.stages import Stage
 from recapture_airflow import backfill_tasks as tasks
 from recapture_airflow.dag_forms import RUN, assets_of, dag_ids_of
@@ -83,7 +84,7 @@ def _order_and_aggregate(pipeline: Pipeline, run: Any, pool: Mapping[str, Any]) 
         application=str(APPLICATION),
         application_args=[file, run],
         name=f"{pipeline.name} {{{{ ti.xcom_pull('{Stage.PLAN}') }}}}",
-        conf={"spark.log.level": "WARN"},
+        conf={"spark.log.level": "WARN", java.DRIVER: java.QUICK_START, java.EXECUTOR: java.QUICK_START},
         env_vars={"PYSPARK_PYTHON": sys.executable},
         pre_execute=tasks.prepare_for_spark,
         **pool,

@@ -10,7 +10,7 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.plan.joins import JoinedTable
-from recapture.query.plan.relations import Selection
+from recapture.query.plan.relations import SelectedTable, Selection
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.oracle_windows import Event
 
@@ -33,7 +33,7 @@ def relations(
     assert output.plan is not None
     tables = [*output.plan.steps, output.plan.output]
     joins = [table for table in tables if isinstance(table, JoinedTable)]
-    return [part for table in tables if not isinstance(table, JoinedTable) for part in table.selections], joins
+    return [part for table in tables if isinstance(table, SelectedTable) for part in table.selections], joins
 
 
 def at(seconds: float, **fields: Any) -> Event:

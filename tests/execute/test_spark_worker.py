@@ -1,5 +1,6 @@
 """Spark's Python workers compute the rows of a run from opaque rows, which come sorted by part, source and place."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
-from recapture.execute.spark.compute import divide
+from recapture.execute.spark.compute import TASK_BYTES, divide
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division
 from recapture.execute.spark.worker import ROWS, TASKS, Work, compute_and_stage, compute_rows, run_tasks
 from recapture.execute.stage import InputTasks, stage_rows
@@ -35,6 +36,10 @@ MEANS = (
 EVENTS = (
     "SELECT deviceId, temperature, LAG(temperature) OVER (PARTITION BY deviceId LIMIT DURATION(minute, 5)) AS previous "
     "INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
+)
+SESSIONS = (
+    "SELECT deviceId, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY eventTime "
+    "GROUP BY deviceId, SessionWindow(minute, 4, 9) OVER (PARTITION BY deviceId)"
 )
 GROUPS_OF_GROUPS = (
     "WITH s AS (SELECT deviceId, AVG(temperature) AS m FROM telemetry TIMESTAMP BY eventTime GROUP BY deviceId, "
@@ -62,13 +67,13 @@ def in_order(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return ordered
 
 
-def staged_in_parts(run: PlannedRun, buckets: int, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
+def staged_in_parts(run: PlannedRun, buckets: int, most: int, inputs: list[InputTasks]) -> Iterator[StagedSlice]:
     """Do what Spark does with these parts, in this process."""
     outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
     slices = tuple(planned.slice for planned in run.manifest.slices)
     division = replace(divide(run.pipeline.query, slices, PART_BYTES), buckets=buckets)
     digests = tuple(planned.digest for planned in run.manifest.slices)
-    work = Work(slice_query(run.pipeline.query, outputs), division, digests, {})
+    work = Work(slice_query(run.pipeline.query, outputs), division, digests, {}, most)
     tasks = [
         {"number": len(of_input.tasks) * place + number, "input": place, "task": TASK.dump_json(task, by_alias=True)}
         for place, of_input in enumerate(inputs)
@@ -84,17 +89,17 @@ def staged_in_parts(run: PlannedRun, buckets: int, inputs: list[InputTasks]) -> 
         yield from (StagedSlice(**row) for row in batch.to_pylist())
 
 
-@pytest.mark.parametrize("query", [MEANS, EVENTS, TWO], ids=["panes", "events", "both"])
+@pytest.mark.parametrize("query", [MEANS, EVENTS, TWO, SESSIONS], ids=["panes", "events", "both", "sessions"])
 def test_every_division_gives_the_files_of_the_worker_processes(
     processes: Workers, world: World, tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "PAYLOAD_BYTES", 200)
     run = planned(world, query, "files")
-    expected = set(local.compute(processes, run, tmp_path).staged)
+    expected = sorted(local.compute(processes, run, tmp_path).staged, key=str)
     assert all(file.rows for file in expected)
-    for buckets in (1, 3):
-        divided = stage_rows(run, 1, partial(staged_in_parts, run, buckets))
-        assert set(divided.staged) == expected
+    for buckets, most in itertools.product((1, 3), (10_000, 40)):
+        divided = stage_rows(run, TASK_BYTES, partial(staged_in_parts, run, buckets, most))
+        assert sorted(divided.staged, key=str) == expected
 
 
 def compiled(text: str) -> CompiledQuery:

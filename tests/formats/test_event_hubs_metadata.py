@@ -19,7 +19,7 @@ from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, string_of
 from recapture.formats.events import ENQUEUED
-from recapture.model import AsaType, Metadata, MetadataColumn
+from recapture.model import ROUTED_TIME, AsaType, Metadata, MetadataColumn
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
 from recapture.tools.sample.capture_file import capture_file, capture_schema
@@ -90,6 +90,20 @@ def test_every_event_has_its_own_metadata() -> None:
 )
 def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
     assert read(user("a"), {"Properties": {"b": 1, "a": value}}, {}, {"Properties": {"A": value}}) == [text, None, None]
+
+
+def test_an_event_has_the_properties_that_an_iot_hub_added_before_it_routed_it() -> None:
+    system = {"iothub-connection-device-id": "sensor-7", ROUTED_TIME: 1772366400250}
+    events: list[dict[str, Any]] = [{"SystemProperties": system}, {}]
+    assert read(MetadataColumn(Metadata.ROUTED, "iothub-connection-device-id"), *events) == ["sensor-7", None]
+    expected = from_datetime(NOON + timedelta(milliseconds=250))
+    assert read(MetadataColumn(Metadata.ROUTED, ROUTED_TIME), *events) == [expected, None]
+
+
+def test_a_time_of_an_iot_hub_that_cannot_be_read_is_damage() -> None:
+    for value in ("noon", -1, 2**62):
+        with pytest.raises(DamagedBlobError, match=f"event 7 has {ROUTED_TIME} '?{value}"):
+            read(MetadataColumn(Metadata.ROUTED, ROUTED_TIME), {"SystemProperties": {ROUTED_TIME: value}})
 
 
 def test_no_events_have_no_values() -> None:

@@ -32,6 +32,8 @@ from tests.ordering.tasks import (
 EVENT_TIME = InputColumn(("eventTime",), AsaType.DATETIME)
 
 
+KEYED = (Metadata.USER, Metadata.ROUTED)
+"""Metadata of which a column has a key."""
 MILLISECONDS = InputColumn(("ms",), AsaType.BIGINT)
 
 
@@ -40,7 +42,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 
 def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None:
     """Only the metadata that the query reads is in the rows, after the body's columns."""
-    columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind is not Metadata.USER]
+    columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind not in KEYED]
     columns.append(MetadataColumn(Metadata.USER, "firmware"))
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE

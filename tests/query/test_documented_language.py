@@ -16,6 +16,8 @@ PAGE = (ROOT / "docs" / "query-language.md").read_text(encoding="utf-8")
 TEMPLATES = {
     "Statements and clauses": "{}",
     "Joins": "SELECT a.id INTO out FROM telemetry a TIMESTAMP BY t {}",
+    "Patterns": "CREATE TABLE telemetry (t datetime, id bigint, x float, open bit);\nSELECT * INTO out FROM telemetry "
+    "TIMESTAMP BY t MATCH_RECOGNIZE (LIMIT DURATION(minute, 1) {}) AS m",
     "Several inputs": "{}",
     "Reference data": "SELECT t.id INTO out FROM telemetry t TIMESTAMP BY at {}",
     "Windows": "SELECT COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY {}",

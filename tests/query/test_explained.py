@@ -75,6 +75,27 @@ DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list arr
               input telemetry: k
             """,
         ),
+        (
+            "SELECT low INTO out FROM telemetry MATCH_RECOGNIZE (LIMIT DURATION(second, 5) PARTITION BY k"
+            " MEASURES Last(Low.x) AS low, Classifier() AS names AFTER MATCH SKIP TO NEXT ROW PATTERN (Low+ High)"
+            " DEFINE Low AS Low.x < 1.0, High AS High.x > Max(Low.x)) AS m",
+            """
+            rewrites
+              unused columns: names of matches 0
+            output out
+              matches 0: matches input telemetry
+                within 5 s by k
+                Low if less(x, 1.0)
+                High if greater(x, @m0)
+                @m0 = max of Low: add(x, 0.0)
+                @m1 = last of Low: x
+                low = @m1
+              output: reads matches 0
+                low = low
+            shared keys
+              input telemetry: k
+            """,
+        ),
     ],
 )
 def test_each_relation_and_each_expression_is_a_line(query: str, lines: str) -> None:

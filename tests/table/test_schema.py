@@ -12,11 +12,12 @@ from deltalake import DeltaTable, Field, QueryBuilder, Schema
 from deltalake.schema import PrimitiveType
 
 from recapture.errors import DefinitionError, InterruptedRunError, PermanentError
+from recapture.model import AsaType, OutputColumn, published_schema
 from recapture.table import publish
 from recapture.table.delta import OpenTable, Table
 from recapture.table.faults import lagging_slices
 from recapture.table.publications import shown_entries
-from recapture.table.schema import added, obstacles
+from recapture.table.schema import added, obstacles, schema_of
 from tests.table import strangers
 from tests.table.publishing import ELEVEN, METRICS, NINE, QUARANTINE, ROWS, TEN, Place, everywhere, together
 
@@ -30,6 +31,12 @@ def rows_of(**columns: pa.DataType) -> pa.Schema:
 
 def found(rows: pa.Schema, *more: Field, **options: Any) -> list[str]:
     return list(obstacles(Schema([*WITH_SLICE.fields, *more]), ["slice_start"], rows, **options))
+
+
+def test_the_comment_of_a_column_has_the_name_that_a_table_cannot_have() -> None:
+    columns = [OutputColumn("the_key", AsaType.STRING, "the key"), OutputColumn("n", AsaType.BIGINT)]
+    comments = {field.name: field.metadata.get("comment") for field in schema_of(published_schema(columns)).fields}
+    assert comments == {"the_key": "the key", "n": None, "slice_start": None}
 
 
 def test_a_table_gains_the_columns_that_it_lacks_in_the_order_of_the_query() -> None:

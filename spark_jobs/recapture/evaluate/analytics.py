@@ -112,11 +112,14 @@ class Histories:
     """Orders of the rows that have been computed, by the keys of their histories."""
 
     @classmethod
-    def of(cls, rows: pa.Table, analytics: Analytics, bounds: SliceBounds) -> "Histories":
-        """Return the histories of rows, which get the column `_row` if they come in order and lack it."""
+    def of(cls, rows: pa.Table, analytics: Analytics, bounds: SliceBounds, keys: Sequence[Expr] = ()) -> "Histories":
+        """Return the histories of rows, which get the column `_row` if they come in order and lack it.
+
+        `keys` are further expressions that are keys of histories.
+        """
         if analytics.ties is None:
             rows = rows.append_column(ROW, pa.array(np.arange(len(rows))))
-        inputs = _inputs(analytics)
+        inputs = list(dict.fromkeys([*_inputs(analytics), *keys]))
         ties = [tie for tie in analytics.ties or () if tie != ROW]
         return cls(rows, ties, dict(zip(inputs, evaluated(rows, inputs, bounds), strict=True)))
 

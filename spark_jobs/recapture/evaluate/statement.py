@@ -16,6 +16,7 @@ from recapture.evaluate.expressions import project
 from recapture.evaluate.groups import groups, inputs
 from recapture.evaluate.joins import joined
 from recapture.evaluate.laterals import applied
+from recapture.evaluate.matches import matched
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledOutput
@@ -82,8 +83,16 @@ class _OutputEvaluation:
             return self.slice.read_rows(name)
         kept, key = self.slice._tables, self._key(table)
         if key not in kept:
-            kept[key] = self._united(table) if isinstance(table, SelectedTable) else self._joined(table)
+            kept[key] = self._evaluated(table)
         return kept[key]
+
+    def _evaluated(self, table: Table) -> pa.Table:
+        match table:
+            case SelectedTable():
+                return self._united(table)
+            case JoinedTable():
+                return self._joined(table)
+        return matched(table, self._table(table.source), self.slice.bounds, self.plan.look_backs[table.name])
 
     def _key(self, table: Table) -> object:
         """Return what the rows of a table depend on: its name, and the look-backs of what it reads and its own."""

@@ -79,6 +79,9 @@ def pieces(slice_: Slice, times: Int64s, look_back: int, most: int) -> Iterator[
 
 def _pieces_of(query: SliceQuery, slice_: Slice, source: SliceSource, bucket: Bucket, most: int) -> Iterator[Slice]:
     whole = _Part(query, source, bucket, slice_)
+    if sum(len(source.events(read)) for read in query.inputs if not read.aggregations) <= most:
+        yield slice_
+        return
     times = np.concatenate([np.empty(0, np.int64), *map(whole.times, query.inputs)])
     step = -(-len(times) // _MOST_TIMES) or 1
     look_back = max((read.look_back for read in query.inputs), default=0)

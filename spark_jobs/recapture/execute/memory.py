@@ -8,7 +8,6 @@ from rich.filesize import decimal
 
 from recapture.process.wording import counted
 from recapture.query.model import CompiledQuery
-from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.relations import SelectedTable
 from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model import ticks
@@ -46,7 +45,7 @@ def bytes_per_event(query: CompiledQuery) -> int:
         assert output.plan is not None
         most = max(most, _SELECTED + _COLUMN * len(output.columns))
         for table in (*output.plan.steps, output.plan.output):
-            most = max(most, _JOINED if isinstance(table, JoinedTable) else _of_table(table))
+            most = max(most, _of_table(table) if isinstance(table, SelectedTable) else _JOINED)
     return most
 
 

@@ -37,11 +37,20 @@ def write_run(path: Path, rows: pa.Table, unanchored: int) -> Run:
     return Run(path, len(rows), unanchored)
 
 
+def batches_of(run: Run) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a run in batches."""
+    with pa.memory_map(str(run.path)) as file:
+        reader = pa.ipc.open_file(file)
+        for place in range(reader.num_record_batches):
+            yield reader.get_batch(place)
+
+
 def merged(runs: Sequence[Run], most: int = MERGED_AT_ONCE, step: int = _STEP) -> Iterator[pa.Table]:
     """Yield the rows of all runs, sorted, in tables of about `most` rows; memory holds `step` rows of each run, too."""
     maps = [pa.memory_map(str(run.path)) for run in runs]
     try:
-        yield from _merged([pa.ipc.open_file(file).read_all() for file in maps], most, step)
+        tables = [pa.ipc.open_file(file).read_all() for file in maps]
+        yield from tables if len(tables) == 1 else _merged(tables, most, step)
     finally:
         for file in maps:
             file.close()

@@ -20,12 +20,6 @@ from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
 
-SMALLEST_TASK = 32 * 1024 * 1024
-"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
-
-Every task has a start-up cost, and reads blobs that its neighbours read too.
-"""
-TASKS_PER_CORE = 2
 STAGE = "order_and_aggregate"
 """Name of the stage in what a run took."""
 
@@ -43,12 +37,12 @@ class InputTasks:
 WriteRows = Callable[[list[InputTasks]], Iterable[StagedSlice]]
 
 
-def stage_rows(run: PlannedRun, cores: int, write_rows: WriteRows) -> Computed:
+def stage_rows(run: PlannedRun, task_bytes: int, write_rows: WriteRows) -> Computed:
     """Stage the rows of a planned run and write what it counted to the run files, and return both. Publish nothing.
 
-    Raise RunError if a blob is damaged or has changed since it was planned, or if the computation fails.
+    A task reads blobs with about `task_bytes`. Raise RunError if a blob is damaged or has changed since it was planned,
+    or if the computation fails.
     """
-    task_bytes = max(SMALLEST_TASK, run.manifest.size // (TASKS_PER_CORE * cores))
     inputs = [_input_tasks(run, compiled, task_bytes) for compiled in run.pipeline.query.inputs]
     tasks = [task for input_tasks in inputs for task in input_tasks.tasks]
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:

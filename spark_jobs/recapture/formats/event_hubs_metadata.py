@@ -12,7 +12,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.events import ENQUEUED, metadata_of
-from recapture.model import Metadata, MetadataColumn
+from recapture.model import ROUTED_TIME, Metadata, MetadataColumn
 from recapture.time_model import ticks
 
 _FIELDS = {
@@ -21,6 +21,7 @@ _FIELDS = {
     Metadata.PARTITION_KEY: ("SystemProperties",),
     Metadata.PUBLISHER: ("SystemProperties",),
     Metadata.USER: ("Properties",),
+    Metadata.ROUTED: ("SystemProperties",),
 }
 _ENQUEUED = "%m/%d/%Y %I:%M:%S %p"
 _REGULAR = (
@@ -57,6 +58,10 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
                 own[column] = string_of(one_array(events["SystemProperties"]), "x-opt-publisher")
             case Metadata.USER:
                 own[column] = string_of(one_array(events["Properties"]), column.key)
+            case Metadata.ROUTED if column.key == ROUTED_TIME:
+                own[column] = _times(pinned.blob.name, events, column.key)
+            case Metadata.ROUTED:
+                own[column] = string_of(one_array(events["SystemProperties"]), column.key)
     return metadata_of(columns, pinned, events.num_rows, own)
 
 
@@ -89,15 +94,7 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:
     """Return the enqueued time of every event, in ticks: to the millisecond if the file has it, else to the second."""
-    instants = np.full(events.num_rows, -1, np.int64)
-    for rows, milliseconds in _values(one_array(events["SystemProperties"]), "x-opt-enqueued-time"):
-        if not pa.types.is_int64(milliseconds.type):
-            raise _untimed(name, events, int(rows[0]), f"x-opt-enqueued-time {milliseconds[0].as_py()!r}")
-        values = milliseconds.to_numpy()
-        wrong = np.flatnonzero((values < 0) | (values > _LATEST_MILLISECOND))
-        if len(wrong):
-            raise _untimed(name, events, int(rows[wrong[0]]), f"x-opt-enqueued-time {values[wrong[0]]}")
-        instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
+    instants = _instants(name, events, "x-opt-enqueued-time")
     rest = np.flatnonzero(instants < 0)
     if len(rest):
         instants[rest] = seconds(one_array(events["EnqueuedTimeUtc"]).take(pa.array(rest)))
@@ -106,6 +103,26 @@ def _enqueued(name: str, events: pa.Table) -> pa.Array:
             row = int(wrong[0])
             raise _untimed(name, events, row, f"EnqueuedTimeUtc {events['EnqueuedTimeUtc'][row].as_py()!r}")
     return pa.array(instants)
+
+
+def _times(name: str, events: pa.Table, key: str) -> pa.Array:
+    """Return a system property of every event as a time in ticks; NULL if it is missing."""
+    instants = _instants(name, events, key)
+    return pa.array(instants, mask=instants < 0)
+
+
+def _instants(name: str, events: pa.Table, key: str) -> NDArray[np.int64]:
+    """Return a system property in milliseconds of every event in ticks; -1 if it is missing."""
+    instants = np.full(events.num_rows, -1, np.int64)
+    for rows, milliseconds in _values(one_array(events["SystemProperties"]), key):
+        if not pa.types.is_int64(milliseconds.type):
+            raise _untimed(name, events, int(rows[0]), f"{key} {milliseconds[0].as_py()!r}")
+        values = milliseconds.to_numpy()
+        wrong = np.flatnonzero((values < 0) | (values > _LATEST_MILLISECOND))
+        if len(wrong):
+            raise _untimed(name, events, int(rows[wrong[0]]), f"{key} {values[wrong[0]]}")
+        instants[rows] = values * ticks.TICKS_PER_MILLISECOND + ticks.UNIX_EPOCH
+    return instants
 
 
 def seconds(enqueued: pa.DictionaryArray) -> NDArray[np.int64]:

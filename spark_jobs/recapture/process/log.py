@@ -1,13 +1,18 @@
 """What the engine logs, at INFO: which run, input, partition, slices and stage; how much, and for how long."""
 
+import json
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from recapture.errors import DefinitionError
 from recapture.printable import one_line
 
+FORMAT = "RECAPTURE_LOG_FORMAT"
+"""Variable that makes each line of the log a JSON object if it is `json`."""
 LOGGER = logging.getLogger("recapture")
 _FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
 
@@ -22,12 +27,32 @@ class _Lines(logging.Formatter):
         return super().formatMessage(record)
 
 
+class _Objects(_Lines):
+    """Write each message as a JSON object."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        values = {
+            "time": f"{self.formatTime(record, self.datefmt)}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.message,
+        }
+        return json.dumps(values)
+
+
 def enable() -> None:
-    """Write the engine's log to standard error; what other libraries log is left alone."""
+    """Write the engine's log to standard error; what other libraries log is left alone.
+
+    Raise DefinitionError if FORMAT has an unknown value.
+    """
+    formats = {"": _Lines, "json": _Objects}
+    chosen = os.environ.get(FORMAT, "")
+    if chosen not in formats:
+        raise DefinitionError(f"{FORMAT}={chosen}: set it to json, or unset it")
     LOGGER.setLevel(logging.INFO)
     if not LOGGER.handlers:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_Lines(_FORMAT, "%Y-%m-%dT%H:%M:%S"))
+        handler.setFormatter(formats[chosen](_FORMAT, "%Y-%m-%dT%H:%M:%S"))
         LOGGER.addHandler(handler)
         LOGGER.propagate = False
 

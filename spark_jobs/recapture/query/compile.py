@@ -12,6 +12,8 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
+from recapture.query.analyse.matches import MatchCompiler
+from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, token_of
@@ -120,11 +122,15 @@ class _Output:
     table: SelectedTable
     columns: list[tuple[str, Value]]
     """Published columns by name, in order."""
+    written: Mapping[str, str]
+    """Names in the query of the columns that are published under other names, by published name."""
 
     @property
     def published(self) -> tuple[OutputColumn, ...]:
         """Published columns with their types."""
-        return tuple(OutputColumn(name, value.type or AsaType.STRING) for name, value in self.columns)
+        return tuple(
+            OutputColumn(name, value.type or AsaType.STRING, self.written.get(name)) for name, value in self.columns
+        )
 
 
 @dataclass
@@ -237,6 +243,9 @@ class _Pass:
         if key in self.from_.steps or key in self.from_.inputs:
             raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
+        if step.query.args.get("match"):
+            self._matched(step, name, selects[0])
+            return
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
@@ -259,6 +268,25 @@ class _Pass:
             unanchored=table.unanchored,
         )
 
+    def _matched(self, step: Step, name: str, select: exp.Select) -> None:
+        """Compile a MATCH_RECOGNIZE, so that the SELECT around it can read the matches."""
+        from_clause, _ = self.from_.compile(select)
+        compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
+        table, columns = compiler.compile(f"matches {len(self.tables)}")
+        self.tables.append(table)
+        self.from_.steps[step.key] = StepRelation(
+            self.source,
+            name,
+            table.name,
+            [(column, taken_over(column, value)) for column, value in columns],
+            None,
+            self.requests[step.key],
+            self.types,
+            ordered=False,
+            has_row_column=False,
+            unanchored=table.unanchored,
+        )
+
     def _statement(self, query: exp.Query) -> None:
         """Compile a SELECT … INTO, or a UNION of several, and add it to those that write to its output."""
         selects = selects_of(self.source, query)
@@ -275,14 +303,15 @@ class _Pass:
     def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
         """Put together all that is written to an output.
 
-        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)])
+        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)], {})
         """
+        parts, written = with_published_names(self.source, parts)
         columns, selections = _united(self.source, self.types, parts, is_output=True)
         self.types.decide_published(field for _, value in columns for field in value.fields)
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
-        return _Output(alias, SelectedTable("output", selections), columns)
+        return _Output(alias, SelectedTable("output", selections), columns, written)
 
     def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT, and keep the table of its JOINs."""

@@ -6,6 +6,7 @@ from recapture.query.model import CompiledQuery
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
 from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.matches import MatchedTable, aggregate_name
 from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model.ticks import TICKS_PER_SECOND
@@ -45,9 +46,25 @@ def _relation(table: Table) -> Iterator[str]:
             yield f"{name}: reads {selection.table}"
             yield from (f"  {line}" for line in _expressions(selection))
         return
+    if isinstance(table, MatchedTable):
+        yield f"{name}: matches {table.source}"
+        yield from (f"  {line}" for line in _match(table))
+        return
     yield f"{name}: joins {', '.join(table.sources)}"
     for number, join in enumerate(table.joins, 1):
         yield f"  side {number} on {join.condition}"
+
+
+def _match(table: MatchedTable) -> Iterator[str]:
+    """Yield the conditions of the variables, what is taken of their rows, and the columns of a match."""
+    by = f" by {', '.join(map(str, table.keys))}" if table.keys else ""
+    yield f"within {table.length / TICKS_PER_SECOND:g} s{by}"
+    variables = table.automaton.variables
+    yield from (f"{name} if {condition}" for name, condition in zip(variables, table.conditions, strict=True))
+    for number, aggregate in enumerate(table.aggregates):
+        called = f"{aggregate.function.value.lower()} of {variables[aggregate.variable]}"
+        yield f"{aggregate_name(number)} = {called}: {aggregate.value}"
+    yield from (f"{name} = {value}" for name, value in table.measures)
 
 
 def _expressions(selection: Selection) -> Iterator[str]:

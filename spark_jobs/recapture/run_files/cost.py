@@ -56,10 +56,13 @@ COST = JsonFile("cost.json", Cost)
 
 
 @contextmanager
-def computation(run: PlannedRun, stage: str, engine: str, cores: int, parts: Iterable[Took] | None) -> Iterator[None]:
+def computation(
+    run: PlannedRun, stage: str, engine: str, cores: Callable[[], int], parts: Iterable[Took] | None
+) -> Iterator[None]:
     """Measure the stage that computes the rows of a run, and write what it took to the run files.
 
-    `parts` has what other processes took for it, as soon as it ends; None if that is not known.
+    `cores` is called when the stage ends, because a cluster may add executors to a run. `parts` has what other
+    processes took for it, as soon as it ends; None if that is not known.
     """
     seconds, cpu, use = time.perf_counter(), time.process_time(), used()
     yield
@@ -76,7 +79,7 @@ def computation(run: PlannedRun, stage: str, engine: str, cores: int, parts: Ite
         run.files,
         Cost(
             engine,
-            cores,
+            cores(),
             manifest.definition_digest,
             len(manifest.slices),
             manifest.blob_count,

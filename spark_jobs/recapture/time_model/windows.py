@@ -91,10 +91,10 @@ Window = HoppingWindow | SlidingWindow | SessionWindow | SnapshotWindow
 
 @dataclass(frozen=True)
 class JoinedSide:
-    """The rows of one side of a JOIN (docs/time-model.md, section 4.4)."""
+    """The rows of one side of a JOIN, or those of matches (docs/time-model.md, sections 4.4 and 4.6)."""
 
     look_back: int
-    """How long before a joined row's System.Timestamp the side's row may lie."""
+    """How long before the System.Timestamp of a joined row, or of a match, a row of it may lie."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ DECLARED = "".join(
     for alias in ("a", "b")
 )
 HISTORY = "LIMIT DURATION(minute, 1)"
+MATCHED = "MEASURES Last(A.k) AS k, Max(A.x) AS x AFTER MATCH SKIP TO NEXT ROW PATTERN (A+) DEFINE A AS A.n > 1) AS m"
 NEAR = "DATEDIFF(second, {0}, {1}) BETWEEN 0 AND 5"
 
 
@@ -36,6 +37,18 @@ def keys(text: str, references: tuple[str, ...] = (), in_tasks: bool = True) -> 
         ("SELECT COUNT(*) AS c INTO out FROM a GROUP BY k, System.Timestamp()", ("k",)),
         (f"SELECT LAG(x) OVER (PARTITION BY k {HISTORY}) AS p INTO out FROM a", ("k",)),
         (f"SELECT LAG(x) OVER ({HISTORY}) AS p INTO out FROM a", None),
+        (f"SELECT * INTO out FROM a MATCH_RECOGNIZE ({HISTORY} {MATCHED}", None),
+        (f"SELECT * INTO out FROM a MATCH_RECOGNIZE ({HISTORY} PARTITION BY k, j {MATCHED}", ("j", "k")),
+        (
+            f"SELECT k, COUNT(*) AS c INTO out FROM a MATCH_RECOGNIZE ({HISTORY} PARTITION BY k, j {MATCHED} "
+            "GROUP BY k, Tumbling(minute, 1)",
+            ("k",),
+        ),
+        (
+            f"SELECT x, COUNT(*) AS c INTO out FROM a MATCH_RECOGNIZE ({HISTORY} PARTITION BY k {MATCHED} "
+            "GROUP BY x, Tumbling(minute, 1)",
+            None,
+        ),
         (
             f"SELECT LAG(x) OVER (PARTITION BY k, j {HISTORY}) AS p, LAG(n) OVER (PARTITION BY k {HISTORY}) AS q "
             "INTO out FROM a",

@@ -18,7 +18,7 @@ from recapture.execute.processes.workers import Workers
 from recapture.model import AsaType, OutputColumn
 from recapture.table import row_changes
 from recapture.table.row_changes import comparisons
-from recapture.tools.compare.live import LIVE_ROWS, SLICE
+from recapture.tools.compare.live import LIVE_ROWS, SLICE, parse_columns
 from recapture.tools.compare.page import meaning, verdict
 from recapture.tools.compare.reasons import Compared, Reasons
 from recapture.tools.compare.words import HOLE, SEPARATOR
@@ -132,6 +132,12 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
 def _differing(rows: Rows, others: Rows) -> int:
     one, other = ({(row["windowEnd"], row["deviceId"]): row for row in side} for side in (rows, others))
     return sum(one.get(key) != other.get(key) for key in {*one, *other})
+
+
+def test_a_column_that_a_table_cannot_have_is_found_under_its_name_in_the_query() -> None:
+    columns = [OutputColumn("the_key", AsaType.STRING, "the key"), OutputColumn("n", AsaType.BIGINT)]
+    assert parse_columns(None, columns) == {"the_key": "the key"}
+    assert parse_columns("key=the_key,count=N", columns) == {"the_key": "key", "n": "count"}
 
 
 def test_columns_of_other_names_are_mapped(world: World, rows: Rows, command: Command, tmp_path: Path) -> None:

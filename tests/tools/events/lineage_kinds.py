@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
-from tests import oracle_analytics, oracle_joins, oracle_windows
+from tests import oracle_analytics, oracle_joins, oracle_matches, oracle_windows
 from tests.evaluate.relations import START
 from tests.oracle_analytics import Over, field
 from tests.oracle_windows import Content, Event, Hopping, Session, Sliding, Snapshot, Window
@@ -57,6 +57,21 @@ def analytic(*functions: Callable[[Sequence[Event]], list[Any]], when: Callable[
         return [row for row in inside(made) if when(row)]
 
     return rows
+
+
+def matched(events: Sequence[Event]) -> list[Row]:
+    """Return the ids of the first and the last of three events of a key, the last of which has the larger n."""
+
+    def rises(event: Event, rows: oracle_matches.Rows) -> bool:
+        return bool(event.payload["n"] > rows.last("A", "n"))
+
+    conditions: dict[str, oracle_matches.Condition] = {
+        "A": lambda event, rows: event.payload["n"] > 1,
+        ".": lambda event, rows: True,
+        "B": rises,
+    }
+    found = oracle_matches.matches(events, oracle_matches.Part(("A", ".", "B")), conditions, seconds(20), ("k",))
+    return inside([(rows.assigned[-1][1].time, rows.first("A", "id"), rows.last("B", "id")) for rows in found])
 
 
 def inside(rows: Sequence[Row]) -> list[Row]:
@@ -222,6 +237,12 @@ KINDS = {
     "percentile": Kind(
         of_group("PERCENTILE_DISC(0.5) OVER (ORDER BY n) AS p, COUNT(*) AS c", "TumblingWindow(second, 10)"),
         grouped(TEN, lambda each: oracle_windows.percentile_disc(values(each, "n"), "0.5"), count_all),
+    ),
+    "match": Kind(
+        f"SELECT {TIME}, i, j INTO out FROM telemetry MATCH_RECOGNIZE (LIMIT DURATION(second, 20) PARTITION BY k "
+        "MEASURES First(A.id) AS i, Last(B.id) AS j AFTER MATCH SKIP TO NEXT ROW PATTERN (A . B) "
+        "DEFINE A AS A.n > 1, B AS B.n > Max(A.n)) AS m",
+        matched,
     ),
     "join": Kind(f"SELECT {TIME}, a.id AS i, b.id AS j INTO out {SELF_JOIN.format('')}", joined),
     "left join": Kind(

@@ -29,6 +29,13 @@ from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.took import Took, measured
 
+SMALLEST_TASK = 32 * 1024 * 1024
+"""Smallest size that tasks are planned for, in bytes; a task may still be smaller.
+
+Every task has a start-up cost, and reads blobs that its neighbours read too.
+"""
+TASKS_PER_CORE = 2
+
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
@@ -121,8 +128,9 @@ def compute(
         return [file for files in rows for file in files]
 
     try:
-        with computation(run, STAGE, Engine.PROCESSES, workers.count, parts):
-            return stage_rows(run, workers.count, staged)
+        task_bytes = max(SMALLEST_TASK, run.manifest.size // (TASKS_PER_CORE * workers.count))
+        with computation(run, STAGE, Engine.PROCESSES, lambda: workers.count, parts):
+            return stage_rows(run, task_bytes, staged)
     except BrokenProcessPool:
         raise workers.broken(LESS_MEMORY) from None
     except BaseException:

@@ -20,6 +20,7 @@ from recapture import errors
 from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
 from recapture.execute.engine import Engine
+from recapture.execute.memory import bytes_per_event
 from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
@@ -38,6 +39,14 @@ from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun, load_run
 from recapture.time_model.slices import Slice
 
+TASK_BYTES = 256 * 1024 * 1024
+"""Size that tasks are planned for, in bytes: some seconds of work. It does not depend on the executors that have
+registered when a run begins, which may be none.
+"""
+MOST_TASKS = 10_000
+"""About the largest number of tasks, which the driver holds."""
+EVALUATED_BYTES = 512 * 1024 * 1024
+"""Memory that the events of a part may take in a Python worker; bytes."""
 BATCH_BYTES = 16 * 1024 * 1024
 """Size of the rows that Spark gives to a Python worker at once; bytes. Java holds them outside its heap."""
 
@@ -52,9 +61,9 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
             except (PySparkException, Py4JJavaError) as error:
                 raise _error(error) from error
 
-    cores = spark.sparkContext.defaultParallelism
-    with computation(run, STAGE, Engine.SPARK, cores, None):
-        return stage_rows(run, cores, staged)
+    task_bytes = max(TASK_BYTES, run.manifest.size // MOST_TASKS)
+    with computation(run, STAGE, Engine.SPARK, lambda: spark.sparkContext.defaultParallelism, None):
+        return stage_rows(run, task_bytes, staged)
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folder: Path) -> list[StagedSlice]:
@@ -64,7 +73,8 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folde
     slices = tuple(planned.slice for planned in run.manifest.slices)
     division = divide(query, slices, run.manifest.size)
     digests = tuple(planned.digest for planned in run.manifest.slices)
-    work = Work(slice_query(query, outputs), division, digests, _distributed_references(spark, run, folder))
+    most = EVALUATED_BYTES // bytes_per_event(query)
+    work = Work(slice_query(query, outputs), division, digests, _distributed_references(spark, run, folder), most)
     contexts = [input_tasks.context for input_tasks in inputs]
     computed = _tasks(spark, inputs).mapInArrow(
         partial(worker.run_tasks, contexts, division), from_arrow_schema(worker.ROWS)

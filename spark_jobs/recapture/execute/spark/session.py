@@ -14,19 +14,13 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
+from recapture.execute.spark import java
 from recapture.process import log
 from recapture.process.environment import environment
 from recapture.process.startup import leave_accumulators_running
 
 CLUSTERS_OWN = ("spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Prefixes of the settings of Spark SQL that a cluster may choose. They divide the work, or help to find errors."""
-
-_JAVA_OPTIONS = (
-    "-XX:+UseParallelGC -Dlog4j2.level=OFF "
-    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
-"""Options of Java. It does not verify the classes of Spark, which took two seconds of each start."""
-
 
 JAVA_ERRORS = (Py4JError, ConnectionError)
 """What a call to Java raises if Java fails or has ended."""
@@ -44,7 +38,8 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
         .config("spark.log.level", "OFF")
         .config("spark.local.dir", str(scratch))
         .config("spark.sql.adaptive.enabled", "false")  # the stages are known: planning them again takes two seconds
-        .config("spark.driver.extraJavaOptions", f"{_JAVA_OPTIONS} -Djava.io.tmpdir='{scratch}'")
+        .config(java.DRIVER, f"{java.QUICK_START} {java.SMALL_AND_QUIET} -Djava.io.tmpdir='{scratch}'")
+        .config(java.EXECUTOR, java.QUICK_START)
     )
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -7,17 +7,20 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from recapture.execute.division import Bucket, rows_of_bucket
-from recapture.execute.references import read_reference
-from recapture.execute.slice_rows import SliceQuery, stage_output
-from recapture.execute.spark.parts import Division, Source
-from recapture.execute.task_batches import event_schema, task_batches
+from recapture.execute.division import Bucket
+from recapture.execute.slice_rows import SliceQuery
+from recapture.execute.slice_runs import merge_runs, write_runs
+from recapture.execute.sorted_runs import Run, batches_of
+from recapture.execute.spark.part_files import local_folder, write_batches, write_part
+from recapture.execute.spark.parts import Division
+from recapture.execute.task_batches import task_batches
 from recapture.execute.tasks import TASK, TaskContext
 from recapture.execute.worker_errors import one_error
-from recapture.query.model import CompiledInput
+from recapture.run_files.computed import StagedSlice
 
 TASKS = pa.schema([("number", pa.int32()), ("input", pa.int32()), ("task", pa.string())])
 """Tasks: their numbers, the numbers of their inputs, and JSON."""
@@ -32,12 +35,12 @@ STAGED = pa.schema(
 """Fields of StagedSlice."""
 PAYLOAD_BYTES = 4 * 1024 * 1024
 """Approximate upper bound on the size of a payload. Spark holds a few of them at once."""
-PIECE_EVENTS = 4_000_000
-"""Number of events that are evaluated at once; a part with more is divided into pieces of time."""
 LESS_MEMORY = "give the Python workers of Spark more memory, or backfill fewer hours at once"
 """What to do if a worker has no memory left."""
 _WHOLE_PART = Bucket({}, 0, 1)
 _ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
+_UNANCHORED = b"unanchored"
+"""Key of the metadata of the batches of a run: `Run.unanchored`."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,17 @@ class Work:
     """Digests of the slices."""
     references: Mapping[str, str]
     """Names of the files of reference data that Spark gives to all executors, by the name of the view."""
+    most: int
+    """Number of events that are evaluated at once; a part with more is divided into pieces of time."""
+
+
+class Row(NamedTuple):
+    """A row of ROWS."""
+
+    part: int
+    source: int
+    place: int
+    batch: pa.RecordBatch
 
 
 def run_tasks(
@@ -63,20 +77,24 @@ def run_tasks(
                 for computed in task_batches(context, TASK.validate_json(task["task"])):
                     source = context.input.view, computed.number
                     for part, rows in division.divided(source, computed.slice_start, computed.rows):
-                        yield from _rows(part, division.sources.index(source), places, [rows])
+                        yield from _rows(part, division.sources.index(source), places, rows)
 
 
 def compute_rows(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of each slice and output as ROWS of a part of their own, given ROWS in order."""
+    """Yield the sorted runs of each slice and output as ROWS of a part of their own, given ROWS in order.
+
+    The upper half of the place of a row has the number of its run among those of the source, which is the bucket.
+    """
     outputs, buckets = len(work.query.outputs), work.division.buckets
     with one_error(LESS_MEMORY):
-        for part, payloads in _parts(batches):
-            first, places = part // buckets * outputs, itertools.count()
-            source = PartRows(_by_source(work.division.sources, payloads), work.references)
-            slice_ = work.division.slice_of(part)
-            for tables in rows_of_bucket(work.query, slice_, source, _WHOLE_PART, PIECE_EVENTS):
-                for output, rows in enumerate(tables):
-                    yield from _rows(first + output, part % buckets, places, rows.to_batches())
+        for part, runs in _runs_of_parts(work, batches):
+            first = part // buckets * outputs
+            for output, runs_of_output in enumerate(runs):
+                for number, run in enumerate(runs_of_output):
+                    places, metadata = itertools.count(number << 32), {_UNANCHORED: str(run.unanchored)}
+                    for batch in batches_of(run):
+                        marked = batch.replace_schema_metadata(metadata)
+                        yield from _rows(first + output, part % buckets, places, marked)
 
 
 def stage_rows(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,71 +103,69 @@ def stage_rows(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
     The rows of a slice and an output come one after another.
     """
     with one_error(LESS_MEMORY):
-        for part, payloads in _parts(batches):
-            number, output = divmod(part, len(work.query.outputs))
-            rows = pa.Table.from_batches([_batch(payload) for _, payload in payloads])
-            place = work.division.slices[number].start, work.digests[number]
-            for staged in stage_output(*work.query.outputs[output], *place, rows):
-                yield pa.RecordBatch.from_pylist([asdict(staged)], schema=STAGED)
+        for part, rows in _parts(batches):
+            slice_number, output = divmod(part, len(work.query.outputs))
+            with local_folder() as folder:
+                runs = [
+                    _received(group, folder / f"{number}.arrow")
+                    for number, (_, group) in enumerate(
+                        itertools.groupby(rows, key=lambda row: (row.source, row.place >> 32))
+                    )
+                ]
+                yield _staged(work, slice_number, output, runs)
 
 
 def compute_and_stage(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Do what `compute_rows` and `stage_rows` do; every slice has one bucket."""
-    return stage_rows(work, compute_rows(work, batches))
+    with one_error(LESS_MEMORY):
+        for part, runs in _runs_of_parts(work, batches):
+            for output, runs_of_output in enumerate(runs):
+                if runs_of_output:
+                    yield _staged(work, part, output, runs_of_output)
 
 
-@dataclass(frozen=True)
-class PartRows:
-    """The rows of one part, from which the rows of the outputs are computed."""
-
-    batches: Mapping[Source, list[pa.RecordBatch]]
-    references: Mapping[str, str]
-
-    def panes(self, view: str, number: int) -> list[pa.RecordBatch]:
-        """Return the panes of an aggregation of an input."""
-        return self.batches.get((view, number), [])
-
-    def events(self, compiled: CompiledInput) -> pa.Table:
-        """Return the ordered events of an input, one partition after another."""
-        return pa.Table.from_batches(self.batches.get((compiled.view, None), []), event_schema(compiled))
-
-    def reference(self, view: str) -> pa.Table:
-        """Return the rows of reference data."""
-        from pyspark import SparkFiles
-
-        return read_reference(Path(SparkFiles.get(self.references[view])))
+def _runs_of_parts(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, list[list[Run]]]]:
+    """Yield the sorted runs of each output in each part, given ROWS in order. They exist until the next part."""
+    for part, rows in _parts(batches):
+        with local_folder() as folder:
+            batches_of_part = ((row.source, row.batch) for row in rows)
+            source = write_part(batches_of_part, work.division.sources, work.references, folder)
+            yield part, write_runs(work.query, work.division.slice_of(part), source, _WHOLE_PART, work.most, folder)
 
 
-def _by_source(
-    sources: Sequence[Source], payloads: Iterable[tuple[int, pa.Buffer]]
-) -> dict[Source, list[pa.RecordBatch]]:
-    batches: dict[Source, list[pa.RecordBatch]] = {}
-    for source, payload in payloads:
-        batches.setdefault(sources[source], []).append(_batch(payload))
-    return batches
+def _staged(work: Work, slice_number: int, output: int, runs: Sequence[Run]) -> pa.RecordBatch:
+    slice_, digest = work.division.slices[slice_number], work.digests[slice_number]
+    staged: StagedSlice = merge_runs(*work.query.outputs[output], slice_, digest, runs)
+    return pa.RecordBatch.from_pylist([asdict(staged)], schema=STAGED)
 
 
-def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[tuple[int, pa.Buffer]]]]:
-    """Yield each part of sorted ROWS, with its sources and payloads."""
+def _received(rows: Iterable[Row], path: Path) -> Run:
+    """Write the rows of a run to a file."""
+    batches = (row.batch for row in rows)
+    first = next(batches)
+    unanchored = int(first.schema.metadata[_UNANCHORED])
+    return Run(path, write_batches(itertools.chain([first], batches), path), unanchored)
+
+
+def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[Row]]]:
+    """Yield each part of sorted ROWS, with its rows."""
     rows = (
-        (batch["part"][row].as_py(), batch["source"][row].as_py(), batch["payload"][row].as_buffer())
+        Row(batch["part"][row].as_py(), batch["source"][row].as_py(), batch["place"][row].as_py(), _batch(payload))
         for batch in batches
-        for row in range(batch.num_rows)
+        for row, payload in enumerate(batch["payload"])
     )
-    for part, group in itertools.groupby(rows, key=lambda row: row[0]):
-        yield part, ((source, payload) for _, source, payload in group)
+    yield from itertools.groupby(rows, key=lambda row: row.part)
 
 
-def _rows(part: int, source: int, places: Iterator[int], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches as ROWS, one at a time, each with the next place."""
-    for batch in batches:
-        most = max(1, PAYLOAD_BYTES * batch.num_rows // max(batch.nbytes, 1))
-        for begin in range(0, batch.num_rows, most):
-            payload = _stream(batch.slice(begin, most))
-            offsets = pa.array([0, payload.size], pa.int32()).buffers()[1]
-            binary = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, payload])
-            places_ = [pa.array([part], pa.int32()), pa.array([source], pa.int32()), pa.array([next(places)])]
-            yield pa.RecordBatch.from_arrays([*places_, binary], schema=ROWS)
+def _rows(part: int, source: int, places: Iterator[int], batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield a batch as ROWS, one at a time, each with the next place."""
+    most = max(1, PAYLOAD_BYTES * batch.num_rows // max(batch.nbytes, 1))
+    for begin in range(0, batch.num_rows, most):
+        payload = _stream(batch.slice(begin, most))
+        offsets = pa.array([0, payload.size], pa.int32()).buffers()[1]
+        binary = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, payload])
+        places_ = [pa.array([part], pa.int32()), pa.array([source], pa.int32()), pa.array([next(places)])]
+        yield pa.RecordBatch.from_arrays([*places_, binary], schema=ROWS)
 
 
 def _stream(batch: pa.RecordBatch) -> pa.Buffer:
@@ -159,5 +175,5 @@ def _stream(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _batch(payload: pa.Buffer) -> pa.RecordBatch:
-    return pa.ipc.open_stream(payload, options=_ALIGNED).read_next_batch()
+def _batch(payload: pa.BinaryScalar) -> pa.RecordBatch:
+    return pa.ipc.open_stream(payload.as_buffer(), options=_ALIGNED).read_next_batch()

@@ -14,7 +14,7 @@ from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, read_fr
 from recapture.query.analyse.values import Value
 from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
-from recapture.query.parse.source import require_only
+from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import UNITS
 from recapture.query.plan.aggregates import AGGREGATES, AggregateFunction
 from recapture.query.plan.analytics import EarlierValue, History, HistoryAggregate, IsFirst
@@ -97,7 +97,7 @@ class AnalyticCall:
         if duration is not None:
             message = "ISFIRST takes no LIMIT DURATION: its interval is ISFIRST(hour, 1)"
             raise self.inside.source.error(duration, message)
-        length = self._length(self._call, "ISFIRST(hour, 1)")
+        length = _length(self.inside.source, self._call, "ISFIRST(hour, 1)")
         return Value(self.from_clause.column_of(IsFirst(self._history_of(length))), AsaType.BIGINT)
 
     def _aggregate(self) -> Value:
@@ -122,36 +122,50 @@ class AnalyticCall:
             raise self.inside.source.error(self.node, f"LIMIT DURATION is missing: {form}")
         if call_name(duration) != "DURATION":
             raise self.inside.source.error(duration, form)
-        return self._history_of(self._length(duration, "DURATION(hour, 1)"))
+        return self._history_of(_length(self.inside.source, duration, "DURATION(hour, 1)"))
 
     def _history_of(self, length: int) -> History:
         when = self.node.args.get("when")
         condition = self.inside.condition(when) if when is not None else None
-        keys = tuple(self._key(key) for key in self.node.args.get("partition_by") or [])
+        keys = tuple(partition_key(self.inside, key) for key in self.node.args.get("partition_by") or [])
         return History(keys, length, condition)
 
-    def _key(self, node: exp.Expr) -> Expr:
-        value = self.inside.value(node)
-        if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
-            raise self.inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")
-        return key_of(value)
-
-    def _length(self, call: exp.Expr, form: str) -> int:
-        """Return the ticks of (unit, number)."""
-        source, arguments = self.inside.source, call.expressions
-        if len(arguments) != 2:
-            raise source.error(call, f"write {form}, with a unit and a number")
-        unit = UNITS.get(arguments[0].name.lower()) if isinstance(arguments[0], exp.Column) else None
-        if unit is None:
-            units = "day, hour, minute, second, millisecond or microsecond"
-            raise source.error(arguments[0], f"the unit is {units}: write {form}")
-        length = unit * self._whole_number(arguments[1])
-        if length > LARGEST_SIZE:
-            raise source.error(arguments[1], "a length is at most 7 days")
-        return length
-
     def _whole_number(self, node: exp.Expr) -> int:
-        number = whole_number(node)
-        if number is None or not 1 <= number <= _LARGEST_NUMBER:
-            raise self.inside.source.error(node, f"an integer from 1 to {_LARGEST_NUMBER:,} is expected here")
-        return number
+        return _whole_number(self.inside.source, node)
+
+
+def partition_key(inside: Expressions, node: exp.Expr) -> Expr:
+    """Return a key of PARTITION BY. Raise DefinitionError for a record, an array and NULL."""
+    value = inside.value(node)
+    if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
+        raise inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")
+    return key_of(value)
+
+
+def duration_of(source: Source, node: exp.Expr, form: str) -> int:
+    """Return the ticks of LIMIT DURATION. Raise DefinitionError, which shows the form, for anything else."""
+    if call_name(node) != "DURATION":
+        raise source.error(node, f"write {form}")
+    return _length(source, node, form)
+
+
+def _length(source: Source, call: exp.Expr, form: str) -> int:
+    """Return the ticks of (unit, number)."""
+    arguments = call.expressions
+    if len(arguments) != 2:
+        raise source.error(call, f"write {form}, with a unit and a number")
+    unit = UNITS.get(arguments[0].name.lower()) if isinstance(arguments[0], exp.Column) else None
+    if unit is None:
+        units = "day, hour, minute, second, millisecond or microsecond"
+        raise source.error(arguments[0], f"the unit is {units}: write {form}")
+    length = unit * _whole_number(source, arguments[1])
+    if length > LARGEST_SIZE:
+        raise source.error(arguments[1], "a length is at most 7 days")
+    return length
+
+
+def _whole_number(source: Source, node: exp.Expr) -> int:
+    number = whole_number(node)
+    if number is None or not 1 <= number <= _LARGEST_NUMBER:
+        raise source.error(node, f"an integer from 1 to {_LARGEST_NUMBER:,} is expected here")
+    return number

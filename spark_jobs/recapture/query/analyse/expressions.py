@@ -201,9 +201,10 @@ class Expressions(Coercion):
 
     def number(self, node: exp.Expr) -> Value:
         """Return a bigint or a float. Raise DefinitionError for values of other types."""
-        value = self.value(node)
-        hint = ": to concatenate strings, use CONCAT" if value.type is AsaType.STRING else ""
-        return self.as_number(value, node, "arithmetic takes bigint and float", hint)
+        return self._operand(self.value(node), node)
+
+    def _operand(self, value: Value, node: exp.Expr) -> Value:
+        return self.as_number(value, node, "arithmetic takes bigint and float")
 
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
@@ -231,7 +232,11 @@ class Expressions(Coercion):
     def _arithmetic(self, node: exp.Expr) -> Value:
         # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
         require_only(self.source, node, "this", "expression", "typed", "safe")
-        sides = [self.number(node.this), self.number(node.expression)]
+        nodes = (node.this, node.expression)
+        sides = [self.value(side) for side in nodes]
+        if isinstance(node, exp.Add) and any(map(self._is_string, sides)):
+            return self._concatenation(sides, nodes)
+        sides = [self._operand(self.types.refreshed(side), where) for side, where in zip(sides, nodes, strict=True)]
         (left, right), kind = self.unify(sides, node)
         if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
@@ -240,6 +245,18 @@ class Expressions(Coercion):
         truncates = isinstance(node, exp.Div) and kind is AsaType.BIGINT
         op = Op.INTEGER_DIVIDE if truncates else _ARITHMETIC[type(node)]
         return with_kind_of(Value(call(op, left.node, right.node), kind), sides)
+
+    def _is_string(self, value: Value) -> bool:
+        """Return whether a value is a string, whatever it is used for."""
+        return value.type is AsaType.STRING and not value.is_json_element and not self.types.are_open(value.fields)
+
+    def _concatenation(self, sides: Sequence[Value], nodes: Sequence[exp.Expr]) -> Value:
+        """Compile text + text; NULL if one is NULL, unlike CONCAT."""
+        message = "+ concatenates two strings: CAST the other operand to nvarchar(max), or use CONCAT"
+        strings = (
+            self.required(side, AsaType.STRING, node, message).node for side, node in zip(sides, nodes, strict=True)
+        )
+        return Value(call(Op.CONCAT, *strings), AsaType.STRING)
 
     def _quotient(self, sides: list[Value], left: Value, right: Value, where: exp.Expr) -> Value:
         """Compile a / b where the events decide whether both are bigints, for which ASA gives an integer."""

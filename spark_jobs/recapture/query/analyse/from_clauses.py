@@ -148,7 +148,7 @@ class FromCompiler:
             self.read.add(input_.alias)
         self._read_time(From(self.source, self.types, [NamedRelation(name, relation)], relation.table), table)
         over = tuple(_column(node, name) for node in table.args.get("over") or [])
-        return NamedRelation(name, relation, partition_by=self._partition_by(table, select, name), over=over)
+        return NamedRelation(name, relation, partition_by=self._partition_by(table, name), over=over)
 
     def _read_time(self, from_clause: From, table: exp.Table) -> None:
         """Read TIMESTAMP BY and OVER. Raise DefinitionError for a step, and for times that differ from above."""
@@ -179,18 +179,13 @@ class FromCompiler:
                 keys.setdefault(column)
         return tuple(keys)
 
-    def _partition_by(self, table: exp.Table, select: exp.Select, name: str) -> tuple[Path, ...]:
-        """Return the keys of PARTITION BY. Raise DefinitionError if GROUP BY lacks one: ASA aggregates by it."""
+    def _partition_by(self, table: exp.Table, name: str) -> tuple[Path, ...]:
+        """Return the keys of PARTITION BY."""
         keys = []
         for node in table.args.get("partition_by") or []:
             names = identifiers(node)
             if not names:
                 raise self.source.error(node, "PARTITION BY takes PartitionId or another column")
-            group, key = select.args.get("group"), names[-1].name
-            paths = [identifiers(expression) or [] for expression in group.expressions] if group else []
-            if group and not any(path and path[-1].name.lower() == key.lower() for path in paths):
-                message = f"PARTITION BY {key} aggregates each {key} separately: add {key} to GROUP BY"
-                raise self.source.error(group, message)
             keys.append(_column(node, name))
         return tuple(keys)
 

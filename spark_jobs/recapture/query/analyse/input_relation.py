@@ -1,6 +1,5 @@
 """An input of the pipeline as a relation: a stream of events, or reference data."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,6 +7,15 @@ from sqlglot import exp
 
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
+from recapture.query.analyse.json_text import json_record
+from recapture.query.analyse.metadata_properties import (
+    BLOB_COLUMNS,
+    HUB_COLUMNS,
+    IOT_HUB,
+    iot_hub_property,
+    metadata_property,
+    suggested,
+)
 from recapture.query.analyse.tokens import of_token
 from recapture.query.analyse.values import Value
 from recapture.query.model import input_view, reference_view
@@ -15,27 +23,7 @@ from recapture.query.parse.names import RESERVED, InputField, Path
 from recapture.query.parse.source import Source
 from recapture.query.plan import expressions
 
-_HUB_COLUMNS = (Metadata.EVENT_PROCESSED, Metadata.PARTITION_ID, Metadata.EVENT_ENQUEUED)
-_BLOB_COLUMNS = (Metadata.BLOB_NAME, Metadata.EVENT_PROCESSED, Metadata.BLOB_LAST_MODIFIED)
-_ADDED = {metadata.lower(): metadata for metadata in (*_HUB_COLUMNS, *_BLOB_COLUMNS)}
-_EVENT_PROPERTIES = (Metadata.SEQUENCE_NUMBER, Metadata.OFFSET, Metadata.PARTITION_KEY, Metadata.PUBLISHER)
-_ADAPTERS = {"eventhub": (*_EVENT_PROPERTIES, *_HUB_COLUMNS), "blob": _BLOB_COLUMNS}
-_SUGGESTED = {
-    "[EventHub].[SequenceNumber]": Metadata.SEQUENCE_NUMBER,
-    "[EventHub].[Offset]": Metadata.OFFSET,
-    "[EventHub].[PartitionKey]": Metadata.PARTITION_KEY,
-    "[EventHub].[Publisher]": Metadata.PUBLISHER,
-    "[Blob].[BlobName]": Metadata.BLOB_NAME,
-    "[Blob].[BlobLastModifiedUtcTime]": Metadata.BLOB_LAST_MODIFIED,
-    "[User].[name]": Metadata.USER,
-}
-"""Properties that an error lists, by the metadata that a format must have."""
-IOT_HUB_PROPERTIES = {
-    name.lower(): MetadataColumn(Metadata.IOT_HUB, name)
-    for name in ("messageId", "correlationId", "connectionDeviceId", "connectionDeviceGenerationId")
-} | {"enqueuedtime": MetadataColumn(Metadata.EVENT_ENQUEUED)}
-"""Properties of the record IoTHub of an event, by the lower-case names of the system properties."""
-_PROPERTY = re.compile(r"(?:\[([^\]]+)\]|(\w+))(?:\.(?:\[([^\]]+)\]|([^\[\].]+)))?")
+_ADDED = {metadata.lower(): metadata for metadata in (*HUB_COLUMNS, *BLOB_COLUMNS)}
 
 
 @dataclass
@@ -133,7 +121,7 @@ class InputRelation:
         """Return the input columns that * has after the fields of the body."""
         if self.is_reference:
             return []
-        starred = _HUB_COLUMNS if self.offers(Metadata.EVENT_ENQUEUED) else _BLOB_COLUMNS
+        starred = HUB_COLUMNS if self.offers(Metadata.EVENT_ENQUEUED) else BLOB_COLUMNS
         return [(str(metadata), self._read(MetadataColumn(metadata), where)) for metadata in starred]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
@@ -146,10 +134,9 @@ class InputRelation:
         return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 
     def _of_iot_hub(self, path: Path, where: exp.Expr) -> MetadataColumn:
-        column = IOT_HUB_PROPERTIES.get(".".join(path).lower())
+        column = iot_hub_property(".".join(path))
         if column is None:
-            known = "MessageId, CorrelationId, ConnectionDeviceId, ConnectionDeviceGenerationId or EnqueuedTime"
-            raise self.source.error(where, f"after IoTHub, name one of its properties: {known}")
+            raise self.source.error(where, f"after IoTHub, name one of its properties: {', '.join(IOT_HUB)}")
         self._checked(column, where)
         return column
 
@@ -159,20 +146,17 @@ class InputRelation:
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         if self.is_reference:
             raise self.source.error(where, "reference data has no metadata: name the input whose events have it")
-        match = _PROPERTY.fullmatch(property_name)
-        group, name = (match[1] or match[2], match[3] or match[4]) if match else ("", None)
-        if group.lower() == "user" and name:
-            return self._read(MetadataColumn(Metadata.USER, name), where)
-        for metadata in _ADAPTERS.get(group.lower(), ()):
-            if name and metadata.lower() == name.lower():
-                return self._read(MetadataColumn(metadata), where)
-        if group.lower() == "iothub" and name and self.offers(Metadata.IOT_HUB):
-            return self._read(self._of_iot_hub((name,), where), where)
-        if group.lower() == "eventid":
+        assert self.offered is not None
+        found = metadata_property(property_name, self.offered)
+        if isinstance(found, MetadataColumn):
+            return self._read(found, where)
+        if found is not None:
+            columns = [(name, self._read(column, where)) for name, column in found.items()]
+            return Value(json_record(columns), AsaType.RECORD)
+        if property_name.strip("[]").lower() == "eventid":
             advice = "PartitionId and [EventHub].[SequenceNumber] identify an event of a hub"
             raise self.source.error(where, f"ASA does not publish how it makes an EventId: {advice}")
-        *others, last = (name for name, metadata in _SUGGESTED.items() if self.offers(metadata))
-        raise self.source.error(where, f"'{property_name}' is not supported: use {', '.join(others)} or {last}")
+        raise self.source.error(where, f"'{property_name}' is not supported: use {suggested(self.offered)}")
 
     def _value(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows, and return its value, whose type may be open."""

@@ -13,7 +13,10 @@ from recapture.query.parse.window_calls import is_window
 from recapture.query.plan.aggregates import AGGREGATES
 
 ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
-_OTHERS = "docs/query-language.md lists the functions; a call of a machine learning model is not supported"
+_OTHERS = (
+    "docs/query-language.md lists the functions. A machine learning function of the job runs outside of ASA: "
+    "publish its arguments, and apply the model to the table"
+)
 
 
 def not_a_condition(source: Source, node: exp.Expr) -> DefinitionError:

@@ -269,9 +269,6 @@ class From:
         candidates = [named for named in self.relations if named.relation.can_have(names[0].name)]
         if len(candidates) > 1:
             path = ".".join(name.name for name in names)
-            if self.source.text[self.source.offset(names[0])] == '"':
-                quoted = f"'…', and names in brackets, such as {candidates[0].name}.[…]; not in \"…\""
-                raise self.source.error(names[0], f"write strings in single quotes, {quoted}")
             written = " or ".join(f"{named.name}.{path}" for named in candidates)
             raise self.source.error(names[0], f"`{path}` may be a column of several sides of the JOIN: write {written}")
         return candidates[0] if candidates else None

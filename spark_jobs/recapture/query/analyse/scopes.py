@@ -12,6 +12,7 @@ from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
 from recapture.query.analyse.kinds import with_kind_of_all
+from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import whole_row
@@ -30,7 +31,8 @@ class RowScope:
     no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and is supported only in SELECT and HAVING"
 
     def named_value(self, node: exp.Expr) -> Value | None:
-        return self.from_clause.field(node)
+        quoted = quoted_string(self.from_clause, node)
+        return quoted if quoted is not None else self.from_clause.field(node)
 
     def system_timestamp(self, node: exp.Expr) -> Value:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
@@ -95,7 +97,7 @@ class EarlierRowScope(RowScope):
 
     def named_value(self, node: exp.Expr) -> Value | None:
         names = identifiers(node)
-        if names:
+        if names and quoted_string(self.whole, node) is None:
             self.whole.require_seen_by_analytics(names)
         return super().named_value(node)
 
@@ -133,10 +135,16 @@ class GroupScope:
             raise self.source.error(node, "GROUP BY takes fields and expressions of them")
         if value.type in (AsaType.RECORD, AsaType.ARRAY):
             raise self.source.error(node, f"GROUP BY cannot take a {value.type}: take its properties")
-        if key_of(value) not in self._key_indexes:
-            self._key_indexes[key_of(value)] = len(self.keys)
+        if self.add_partition_key(value, node):
             self._key_names.add(_lower_names(node))
-            self.keys.append((value, node))
+
+    def add_partition_key(self, value: Value, node: exp.Expr) -> bool:
+        """Add a key that SELECT need not name, and return whether it is new."""
+        if key_of(value) in self._key_indexes:
+            return False
+        self._key_indexes[key_of(value)] = len(self.keys)
+        self.keys.append((value, node))
+        return True
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
@@ -153,17 +161,31 @@ class GroupScope:
         selected = self._select_column(plain)
         if selected is not None:
             return selected
-        value = self.row.value(plain)
+        value = self._of_row(plain)
         index = self._key_indexes.get(key_of(value))
         if index is not None:
             kind = None
             if value.kind is not None:
                 kind = self._result(Aggregate(AggregateFunction.MIN, value.kind, AsaType.STRING))
             return read_from(replace(value, kind=kind), column(f"_k{index}"))
+        quoted = quoted_string(self.from_clause, plain)
+        if quoted is not None:
+            if quoted.text is None:
+                message = "write a string in single quotes, '…': an event may have a field of this name"
+                raise self.source.error(plain, message)
+            return quoted
         if self.from_clause.field(plain) is not None:
             name = ".".join(identifier.name for identifier in identifiers(plain) or [])
             raise self.source.error(plain, f"`{name}` is neither in GROUP BY nor in an aggregate")
         return None
+
+    def _of_row(self, node: exp.Expr) -> Value:
+        """Return the value of a node in a row. In HAVING "a b" > 1, a name that GROUP BY has is not a string."""
+        if isinstance(node, exp.Column) and _lower_names(node) in self._key_names:
+            key = self.from_clause.field(node)
+            assert key is not None
+            return key
+        return self.row.value(node)
 
     def _select_column(self, node: exp.Expr) -> Value | None:
         """Return the column that SELECT names like this, unless it is the name of a key."""

@@ -1,23 +1,23 @@
 """SELECT: its filter, its groups and its select list."""
 
-import re
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from recapture.query.analyse.column_names import column_name
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
+from recapture.query.analyse.published_names import published_name
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, call_name, identifiers, is_system_timestamp, is_window_id, star_of
+from recapture.query.parse.names import Path, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
-from recapture.query.plan.aggregates import AGGREGATES
 from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.query.plan.joins import JoinedTable
@@ -31,7 +31,6 @@ _REFUSED_CLAUSES = {
     "limit": "TOP is not supported; leave it out",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
 }
-_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 
 
 @dataclass
@@ -69,10 +68,11 @@ class _SelectList:
 
     def add(self, name: str, value: Value, where: exp.Expr) -> None:
         """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
-        if not name or (self.is_output and _NOT_IN_DELTA.search(name)):
-            raise self.source.error(where, f"`{name}` cannot name a column: leave out blanks and ,;{{}}()=")
-        if name.lower() == SLICE_START or name.startswith(("_", "@")):
-            message = f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
+        if not name:
+            raise self.source.error(where, "this column has an empty name: choose another one with AS")
+        published = published_name(name) if self.is_output else name
+        if published.lower() == SLICE_START or published.startswith(("_", "@")):
+            message = f"`{published}` is reserved: choose a name other than slice_start that does not begin with _ or @"
             raise self.source.error(where, message)
         if name.lower() in self.names:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
@@ -148,12 +148,21 @@ class SelectCompiler:
         """
         scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
+        self._partition(scope, from_clause.relations[0], select.args["group"])
         group = Expressions(self.source, self.types, scope)
         self._add_items(items, select, group, None)
         scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(key_of(value) for value, _ in scope.keys)
         return Grouping(windows, keys, tuple(scope.aggregates), having)
+
+    def _partition(self, scope: GroupScope, named: NamedRelation, group: exp.Expr) -> None:
+        """Add the keys of PARTITION BY to those of GROUP BY: each partition is aggregated by itself."""
+        for path in named.partition_by:
+            key = named.field(self._path(path, group))
+            if key is None:
+                raise self.source.error(group, f"`{named.name}` has no column `{path[0]}`, which PARTITION BY names")
+            scope.add_partition_key(key, group)
 
     def _check_clauses(self, select: exp.Select) -> None:
         """Raise DefinitionError for a clause that is not supported, or for clauses in the wrong order."""
@@ -177,7 +186,7 @@ class SelectCompiler:
 
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
-        for item in select.expressions:
+        for number, item in enumerate(select.expressions, 1):
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
@@ -186,7 +195,7 @@ class SelectCompiler:
                 continue
             node = item.this if isinstance(item, exp.Alias) else item
             value = expressions.value(node)
-            name, where = self._output_name(item)
+            name, where = column_name(self.source, item, number)
             if value.type is None:
                 raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
             if self._is_of_star(items, name, value, where):
@@ -277,30 +286,6 @@ class SelectCompiler:
             if is_own and not named.is_column(value, name):
                 raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
         return side
-
-    def _output_name(self, item: exp.Expr) -> tuple[str, exp.Expr]:
-        """Return a column's name, and the node that an error about the name shows.
-
-        x * 2 AS y => y; site.id => id; COUNT(*) => COUNT
-        """
-        if not isinstance(item, exp.Alias):
-            names = identifiers(item)
-            if names and not is_system_timestamp(item):
-                self.source.case_sensitive.add(names[-1].meta["start"])
-                return names[-1].name, item
-            if is_window_id(item):
-                return "Id", item
-            call = item.this if isinstance(item, exp.Window) else item
-            if call_name(call) in AGGREGATES:
-                self.source.case_sensitive.add(self.source.offset(call))
-                return str(call.this), item
-            raise self.source.error(item, "this column has no name: write AS and a name after it")
-        require_only(self.source, item, "this", "alias")
-        alias = item.args["alias"]
-        if "start" not in alias.meta:  # sqlglot makes an alias of what follows some signs: x @ y
-            raise self.source.error(item, "a name goes after AS: write AS and a name after this column")
-        self.source.case_sensitive.add(alias.meta["start"])
-        return alias.name, alias
 
     def _windows(self, select: exp.Select, scope: GroupScope) -> tuple[GroupedWindow, ...]:
         """Return the windows of GROUP BY, and add its keys to the scope.

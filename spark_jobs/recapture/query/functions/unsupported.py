@@ -1,7 +1,5 @@
 """The functions that are refused: why, and what to write instead."""
 
-from recapture.query.parse.asaql import MATCH_RECOGNIZE
-
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
 UNSUPPORTED = {
@@ -16,7 +14,7 @@ UNSUPPORTED = {
     "backfill its input, and score the table",
     "ANOMALYDETECTION": "AnomalyDetection needs ASA's own model, which is not published: "
     "backfill its input, and score the table",
-    "MATCH_RECOGNIZE": MATCH_RECOGNIZE,
+    "MATCH_RECOGNIZE": "MATCH_RECOGNIZE goes after an input or a step in FROM: FROM input MATCH_RECOGNIZE (…) AS m",
     "CONVERT": f"CONVERT {_NO_ASA}: write CAST(x AS type)",
     "TRY_CONVERT": f"TRY_CONVERT {_NO_ASA}: write TRY_CAST(x AS type)",
     "ISNULL": f"ISNULL {_NO_ASA}: write COALESCE(x, y), or x IS NULL",

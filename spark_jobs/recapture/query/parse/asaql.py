@@ -14,6 +14,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
 from recapture.query.parse.hidden_characters import with_blanks
+from recapture.query.parse.match_clauses import NAME as MATCH_RECOGNIZE
+from recapture.query.parse.match_clauses import MatchParser, starts_in_patterns
 from recapture.query.parse.names import identifiers
 from recapture.query.parse.nesting import compiler_room, require_shallow
 from recapture.query.parse.source import QUOTED, Source, require_only
@@ -22,16 +24,18 @@ E = TypeVar("E", bound=exp.Expr)
 
 NEGATED_PREDICATE = "negated_predicate"
 """Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
+MAYBE_STRING = "maybe_string"
+"""Key in the `meta` of a name in double quotes that may be a string: whether it is a whole column or key."""
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
-MATCH_RECOGNIZE = "MATCH_RECOGNIZE is not supported: backfill the events, and search the table for the pattern"
-"""Why a clause MATCH_RECOGNIZE is refused."""
 _REFUSED = {
-    "MATCH_RECOGNIZE": MATCH_RECOGNIZE,
     "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
 }
+_TAKE_COLUMNS = exp.Dot | exp.MatchRecognize | exp.Ordered | exp.Table | exp.Window
+"""Clauses that take columns and no strings."""
 _TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
-_CLAUSES = (TokenType.FROM, TokenType.GROUP_BY, TokenType.HAVING, TokenType.INTO, TokenType.WHERE)
+_AFTER_SELECT_LIST = (TokenType.INTO, TokenType.FROM)
+_CLAUSES = (TokenType.GROUP_BY, TokenType.HAVING, TokenType.WHERE)
 _NEVER_AFTER_COMMA = {TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, *_CLAUSES}
 _BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
 """Tokens after which FROM and INTO are names themselves."""
@@ -53,8 +57,9 @@ class Asaql(TSQL):
     """T-SQL with ASA's clauses.
 
     A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
-    the list after PARTITION BY. A Window has the `duration` after LIMIT, and the condition after WHEN as `when`. A call
-    of a function is always an Anonymous, even if T-SQL knows the function.
+    the list after PARTITION BY, its `match` the clauses of MATCH_RECOGNIZE. A Window has the `duration` after LIMIT,
+    and the condition after WHEN as `when`. A call of a function is always an Anonymous, even if T-SQL knows the
+    function.
     """
 
     class Tokenizer(TSQL.Tokenizer):
@@ -75,7 +80,7 @@ class Asaql(TSQL):
         NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
         def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            clauses = (("OVER",), ("TIMESTAMP", "BY"))
+            clauses = (("OVER",), ("TIMESTAMP", "BY"), (MATCH_RECOGNIZE,))
             begins_clause = any(self._match_text_seq(*clause, advance=False) for clause in clauses)
             if begins_clause or self._match(TokenType.PARTITION_BY, advance=False):
                 return None
@@ -92,6 +97,8 @@ class Asaql(TSQL):
                     table.set("partition_by", self._parse_keys())
                     if self._match(TokenType.INTO) and not self._match(TokenType.NUMBER):
                         self.raise_error("the number of partitions is missing")
+                elif not table.args.get("match") and self._match_text_seq(MATCH_RECOGNIZE):
+                    table.set("match", MatchParser(self).parse())
                 else:
                     break
             return table
@@ -154,6 +161,7 @@ class Step:
     key: str
     """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
+    """Its query. A MATCH_RECOGNIZE in FROM is the `match` of a SELECT without columns, which reads its rows."""
 
 
 @dataclass(frozen=True)
@@ -277,21 +285,46 @@ def _lifted(source: Source, query: exp.Query) -> list[Step]:
     """Return the queries in the FROMs and JOINs of a query as steps, inner ones first, and let these name the steps.
 
     SELECT id FROM (SELECT id FROM input) AS s => Step(s, SELECT id FROM input), and SELECT id FROM <its key> AS s
+    SELECT id FROM input MATCH_RECOGNIZE (…) AS m => Step(m, SELECT FROM input, with its match), and SELECT id FROM …
     """
-    steps = []
+    steps: list[Step] = []
     for clause in reversed([*query.find_all(exp.From, exp.Join)]):
-        table = clause.this
-        if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
-            continue
-        if not table.alias:
-            word = "FROM" if isinstance(clause, exp.From) else "JOIN"
-            raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
-        key = f"\0{source.offset(table)}"
-        steps.append(Step(table.args["alias"].this, key, table.this))
-        name = exp.Identifier(this=key, quoted=True)
-        name.meta["start"] = source.offset(table)
-        clause.set("this", exp.Table(**{**table.args, "this": name}))
+        matched = _matched(source, clause) if clause.this.args.get("match") else None
+        inner = _inner_query(source, clause if matched is None else matched.query.args["from_"])
+        steps += [step for step in (inner, matched) if step is not None]
     return steps
+
+
+def _inner_query(source: Source, clause: exp.Expr) -> Step | None:
+    """Return the query in a FROM or JOIN as a step, and let the clause name it; None if it names a table."""
+    table = clause.this
+    if not isinstance(table, exp.Subquery) or not isinstance(table.unnest(), exp.Select | exp.SetOperation):
+        return None
+    if not table.alias:
+        word = "FROM" if isinstance(clause, exp.From) else "JOIN"
+        raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
+    key = f"\0{source.offset(table)}"
+    name = exp.Identifier(this=key, quoted=True)
+    name.meta["start"] = source.offset(table)
+    clause.set("this", exp.Table(**{**table.args, "this": name}))
+    return Step(table.args["alias"].this, key, table.this)
+
+
+def _matched(source: Source, clause: exp.Expr) -> Step:
+    """Return the matches that a FROM reads as a step, and let FROM name it."""
+    table = clause.this
+    match = table.args["match"]
+    if not isinstance(clause, exp.From) or table.args.get("joins"):
+        raise source.error(match, f"{MATCH_RECOGNIZE} next to a JOIN is not documented for ASA: put it into a step")
+    table.set("match", None)
+    key = f"\0{source.offset(match)}"
+    name = exp.Identifier(this=key, quoted=True)
+    name.meta["start"] = source.offset(match)
+    alias = match.args["alias"]
+    clause.set("this", exp.Table(this=name, alias=exp.TableAlias(this=alias)))
+    select = exp.Select(expressions=[], from_=exp.From(this=table))
+    select.set("match", match)
+    return Step(alias, key, select)
 
 
 def _begins_query(source: Source, tokens: list[Token]) -> bool:
@@ -337,6 +370,8 @@ def _tokens(source: Source) -> list[Token]:
     if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
         raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
     end, before, earlier = 0, None, None
+    read: list[Token] = []
+    quantifiers = set(starts_in_patterns(tokens))
     for token in tokens:
         _only_blank(source, text, end, token.start)
         end = token.end + 1
@@ -347,22 +382,28 @@ def _tokens(source: Source) -> list[Token]:
             raise source.error(token, "these are typographic quotation marks: write strings in single quotes, '…'")
         if word == "!":
             raise source.error(token, "`!` is not supported here: write NOT before a condition")
-        if word in ("{", "}"):
+        if word in ("{", "}") and token.start not in quantifiers:
             raise source.error(token, f"`{token.text}` is not supported")
         if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
             raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        if word == "-" and earlier in (TokenType.INTO, TokenType.FROM):
+        if word == "-" and earlier in _AFTER_SELECT_LIST:
             raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
-        is_clause = before in (TokenType.INTO, TokenType.FROM) and earlier not in _BEFORE_NAMES
+        if before == TokenType.COMMA and token.token_type in _AFTER_SELECT_LIST:
+            read.pop()  # ASA ignores the comma.
+            before = earlier
+        is_clause = before in _AFTER_SELECT_LIST and earlier not in _BEFORE_NAMES
         if is_clause and word.isidentifier():
             _read_as_name(source, token, word)
         earlier, before = before, token.token_type
+        if token.token_type == TokenType.NATIONAL_STRING:
+            token.token_type = TokenType.STRING
         # The parser would read hints out of comments.
         token.comments = []
+        read.append(token)
     _only_blank(source, text, end, len(text))
     if before == TokenType.COMMA:
         raise source.error(tokens[-1], "something is missing after the last comma")
-    return tokens
+    return read
 
 
 def _read_as_name(source: Source, token: Token, word: str) -> None:
@@ -408,31 +449,30 @@ def _query(source: Source, tokens: list[Token]) -> exp.Query:
     try:
         statements = Asaql.Parser(dialect=Asaql(), error_level=ErrorLevel.IMMEDIATE).parse(tokens, source.text)
     except ParseError as error:
-        raise _syntax_error(source, tokens, error.errors[0]["start"]) from None
+        first = error.errors[0]
+        raise _syntax_error(source, tokens, first["start"], first.get("advice")) from None
     root = statements[0]
     if not isinstance(root, exp.Select | exp.SetOperation | exp.Subquery):
         raise source.error(tokens[0], f"`{tokens[0].text}` is not supported: a query begins with SELECT")
     require_shallow(source, root)
-    _check_quoted_names(source, root)
+    _mark_strings(source, root)
     return root
 
 
-def _check_quoted_names(source: Source, root: exp.Query) -> None:
-    """Raise DefinitionError for a "…" that may be meant as a text, although it is a name.
-
-    SELECT "a b" AS c and t."a b" are names; x = "a b" is refused.
-    """
+def _mark_strings(source: Source, root: exp.Query) -> None:
+    """Mark each "…" that may be a string: "a b" and x = "a b", but not t."a b" and PARTITION BY "a b"."""
     for name in root.find_all(exp.Identifier):
         start, column = name.meta.get("start"), name.parent
         if start is None or source.text[start] != '"' or not isinstance(column, exp.Column):
             continue
-        is_whole = isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Table | exp.Dot)
-        if not is_whole and len(identifiers(column) or []) == 1:
-            raise source.error(start, "write strings in single quotes, '…', and names in brackets, […]; not in \"…\"")
+        if len(identifiers(column) or []) == 1 and not isinstance(column.parent, _TAKE_COLUMNS):
+            name.meta[MAYBE_STRING] = isinstance(column.parent, exp.Select | exp.Alias | exp.Group)
 
 
-def _syntax_error(source: Source, tokens: list[Token], start: int | None) -> DefinitionError:
+def _syntax_error(source: Source, tokens: list[Token], start: int | None, advice: str | None) -> DefinitionError:
     if start is None:
         return source.error(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
+    if advice is not None:
+        return source.error(start, advice)
     word = source.word(start)
     return source.error(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))

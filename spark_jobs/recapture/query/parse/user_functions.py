@@ -62,7 +62,7 @@ def _declaration(source: Source, node: exp.Dot, declared: Mapping[str, JavaScrip
         advice = f"{prefix}.{name} is not declared: add it to functions in the pipeline file, with"
         if prefix == "uda":
             raise source.error(node, f"{advice} kind: aggregate, its script and output_type")
-        otherwise = "If it is not JavaScript, write it as an expression, or compute it after the backfill"
+        otherwise = "If it is C# or a machine learning model, write it in JavaScript, or apply it to the table"
         raise source.error(node, f"{advice} its script and output_type. {otherwise}")
     if function.is_aggregate != (prefix == "uda"):
         kind = "an aggregate" if function.is_aggregate else "not an aggregate"

@@ -17,6 +17,7 @@ from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column, conjuncts
 from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
@@ -120,7 +121,8 @@ class Assignment:
     ) -> Iterator[tuple[str, str | None]]:
         """Yield what a table reads of events, with the reason or None for a SELECT; add what tasks aggregate for it."""
         if not isinstance(table, SelectedTable):
-            yield from ((name, "a JOIN needs events") for name in table.sources)
+            word = "a JOIN" if isinstance(table, JoinedTable) else "MATCH_RECOGNIZE"
+            yield from ((name, f"{word} needs events") for name in table.sources)
             return
         for selection in table.selections:
             try:

@@ -1,7 +1,8 @@
-"""The relations of a query as values: SELECTs and JOINs, from the inputs to the rows of an output.
+"""The relations of a query as values: SELECTs, JOINs and matches, from the inputs to the rows of an output.
 
-A table has a name, by which other tables read it: a view of events or of reference data, the rows of SELECTs, or those
-of the JOINs of a FROM. Every row has `_system_timestamp` and `_arrival`, in ticks, and `_partition`.
+A table has a name, by which other tables read it: a view of events or of reference data, the rows of SELECTs, those of
+the JOINs of a FROM, or the matches of a MATCH_RECOGNIZE. Every row has `_system_timestamp` and `_arrival`, in ticks,
+and `_partition`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr, call, column, columns_of
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op
 from recapture.time_model.windows import Reach, SnapshotWindow, Window
 
@@ -148,7 +150,7 @@ class SelectedTable:
         return [selection.table for selection in self.selections if selection.groups_view is None]
 
 
-Table = SelectedTable | JoinedTable
+Table = SelectedTable | JoinedTable | MatchedTable
 """A table that other tables read by its name."""
 
 
@@ -157,7 +159,7 @@ class OutputPlan:
     """The tables from which the rows of an output are computed."""
 
     steps: tuple[Table, ...]
-    """Steps and JOINs that it needs, each after those that it reads."""
+    """Steps, JOINs and matches that it needs, each after those that it reads."""
     output: SelectedTable
     look_backs: Mapping[str, int]
     """How long before the slice the rows of each table must begin, by the name of the table; ticks."""

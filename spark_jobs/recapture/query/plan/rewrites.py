@@ -20,6 +20,7 @@ from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import Analytics, EarlierValue, HistoryAggregate, result_name
 from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, user_calls, walk
 from recapture.query.plan.joins import Join, JoinedTable, Lookup, Side
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
 
@@ -104,7 +105,7 @@ class _Query:
     def _reading_through(
         self, name: str, table: Table, steps: Mapping[str, Table], readers: Mapping[str, int]
     ) -> Table:
-        if isinstance(table, JoinedTable):
+        if not isinstance(table, SelectedTable):
             return table
         selections: list[Selection] = []
         for selection in table.selections:
@@ -136,7 +137,7 @@ class _Query:
 
 def _parts(reader: Selection, step: Table, is_only_reader: bool) -> list[Selection] | None:
     """Return the SELECTs that read through a step, one for each SELECT of the step; None if they cannot."""
-    if isinstance(step, JoinedTable) or (len(step.selections) > 1 and not _can_read_union(reader, step)):
+    if not isinstance(step, SelectedTable) or (len(step.selections) > 1 and not _can_read_union(reader, step)):
         return None
     parts = [through(reader, part) for part in step.selections if is_only_reader or _is_cheap(part)]
     found = [part for part in parts if part is not None]
@@ -160,6 +161,8 @@ def _pruned(table: Table, names: set[str]) -> Table:
     """Return a table with no more than some of its columns."""
     if isinstance(table, SelectedTable):
         return replace(table, selections=tuple(_with_columns(part, names) for part in table.selections))
+    if isinstance(table, MatchedTable):
+        return replace(table, measures=tuple(measure for measure in table.measures if measure[0] in names))
     names = names.union(*(_read_by_join(join) for join in table.joins))
     sides = (
         replace(side, columns=tuple(name for name in side.columns if f"{number}.{name}" in names))
@@ -200,6 +203,9 @@ def _note_reads(table: Table, read: dict[str, set[str]]) -> None:
     if isinstance(table, JoinedTable):
         for side in table.sides:
             read.setdefault(side.table, set()).update(_read_by_side(side))
+        return
+    if isinstance(table, MatchedTable):
+        read.setdefault(table.source, set()).update(_columns([*table.inputs, *table.conditions]), table.ties or ())
         return
     for selection in table.selections:
         names = read.setdefault(selection.table, set())
@@ -292,6 +298,8 @@ def _names(table: Table) -> set[str]:
     """Return the names of the columns of a table."""
     if isinstance(table, SelectedTable):
         return {item.name for selection in table.selections for item in selection.items}
+    if isinstance(table, MatchedTable):
+        return {name for name, _ in table.measures}
     return {f"{number}.{name}" for number, side in enumerate(table.sides) for name in side.columns}
 
 

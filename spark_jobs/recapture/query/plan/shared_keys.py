@@ -1,7 +1,7 @@
 """Keys that all steps of a query share: rows whose keys differ never meet, so a slice can be computed key by key.
 
-Rows meet in GROUP BY, in analytic functions and in JOINs. A column is traced to the columns of the inputs: through
-steps that only rename it, through the keys of GROUP BY, and through the equalities of JOINs.
+Rows meet in GROUP BY, in analytic functions, in JOINs and in matches. A column is traced to the columns of the inputs:
+through steps that only rename it, through the keys of GROUP BY and of matches, and through the equalities of JOINs.
 
     WITH s AS (SELECT a.k AS d FROM a JOIN b ON a.k = b.id AND …) SELECT d, COUNT(*) FROM s GROUP BY d, …
     => input a: k, input b: id
@@ -19,6 +19,7 @@ from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import Join, JoinedTable, side_column
+from recapture.query.plan.matches import MatchedTable, aggregate_name
 from recapture.query.plan.operations import Op
 from recapture.query.plan.relations import OutputPlan, SelectedTable, Selection
 from recapture.time_model.windows import SessionWindow
@@ -76,7 +77,13 @@ class _Trace:
     def meetings(self) -> Iterator[frozenset[_Origin]]:
         """Yield for everything that lets rows meet the keys that these rows share: no row meets one with another."""
         for table in (*self.plan.steps, self.plan.output):
-            yield from self._joined(table) if isinstance(table, JoinedTable) else self._united(table)
+            match table:
+                case SelectedTable():
+                    yield from self._united(table)
+                case JoinedTable():
+                    yield from self._joined(table)
+                case _:
+                    yield from self._matched(table)
 
     def _read(self, table: str) -> _Origins:
         """Return the origins of the columns of a table or of a view."""
@@ -103,6 +110,17 @@ class _Trace:
                 shared = [f"_k{number}" for number in grouped.partition_by] if is_session else [*read]
                 yield _any_of(read[name] for name in shared)
         parts.append({item.name: _origins_of(item.expression, read) for item in selection.items})
+
+    def _matched(self, table: MatchedTable) -> Iterator[frozenset[_Origin]]:
+        """Yield the keys of the rows that meet in a match; a measure that is a key has its value in all of them."""
+        read = self._read(table.source)
+        yield _any_of(_origins_of(key, read) for key in table.keys)
+        keys = {
+            aggregate_name(number): _origins_of(aggregate.value, read)
+            for number, aggregate in enumerate(table.aggregates)
+            if aggregate.value in table.keys
+        }
+        self._origins[table.name] = {name: _origins_of(value, keys) for name, value in table.measures}
 
     def _joined(self, table: JoinedTable) -> Iterator[frozenset[_Origin]]:
         origins: _Origins = {}

@@ -29,7 +29,7 @@ MAX_FIELDS = 100
 """Number of fields of the bodies that may be candidate keys, the first ones: a sender can send any number."""
 _KINDS = (AsaType.STRING, AsaType.BIGINT)
 _KINDS_READ = {*_KINDS, None}
-_OF_SENDERS = (Metadata.PARTITION_KEY, Metadata.PUBLISHER, Metadata.USER, Metadata.IOT_HUB)
+_OF_SENDERS = (Metadata.PARTITION_KEY, Metadata.PUBLISHER, Metadata.USER, Metadata.IOT_HUB, Metadata.ROUTED)
 
 
 @dataclass(frozen=True)

@@ -235,9 +235,12 @@ def _text(value: str) -> str:
 
 
 def parse_columns(text: str | None, columns: Sequence[OutputColumn]) -> dict[str, str]:
-    """Return the names in LIVE=OURS,… by our names. Raise DefinitionError for another form or an unknown column."""
+    """Return the names in LIVE=OURS,… by our names, and those that the query has where a table cannot have them.
+
+    Raise DefinitionError for another form or an unknown column.
+    """
     ours = {column.name.lower(): column.name for column in columns}
-    names: dict[str, str] = {}
+    names = {column.name: column.written for column in columns if column.written is not None}
     for pair in (text or "").split(",") if text else []:
         live, separator, own = (part.strip() for part in pair.partition("="))
         if not (live and separator and own):

@@ -17,7 +17,7 @@ from recapture.formats.bodies import Projection
 from recapture.formats.views import copied
 from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.ordering.chunks import Chunk
-from recapture.query.analyse.input_relation import IOT_HUB_PROPERTIES
+from recapture.query.analyse.metadata_properties import IOT_HUB, iot_hub_property
 
 _NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 _EXPONENT = r"[0-9][eE][+-]?[0-9]"
@@ -60,6 +60,10 @@ class Condition:
         return pc.or_(may_hold, pc.match_substring_regex(bodies, _EXPONENT))
 
 
+_KEYED = (Metadata.USER, Metadata.IOT_HUB, Metadata.ROUTED)
+"""Metadata of which a column has a key."""
+
+
 def condition(text: str, known: InputMetadata) -> Condition:
     """Return the condition KEY=VALUE on the events of an input, which has this metadata.
 
@@ -71,12 +75,12 @@ def condition(text: str, known: InputMetadata) -> Condition:
     if not equals or not all(path):
         raise DefinitionError(f"--where {text} is not a condition: write it as deviceId=sensor-7 or site.id=4")
     if path[0].lower() == "iothub" and Metadata.IOT_HUB in known.known:
-        column = IOT_HUB_PROPERTIES.get(".".join(path[1:]).lower())
+        column = iot_hub_property(".".join(path[1:]))
         if column is None or column.type is not AsaType.STRING:
-            names = ", ".join(f"IoTHub.{each.key}" for each in IOT_HUB_PROPERTIES.values() if each.key)
+            names = ", ".join(f"IoTHub.{name}" for name, known_column in IOT_HUB.items() if known_column.key)
             raise DefinitionError(f"--where {text}: choose one of {names}")
         return Condition(column, value)
-    metadata = {kind.lower(): kind for kind in known.known if kind not in (Metadata.USER, Metadata.IOT_HUB)}
+    metadata = {kind.lower(): kind for kind in known.known if kind not in _KEYED}
     kind = metadata.get(name.strip().lower())
     if kind is None:
         return Condition(InputColumn(path, AsaType.STRING), value)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.evaluate.analytics import Histories
@@ -16,12 +17,13 @@ from recapture.evaluate.values import valid
 from recapture.query.plan.analytics import Analytics, result_name
 from recapture.query.plan.expressions import Expr, columns_of
 from recapture.query.plan.joins import Join, JoinedTable, side_column
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.relations import Item, SelectedTable, Selection
 from recapture.tools.events.deciding import input_items
 from recapture.tools.events.histories import LookedAt, columns_of_function
 from recapture.tools.events.members import Groups, Members, row_key
 from recapture.tools.events.roles import Role
-from recapture.tools.events.traced_tables import END, PART, PLACE, TracedTables, divided, key_column
+from recapture.tools.events.traced_tables import END, PART, PLACE, PLACES, TracedTables, divided, key_column
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -60,10 +62,13 @@ class _Pass:
         self._mark(names[-1], rows, np.full(len(rows), Role.DECIDING, np.int8), columns)
         for table in reversed(self.traced.all):
             if table.name in self.marks:
-                if isinstance(table, JoinedTable):
-                    self._through_join(table, self.marks[table.name])
-                else:
-                    self._through_selects(table, self.marks[table.name])
+                match table:
+                    case SelectedTable():
+                        self._through_selects(table, self.marks[table.name])
+                    case JoinedTable():
+                        self._through_join(table, self.marks[table.name])
+                    case MatchedTable():
+                        self._through_matches(table, self.marks[table.name])
         return {name: marks.roles for name, marks in self.marks.items() if name not in names}
 
     def _mark(self, name: str, places: Int64s, roles: NDArray[np.int8], columns: Iterable[str]) -> None:
@@ -85,6 +90,13 @@ class _Pass:
             has_row = valid(places)
             rows = places.filter(pa.array(has_row)).to_numpy()
             self._mark_read(side.table, rows, marks.roles[marks.places[has_row]], columns, side.analytics)
+
+    def _through_matches(self, table: MatchedTable, marks: _Marks) -> None:
+        """Mark the rows of the matches that matter."""
+        places = self.traced.of(table.name).origins[PLACES].take(pa.array(marks.places))
+        roles = np.repeat(marks.roles[marks.places], pc.list_value_length(places).to_numpy())
+        columns = {name for read in (*table.inputs, *table.conditions) for name in columns_of(read)}
+        self._mark(table.source, pc.list_flatten(places).to_numpy(), roles, columns)
 
     def _through_selects(self, table: SelectedTable, marks: _Marks) -> None:
         """Mark the rows that the SELECTs of a table read for the rows that matter."""

@@ -3,6 +3,7 @@
 from recapture.query.merges import WINDOW_END
 from recapture.query.plan.expressions import column
 from recapture.query.plan.joins import JoinedTable, side_column
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.relations import OutputPlan, Selection
 
 _TIME = "_system_timestamp"
@@ -32,4 +33,6 @@ def _has_time(tables: OutputPlan, table: str, name: str) -> bool:
         inner = name.removeprefix(side_column(0, ""))
         is_passed_on = inner != name and all(side.is_reference for side in others)
         return is_passed_on and (inner == _TIME or _has_time(tables, first.table, inner))
+    if isinstance(step, MatchedTable):
+        return name == _TIME
     return all(_selects_time(tables, selection, name) for selection in step.selections)

@@ -12,15 +12,19 @@ import pyarrow as pa
 
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.joins import joined
+from recapture.evaluate.matches import Matches, matches_in, measured
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.plan import expressions
 from recapture.query.plan.expressions import bigint
 from recapture.query.plan.joins import JoinedTable, side_column
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.relations import Item, OutputPlan, SelectedTable, Selection, Table
 
 PLACE = "@place"
 """Column with the number of a row in its table, or in the table that it comes from."""
+PLACES = "@places"
+"""Column with the numbers of the rows of a match."""
 PART = "@part"
 """Column with the number of the SELECT that made a row, as `divided` counts them."""
 END = "@end"
@@ -54,7 +58,7 @@ class TracedTables:
 
     @property
     def all(self) -> Sequence[Table]:
-        """Steps, JOINs and the output; each reads tables before it."""
+        """Steps, JOINs, matches and the output; each reads tables before it."""
         return (*self.tables.steps, self.tables.output)
 
     def of(self, name: str) -> TracedTable:
@@ -81,6 +85,9 @@ class TracedTables:
 
     def _evaluated(self, table: Table) -> TracedTable:
         look_back = self.tables.look_backs[table.name]
+        if isinstance(table, MatchedTable):
+            found = matches_in(table, self.of(table.source).rows, self.bounds, look_back)
+            return TracedTable(_numbered(measured(table, found, self.bounds)), _origins_of_matches(found))
         if isinstance(table, JoinedTable):
             sides = tuple(replace(side, columns=(*side.columns, PLACE)) for side in table.sides)
             rows = joined(replace(table, sides=sides), lambda name: self.of(name).rows, self.bounds, look_back)
@@ -125,6 +132,15 @@ def _origin_items(selection: Selection, part: int) -> list[Item]:
         Item(END, expressions.column(WINDOW_END)),
         *(Item(key_column(part, number), expressions.column(key)) for number, key in keys),
     ]
+
+
+def _origins_of_matches(found: Matches) -> pa.Table:
+    """Return the rows of each match."""
+    lengths = found.last - found.first + 1
+    offsets = np.append(0, np.cumsum(lengths))
+    rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - found.first, lengths)
+    places = found.rows[PLACE].combine_chunks().take(pa.array(rows))
+    return pa.table({PLACES: pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), places)})
 
 
 def _passed(name: str) -> Item:

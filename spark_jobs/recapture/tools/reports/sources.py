@@ -227,6 +227,12 @@ def _profile(files: RunFiles) -> pa.Table:
     return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
+def metrics_of_published(pipeline: Pipeline, slice_start: str) -> list[PartitionMetrics] | None:
+    """Return the metrics of a published slice, a row for each partition of an input; None if they are lost."""
+    entries = Publications(tables_of(pipeline).publications).entries([slice_start])
+    return _published_metrics(pipeline, slice_start, entries[slice_start])
+
+
 def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[PartitionMetrics] | None:
     """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
     output = pipeline.outputs[0]

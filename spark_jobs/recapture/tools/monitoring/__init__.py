@@ -1,0 +1,1 @@
+"""Figures of a pipeline for programs that watch it."""
