@@ -9,6 +9,7 @@ A string is its own token, so a field that holds only strings costs nothing. The
 mark, the noncharacter U+FFFF. A string that begins with the mark gets the mark and a quotation mark.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -128,9 +129,14 @@ def _numbers(values: Datum) -> Datum:
     """Return the numbers among values, as the nearest floats; NULL for other values."""
     if not pa.types.is_string(values.type):
         return pc.cast(values, pa.float64(), safe=False)
+    if isinstance(values, pa.Scalar):
+        return _numbers(pa.array([values.as_py()], pa.string()))[0]
+    if pc.all(pc.starts_with(values, MARK)).as_py():
+        with contextlib.suppress(pa.ArrowInvalid):
+            return pc.utf8_slice_codeunits(values, 1).cast(pa.float64())
     is_number = pc.match_substring_regex(values, _NUMBER)
     numbers = pc.if_else(is_number, values, pa.scalar(None, pa.string()))
-    return pc.cast(pc.utf8_slice_codeunits(numbers, 1), pa.float64())
+    return pc.utf8_slice_codeunits(numbers, 1).cast(pa.float64())
 
 
 def _exactly(compare: Callable[[Any, Any], Any], sides: tuple[Datum, Datum], in_order: Datum, doubtful: Datum) -> Datum:

@@ -92,6 +92,7 @@ _ARROW: Mapping[Op, Callable[..., Datum]] = {
     Op.OR: _all(pc.or_kleene),
     Op.NOT: pc.invert,
     Op.IS_NULL: pc.is_null,
+    Op.IS_NOT_NULL: pc.is_valid,
     Op.TOKEN_TEXT: tokens.texts,
     Op.COALESCE: pc.coalesce,
     Op.CASE: _case,

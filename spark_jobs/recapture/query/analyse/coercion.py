@@ -11,7 +11,7 @@ from recapture.model import AsaType
 from recapture.query.analyse.casts import cast
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.kinds import kind_of_json
-from recapture.query.analyse.tokens import has_own_types, of_token, token_of
+from recapture.query.analyse.tokens import has_own_types, is_dynamic, of_token, token_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.source import Source
 from recapture.query.plan.expressions import FALSE, NULL, TRUE, bigint, call, cast_as
@@ -142,7 +142,7 @@ class Coercion:
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and self.types.untyped(value):
+        if kind is AsaType.BIGINT and (self.types.untyped(value) or is_dynamic(value)):
             value = Value(call(Op.BIGINT_TEXT, value.node), AsaType.STRING)
         try:
             return Value(cast(value, kind, lenient), kind)

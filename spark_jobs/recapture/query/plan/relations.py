@@ -76,7 +76,7 @@ class Selection:
     def key_columns(self) -> tuple[str, ...]:
         """Columns that are keys of its GROUP BY."""
         keys = [] if self.grouping is None else [column(name) for name in self.grouping.key_names]
-        published = [*keys, *(call(Op.TOKEN_TEXT, key) for key in keys)]
+        published = {*keys, *(call(Op.TOKEN_TEXT, key) for key in keys)}
         return tuple(item.name for item in self.items if item.expression in published)
 
     @property

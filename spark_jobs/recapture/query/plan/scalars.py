@@ -121,7 +121,7 @@ def _typed(expression: Expr, row: Row) -> Typed:
             return Typed(Expr(arguments[0].op, (), [-number]), _LITERALS[arguments[0].op])
         case Op.NOT | Op.AND | Op.OR:
             return _operation(op, _bits(arguments, row), pa.bool_())
-        case Op.IS_NULL:
+        case Op.IS_NULL | Op.IS_NOT_NULL:
             return _operation(op, _all_typed(arguments, row), pa.bool_())
         case Op.IN:
             value, *members = _all_typed(arguments, row)
