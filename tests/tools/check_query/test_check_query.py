@@ -53,6 +53,21 @@ def test_an_input_that_is_joined_with_a_time_bound_has_events() -> None:
     assert [(read.alias, read.is_reference) for read in checked.inputs] == [("telemetry", False), ("alarms", False)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.* INTO out FROM telemetry t JOIN devices d ON t.id = d.id",
+        "SELECT * INTO out FROM telemetry t PARTITION BY PartitionId JOIN devices d ON t.id = d.id",
+    ],
+)
+def test_the_reason_of_a_refusal_does_not_take_reference_data_for_events(query: str) -> None:
+    assert [refusal.what.partition(" ")[0] for refusal in check(query).refusals] == ["*"]
+
+
+def test_an_output_may_be_named_in_double_quotes() -> None:
+    assert list(outputs(check(COUNTS.replace("counts", '"all-counts"')))) == ["all-counts"]
+
+
 def test_the_functions_of_a_query_are_assumed() -> None:
     window = "GROUP BY TumblingWindow(minute, 5)"
     checked = check(f"SELECT SUM(udf.rate(x)) AS y, uda.middle(x) AS z INTO out FROM telemetry {window}")

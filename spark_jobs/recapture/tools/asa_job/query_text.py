@@ -3,7 +3,7 @@
 import re
 
 _COMMENT_OR_TEXT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)", re.DOTALL)
-_NAME = r"(?:\[([^\]\n]+)\]|([A-Za-z_]\w*))"
+_NAME = r"(?:\[([^\]\n]+)\]|\"([^\"\n]+)\"|([A-Za-z_]\w*))"
 _INTO = re.compile(rf"\bINTO\s+{_NAME}", re.IGNORECASE)
 _READ = re.compile(rf"\b(?:FROM|JOIN)\s+{_NAME}", re.IGNORECASE)
 
@@ -41,7 +41,7 @@ def lines_naming(query: str, field: str) -> list[int]:
 def _named(pattern: re.Pattern[str], query: str) -> list[tuple[str, int]]:
     """Return the names that the pattern captures, with their lines."""
     code = _code(query)
-    return [(match[1] or match[2], _line(code, match.start())) for match in pattern.finditer(code)]
+    return [(match[match.lastindex or 0], _line(code, match.start())) for match in pattern.finditer(code)]
 
 
 def _lines(text: str, pattern: re.Pattern[str]) -> list[int]:

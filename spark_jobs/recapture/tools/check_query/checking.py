@@ -18,8 +18,6 @@ from recapture.tools.check_query.statements import Names, Statement, names_of, s
 _PLACE = re.compile(r"query, line (\d+), column (\d+): (.*)", re.DOTALL)
 _RESULTS = (AsaType.STRING, AsaType.FLOAT, AsaType.BIGINT, AsaType.DATETIME, AsaType.RECORD, AsaType.ARRAY)
 """Types that the functions of a query may return: the first with which it compiles."""
-_MOST_JOINED = 4
-"""Largest number of joined inputs of which each combination of reference data is tried."""
 _SCALAR = "function main() { return null; }"
 _AGGREGATE = """
 function main() {
@@ -113,13 +111,9 @@ def _compiled(statement: Statement, names: Names) -> CompiledQuery:
 
 
 def _possible_inputs(names: Names) -> Iterator[Mapping[str, InputMetadata | None]]:
-    """Yield what the inputs may be: events of an event hub or an IoT hub, or reference data if they are only joined."""
-    joined = sorted(names.only_joined)
-    sizes = range(len(joined) + 1) if len(joined) <= _MOST_JOINED else (0, len(joined))
+    """Yield what the inputs may be: reference data, and events of an event hub or an IoT hub."""
     for metadata in (CaptureInput.metadata, IotHubInput.metadata):
-        for size in sizes:
-            for references in itertools.combinations(joined, size):
-                yield {alias: None if alias.lower() in references else metadata for alias in names.inputs}
+        yield {alias: None if alias.lower() in names.references else metadata for alias in names.inputs}
 
 
 def _possible_functions(names: Names) -> Iterator[Sequence[JavaScriptFunction]]:

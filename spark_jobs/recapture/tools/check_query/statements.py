@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from recapture.query.parse.asaql import Script, parse
+from recapture.query.parse.names import call_name
 from recapture.tools.asa_job import query_text
 
 
@@ -26,8 +27,8 @@ class Names:
 
     inputs: tuple[str, ...]
     """Names after FROM and JOIN that are no steps, as first written."""
-    only_joined: frozenset[str]
-    """Those of them, in lower case, that only a JOIN names, without TIMESTAMP BY: they may be reference data."""
+    references: frozenset[str]
+    """Those of them, in lower case, that are reference data: only JOINs without time bounds name them."""
     functions: tuple[str, ...]
     """Scalar JavaScript functions that are called."""
     aggregates: tuple[str, ...]
@@ -54,14 +55,14 @@ def names_of(script: Script) -> Names:
     steps = {step.key for step in script.steps}
     tables = [table for query in script.queries for table in query.find_all(exp.Table) if table.name]
     inputs: dict[str, str] = {}
-    from_: set[str] = set()
+    timed: set[str] = set()
     for table in tables:
         key = table.name.lower()
         if key in steps or table.find_ancestor(exp.Into) is not None:
             continue
         inputs.setdefault(key, table.name)
-        if not isinstance(table.parent, exp.Join) or table.args.get("timestamp_by"):
-            from_.add(key)
+        if not isinstance(table.parent, exp.Join) or table.args.get("timestamp_by") or _bounds_time(table.parent):
+            timed.add(key)
     calls = [node for query in script.queries for node in query.find_all(exp.Dot)]
     called: dict[str, dict[str, str]] = {"udf": {}, "uda": {}}
     for node in calls:
@@ -70,7 +71,17 @@ def names_of(script: Script) -> Names:
             name = str(node.expression.this)
             called[prefix].setdefault(name.lower(), name)
     return Names(
-        tuple(inputs.values()), frozenset(inputs) - from_, tuple(called["udf"].values()), tuple(called["uda"].values())
+        tuple(inputs.values()), frozenset(inputs) - timed, tuple(called["udf"].values()), tuple(called["uda"].values())
+    )
+
+
+def _bounds_time(join: exp.Join) -> bool:
+    """Return whether ON has DATEDIFF of two sides."""
+    calls = join.find_all(exp.Anonymous)
+    return any(
+        call_name(call) == "DATEDIFF"
+        and all(isinstance(side, exp.Column) and not side.table for side in call.expressions[1:])
+        for call in calls
     )
 
 
