@@ -43,5 +43,7 @@ VALUES: dict[str, Callable[[list[Event]], list[Any]]] = {
     f"AVG(x) OVER ({LIMIT})": lambda events: aggregate(events, ALL, "AVG", X),
     f"MIN(x) OVER (PARTITION BY k, n {LIMIT} WHEN n > 0)": lambda events: aggregate(events, KEYED_MET, "MIN", X),
     f"MAX(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "MAX", field("n")),
+    f"Collect(x) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "COLLECT", X),
+    f"Collect(id) OVER ({LIMIT} WHEN n > 0)": lambda events: aggregate(events, MET, "COLLECT", field("id")),
 }
 """Analytic functions, each with what the oracle gives for events in order."""

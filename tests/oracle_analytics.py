@@ -24,6 +24,7 @@ AGGREGATES: dict[str, Callable[[Iterable[Any]], Any]] = {
     "MIN": least,
     "MAX": greatest,
     "COUNT": count,
+    "COLLECT": list,
 }
 
 

@@ -44,6 +44,7 @@ WINDOWS: dict[str, Named] = {
     ),
     "HoppingWindow(second, 10, 5)": hopping(10, 5),
     "HoppingWindow(second, 10, 4)": hopping(10, 4),
+    "HoppingWindow(second, 3, 5)": hopping(3, 5),
     "HoppingWindow(Duration(second, 6), Hop(second, 2), Offset(second, -1))": hopping(6, 2, -1),
     "SlidingWindow(second, 5)": single(Sliding(seconds(5))),
     "Sliding(Duration(second, 1))": single(Sliding(seconds(1))),

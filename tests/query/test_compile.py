@@ -223,6 +223,7 @@ def test_without_into_a_query_writes_to_output() -> None:
         ("TumblingWindow(hour, 2)", False),
         ("SessionWindow(minute, 5, 30)", False),
         ("SlidingWindow(hour, 2)", True),
+        ("HoppingWindow(minute, 5, 10)", False),
     ],
 )
 def test_a_query_knows_whether_events_of_an_hour_always_have_a_window_that_ends_in_it(

@@ -60,6 +60,7 @@ def whole(windows: Named, slice_: Slice) -> list[Summary]:
     [
         "TumblingWindow(Duration(second, 5), Offset(millisecond, -1))",
         "HoppingWindow(Duration(second, 6), Hop(second, 2), Offset(second, -1))",
+        "HoppingWindow(second, 3, 5)",
         "SlidingWindow(second, 5)",
         "SessionWindow(second, 3, 8)",
         "Session(Timeout(second, 5), MaxDuration(second, 10)) OVER (PARTITION BY k)",

@@ -30,6 +30,8 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _LARGEST = np.iinfo(np.int64).max
+_COLLECTED = 1 << 20
+"""Number of values that Collect puts into lists at once."""
 
 
 def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_look_back: int) -> pa.Table:
@@ -152,7 +154,7 @@ class Histories:
         """Return 1 for the rows that ISFIRST finds, otherwise 0."""
         return self._of_loop(history_loops.is_first, function.history, self.met(function.history))
 
-    def aggregate(self, function: HistoryAggregate) -> pa.Array:
+    def aggregate(self, function: HistoryAggregate) -> pa.Array | pa.ChunkedArray:
         """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
         history = function.history
         column = self.values[value_of(function)].combine_chunks()
@@ -161,6 +163,8 @@ class Histories:
         match function.aggregate.function:
             case AggregateFunction.COUNT:
                 return pa.array(counts)
+            case AggregateFunction.COLLECT:
+                return self._collected(history, column, counted, counts)
             case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
                 numbers, values_of = ranks(column)
                 numbers = numbers if extreme is AggregateFunction.MIN else ~numbers
@@ -175,6 +179,24 @@ class Histories:
         if function.aggregate.function is AggregateFunction.AVG:
             totals = totals / np.maximum(counts, 1)
         return pa.array(totals, mask=counts == 0)
+
+    def _collected(self, history: History, values: pa.Array, counted: Bools, counts: Int64s) -> pa.ChunkedArray:
+        """Return the values of each row's history as JSON: those of `counts` counted rows up to the row."""
+        if not len(self.rows):
+            return pa.chunked_array([], pa.string())
+        places = self.order(history).places
+        ordered = places[counted[places]]
+        ends, sizes = np.cumsum(counted[places]), counts[places]
+        parts = []
+        for part in np.split(np.arange(len(places)), np.flatnonzero(np.diff(np.cumsum(sizes) // _COLLECTED)) + 1):
+            offsets = np.append(0, np.cumsum(sizes[part]))
+            first = np.repeat(ends[part] - sizes[part] - offsets[:-1], sizes[part])
+            members = values.take(pa.array(ordered[first + np.arange(offsets[-1])]))
+            listed = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), members)
+            parts.append(pc.binary_join_element_wise("[", pc.binary_join(listed, ","), "]", ""))
+        rows = np.empty_like(places)
+        rows[places] = np.arange(len(places))
+        return pa.chunked_array(parts).take(pa.array(rows))
 
     def _of_loop(self, loop: Callable[..., Int64s], history: History, *arguments: object) -> Int64s:
         """Return the result of a loop over the rows of a history; nothing is compiled if there are none."""

@@ -163,10 +163,10 @@ class CompiledQuery:
     def ends_windows_every(self, length: int) -> bool:
         """Return whether every window, those over steps included, ends in each stretch of `length` ticks with events.
 
-        Sessions may not, and neither may hops longer than `length`. A JOIN may have no rows.
+        Sessions may not, and neither may hops longer than `length` or than their window. A JOIN may have no rows.
         """
         return not any(
             isinstance(window, SessionWindow | JoinedSide)
-            or (isinstance(window, HoppingWindow) and window.hop > length)
+            or (isinstance(window, HoppingWindow) and window.hop > min(length, window.size))
             for window in self.windows
         )

@@ -26,7 +26,7 @@ LARGEST_SIZE = 7 * 24 * 3600 * TICKS_PER_SECOND
 class HoppingWindow:
     """Every window (end - size, end] with end = offset + k * hop, for an integer k.
 
-    A tumbling window is a hopping window whose hop is its size.
+    A tumbling window is a hopping window whose hop is its size. If the hop is longer, some events are in no window.
     """
 
     size: int

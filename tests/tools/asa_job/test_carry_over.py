@@ -539,21 +539,21 @@ def test_reference_data_whose_file_is_a_placeholder_is_a_section_to_fill_in(tmp_
     ]
 
 
-B1_2 = (
-    "true and false in JSON are bit instead of bigint 1 and 0, so add a CAST if the query relies on bigint, and "
-    "geospatial functions compare shapes on a plane instead of on the globe"
+BITS = "true and false in deviceId are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
+BEFORE_1_1 = (
+    "the names of windowEnd and deviceId keep their case instead of becoming lower case; a string that looks like a "
+    "time in deviceId stays a string instead of becoming a datetime in UTC"
 )
+DECLARED = "CREATE TABLE telemetry (eventTime datetime, deviceId nvarchar(max), place record, weight float);\n"
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"CompatibilityLevel": "1.1"}, f"the compatibility level is 1.1, but the query runs as in 1.2: {B1_2}"),
+        ({"CompatibilityLevel": "1.1"}, f"the compatibility level is 1.1, but the query runs as in 1.2: {BITS}"),
         (
             {"CompatibilityLevel": "1.0"},
-            f"the compatibility level is 1.0, but the query runs as in 1.2: {B1_2}; field names keep their case "
-            "instead of becoming lower case, a string that looks like a time stays a string instead of becoming a "
-            "datetime in UTC, and CREATE TABLE rejects NaN as a float",
+            f"the compatibility level is 1.0, but the query runs as in 1.2: {BITS}; {BEFORE_1_1}",
         ),
         (
             {"CompatibilityLevel": "2.0"},
@@ -561,7 +561,7 @@ B1_2 = (
         ),
         (
             {"CompatibilityLevel": None},
-            f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {B1_2}",
+            f"the job sets no compatibility level, and its query runs as in 1.2: if it was 1.0, {BITS}; {BEFORE_1_1}",
         ),
         ({"DataLocale": "de-DE"}, "dataLocale is de-DE, but numbers and times in strings are read as in en-US"),
         (
@@ -576,6 +576,41 @@ def test_settings_that_mean_something_else_in_a_pipeline_are_reported(
     draft = drafted(tmp_path, {"JobConfig.json": settings(**changes)})
     assert missing(draft) == [NO_CAPTURE]
     assert f"JobConfig.json: {expected}" in different(draft)
+
+
+@pytest.mark.parametrize(
+    ("level", "query", "expected"),
+    [
+        ("1.1", DECLARED + PLAIN_QUERY, []),
+        (
+            "1.0",
+            (DECLARED + PLAIN_QUERY)
+            .replace("AS windowEnd", "AS window_end")
+            .replace(", deviceId,", ", deviceId AS d,"),
+            ["CREATE TABLE rejects NaN in weight"],
+        ),
+        (
+            "1.1",
+            DECLARED + PLAIN_QUERY.replace("GROUP", "WHERE ST_WITHIN(place, CreatePoint(1.0, 2.0)) = 1 GROUP"),
+            ["in ST_WITHIN, shapes are compared on a plane instead of on the globe"],
+        ),
+        (
+            "1.1",
+            PLAIN_QUERY.replace("COUNT(*)", "NOFUNCTION(x)"),
+            [
+                "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint",
+                "geospatial functions compare shapes on a plane instead of on the globe",
+            ],
+        ),
+    ],
+)
+def test_only_the_differences_of_a_level_that_touch_the_query_are_reported(
+    tmp_path: Path, level: str, query: str, expected: list[str]
+) -> None:
+    draft = drafted(tmp_path, {"JobConfig.json": settings(CompatibilityLevel=level)}, query)
+    prefix = f"JobConfig.json: the compatibility level is {level}, but the query runs as in 1.2: "
+    reported = [finding.removeprefix(prefix) for finding in different(draft) if finding.startswith(prefix)]
+    assert reported == (["; ".join(expected)] if expected else [])
 
 
 def test_a_setting_that_the_job_leaves_out_has_asa_s_default(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.json_text import json_of
+from recapture.query.analyse.refusals import ONLY_COUNT_DISTINCT
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
@@ -59,7 +60,7 @@ class AggregateCall:
             return Aggregate(self.function), None
         if isinstance(argument, exp.Distinct):
             if self.function is not AggregateFunction.COUNT or len(argument.expressions) != 1:
-                raise source.error(argument, "DISTINCT is supported only in COUNT(DISTINCT x), with one expression")
+                raise source.error(argument, ONLY_COUNT_DISTINCT)
             if self._is_row(argument.expressions[0]):
                 raise source.error(argument, "COUNT(DISTINCT …) of whole rows is not supported: name a column")
             return self._of(self._value(argument.expressions[0]), function=AggregateFunction.COUNT_DISTINCT)

@@ -16,14 +16,14 @@ from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import UNITS
-from recapture.query.plan.aggregates import AGGREGATES, AggregateFunction
+from recapture.query.plan.aggregates import RUNNING, AggregateFunction
 from recapture.query.plan.analytics import EarlierValue, History, HistoryAggregate, IsFirst
 from recapture.query.plan.expressions import NULL, Expr
 from recapture.time_model.windows import LARGEST_SIZE
 
 _LARGEST_NUMBER = 2**31 - 1
 _OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
-_NO_RUNNING_FORM = "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN and MAX"
+_NO_RUNNING_FORM = "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN, MAX and Collect, as in ASA"
 
 
 @dataclass(frozen=True)
@@ -104,14 +104,18 @@ class AnalyticCall:
         source = self.inside.source
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
-        if self._name not in AGGREGATES:
+        if self._name not in (*RUNNING, AggregateFunction.COLLECT):
             raise source.error(self.node, _NO_RUNNING_FORM)
         aggregate, argument = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
-        if not aggregate.has_running_form:
-            raise source.error(self.node, _NO_RUNNING_FORM)
+        if aggregate.function is AggregateFunction.COUNT_DISTINCT:
+            raise source.error(self.node, "COUNT(DISTINCT …) takes no LIMIT DURATION, as in ASA: write COUNT(x)")
         history, column_of = self._history(), self.from_clause.column_of
         result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
-        if argument is None or aggregate.function in (AggregateFunction.COUNT, AggregateFunction.AVG):
+        if argument is None or aggregate.function not in (
+            AggregateFunction.SUM,
+            AggregateFunction.MIN,
+            AggregateFunction.MAX,
+        ):
             return result
         return with_kind_of_all(result, argument, lambda other: column_of(HistoryAggregate(history, other)))
 

@@ -13,6 +13,9 @@ from recapture.query.parse.window_calls import is_window
 from recapture.query.plan.aggregates import AGGREGATES
 
 ARITHMETIC = exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod
+ONLY_COUNT_DISTINCT = (
+    "DISTINCT is only for COUNT(DISTINCT x), as in ASA: to aggregate each value once, GROUP BY it in a step"
+)
 _OTHERS = (
     "docs/query-language.md lists the functions. A machine learning function of the job runs outside of ASA: "
     "publish its arguments, and apply the model to the table"
@@ -34,7 +37,7 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
     """Return the error for an expression that cannot be compiled: what it is, and what to write instead."""
     word = source.word(node)
     if isinstance(node, exp.Distinct):
-        return source.error(node, "DISTINCT is supported only in COUNT(DISTINCT x)")
+        return source.error(node, ONLY_COUNT_DISTINCT)
     if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
         return source.error(node, "* is supported only as a column of SELECT, and in COUNT(*), LAG(*) and LAST(*)")
     if isinstance(node, exp.Window) and is_user_aggregate(node.this):

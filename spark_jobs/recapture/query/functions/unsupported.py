@@ -1,5 +1,9 @@
 """The functions that are refused: why, and what to write instead."""
 
+_MODEL = (
+    "needs ASA's own model, whose details are not published: publish its argument, and score the table, for example "
+    "with ML.NET's DetectIidSpike and DetectIidChangePoint"
+)
 _NO_ASA = "is not a function of Azure Stream Analytics"
 
 UNSUPPORTED = {
@@ -8,12 +12,9 @@ UNSUPPORTED = {
     "GETELEMENTS": "GetElements returns rows: write FROM input CROSS APPLY GetArrayElements(input.list) AS item",
     "GETRECORDPROPERTIES": "GetRecordProperties returns rows: "
     "write FROM input CROSS APPLY GetRecordProperties(input.record) AS item",
-    "ANOMALYDETECTION_SPIKEANDDIP": "AnomalyDetection_SpikeAndDip needs ASA's own model, which is not published: "
-    "backfill its input, and score the table",
-    "ANOMALYDETECTION_CHANGEPOINT": "AnomalyDetection_ChangePoint needs ASA's own model, which is not published: "
-    "backfill its input, and score the table",
-    "ANOMALYDETECTION": "AnomalyDetection needs ASA's own model, which is not published: "
-    "backfill its input, and score the table",
+    "ANOMALYDETECTION_SPIKEANDDIP": f"AnomalyDetection_SpikeAndDip {_MODEL}",
+    "ANOMALYDETECTION_CHANGEPOINT": f"AnomalyDetection_ChangePoint {_MODEL}",
+    "ANOMALYDETECTION": f"AnomalyDetection {_MODEL}",
     "MATCH_RECOGNIZE": "MATCH_RECOGNIZE goes after an input or a step in FROM: FROM input MATCH_RECOGNIZE (…) AS m",
     "CONVERT": f"CONVERT {_NO_ASA}: write CAST(x AS type)",
     "TRY_CONVERT": f"TRY_CONVERT {_NO_ASA}: write TRY_CAST(x AS type)",

@@ -54,7 +54,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
 
     TumblingWindow(minute, 5) => WindowCall(HoppingWindow(size=3_000_000_000, hop=3_000_000_000))
 
-    Raise DefinitionError unless sizes are integers with 0 < hop <= size <= 7 days, or for sessions
+    Raise DefinitionError unless sizes and hops are integers, more than 0 and at most 7 days, or for sessions
     0 < timeout <= maxDuration <= 7 days. An offset may be negative.
     """
     if call_name(node) != "WINDOWS":
@@ -129,8 +129,8 @@ def _checked(source: Source, kind: str, sizes: dict[str, tuple[int, exp.Expr]]) 
     if kind == "sliding":
         return SlidingWindow(size)
     hop, hop_at = sizes.get("HOP", (size, size_at))
-    if not 0 < hop <= size:
-        raise source.error(hop_at, "the hop of a window is more than 0 and at most its size")
+    if not 0 < hop <= LARGEST_SIZE:
+        raise source.error(hop_at, "the hop of a window is more than 0 and at most 7 days")
     return HoppingWindow(size, hop, sizes.get("OFFSET", (0, size_at))[0])
 
 

@@ -41,13 +41,14 @@ COLLECTIONS = (
 )
 AGGREGATES = {function.value for function in AggregateFunction if " " not in function.value}
 """Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has its own name."""
-_RUNNING = (
+RUNNING = (
     AggregateFunction.COUNT,
     AggregateFunction.SUM,
     AggregateFunction.AVG,
     AggregateFunction.MIN,
     AggregateFunction.MAX,
 )
+"""Those whose results of several panes merge into a result of the same form."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,14 @@ class Aggregate:
         return self.argument_type
 
     def prepared(self) -> Expr:
-        """Return the argument as it is folded; it is not a collection.
+        """Return the argument as it is folded or collected.
 
         AVG(i) => cast(i) to a float. For functions that compare floats, -0.0 becomes 0.0.
         """
         if self.argument is None:
             return call(Op.ROW)
+        if self.function in COLLECTIONS:
+            return self.argument
         if self.function in (AggregateFunction.AVG, *SPREADS):
             return cast_as(self.argument, AsaType.FLOAT)
         if self.argument_type is AsaType.FLOAT and self.function not in (
@@ -108,4 +111,4 @@ class Aggregate:
     @property
     def has_running_form(self) -> bool:
         """Whether results of several panes merge into results of the same form, as a running aggregate needs."""
-        return self.function in _RUNNING
+        return self.function in RUNNING

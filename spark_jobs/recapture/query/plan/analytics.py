@@ -45,7 +45,7 @@ class IsFirst:
 
 @dataclass(frozen=True)
 class HistoryAggregate:
-    """An aggregate with LIMIT DURATION: COUNT, SUM, AVG, MIN or MAX."""
+    """An aggregate with LIMIT DURATION: COUNT, SUM, AVG, MIN, MAX or Collect."""
 
     history: History
     aggregate: Aggregate

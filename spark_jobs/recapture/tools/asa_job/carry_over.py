@@ -7,7 +7,9 @@ from recapture.errors import DefinitionError
 from recapture.formats.sections import DEFAULT_FORMAT, FORMATS
 from recapture.model import AsaType, InputMetadata, JavaScriptFunction
 from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.tools.asa_job import query_text
+from recapture.tools.asa_job.compatibility import LEVELS, all_differences, differences
 from recapture.tools.asa_job.documents import OPEN_VALUE
 from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Place, on_lines
 from recapture.tools.asa_job.inputs import input_sections
@@ -16,15 +18,6 @@ from recapture.tools.asa_job.job import AsaJob, JobFunction
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LONGEST_NAME = 63
 """Largest number of characters of a job's name in Azure."""
-_BEFORE_1_2 = (
-    "true and false in JSON are bit instead of bigint 1 and 0, so add a CAST if the query relies on bigint, and "
-    "geospatial functions compare shapes on a plane instead of on the globe"
-)
-_LEVELS = {
-    "1.1": _BEFORE_1_2,
-    "1.0": f"{_BEFORE_1_2}; field names keep their case instead of becoming lower case, a string that looks "
-    "like a time stays a string instead of becoming a datetime in UTC, and CREATE TABLE rejects NaN as a float",
-}
 
 
 def carry_over(job: AsaJob) -> Draft:
@@ -47,7 +40,7 @@ def carry_over(job: AsaJob) -> Draft:
     draft.values["output"] = outputs if several else outputs[0]
     _left_out(draft, job)
     _open_values(draft, job)
-    _query(draft, job)
+    _compatibility(draft, job, _query(draft, job))
     return draft
 
 
@@ -110,13 +103,6 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
         draft.add_different(
             where, "eventsLateArrivalMaxDelayInSeconds is not set: the file says -1 (no limit), as ASA does by default"
         )
-    if level is None or OPEN_VALUE.search(level):
-        draft.add_different(
-            where, f"the job sets no compatibility level, and its query runs as in 1.2: if it was lower, {_BEFORE_1_2}"
-        )
-    elif level != "1.2":
-        differs = _LEVELS.get(level, "the differences are not known")
-        draft.add_different(where, f"the compatibility level is {level}, but the query runs as in 1.2: {differs}")
     if settings.data_locale and settings.data_locale.lower() != "en-us":
         draft.add_different(
             where, f"dataLocale is {settings.data_locale}, but numbers and times in strings are read as in en-US"
@@ -202,13 +188,16 @@ def _leaves(value: Any, place: Place = ()) -> list[tuple[Place, Any]]:
     return [(place, value)]
 
 
-def _query(draft: Draft, job: AsaJob) -> None:
-    """Add a finding if the query does not compile. It needs the types of all functions that it calls."""
+def _query(draft: Draft, job: AsaJob) -> CompiledQuery | None:
+    """Return the compiled query; None, and maybe a finding, if it does not compile.
+
+    It needs the types of all functions that it calls.
+    """
     functions = draft.values.get("functions", {})
     if any(section["output_type"] == "any" for section in functions.values()):
-        return
+        return None
     try:
-        compile_query(
+        return compile_query(
             job.query,
             inputs=_metadata(draft.values["input"]),
             output_aliases=query_text.outputs(job.query),
@@ -216,6 +205,28 @@ def _query(draft: Draft, job: AsaJob) -> None:
         )
     except DefinitionError as error:
         draft.add_missing(job.query_where, str(error), ("job",), "query")
+        return None
+
+
+def _compatibility(draft: Draft, job: AsaJob, query: CompiledQuery | None) -> None:
+    """Add a finding if a difference between the job's compatibility level and 1.2 touches the query."""
+    level, runs = job.settings.compatibility_level, "runs as in 1.2"
+    if level == "1.2":
+        return
+    is_open = level is None or OPEN_VALUE.search(level)
+    if not is_open and level not in LEVELS:
+        where = f"the compatibility level is {level}, but the query {runs}: the differences are not known"
+        draft.add_different(job.settings_where, where)
+        return
+    lower = "1.0" if is_open or level is None else level
+    changes = "; ".join(all_differences(lower) if query is None else differences(lower, query))
+    if changes:
+        said = (
+            f"the job sets no compatibility level, and its query {runs}: if it was 1.0, {changes}"
+            if is_open
+            else f"the compatibility level is {level}, but the query {runs}: {changes}"
+        )
+        draft.add_different(job.settings_where, said)
 
 
 def _metadata(sections: dict[str, Any] | list[dict[str, Any]]) -> dict[str, InputMetadata | None]:
