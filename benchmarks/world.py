@@ -15,6 +15,8 @@ import numpy as np
 from recapture.tools.sample.capture_file import capture_schema, enqueued_text
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
+WORTH_PROCESSES = 100_000
+"""Number of events from which on several processes write them: they take a second to start."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class World:
     partitions: int = 4
     devices: int = 1000
     codec: str = "null"
+    by_device: bool = False
+    """Whether each device sends to one partition, as with a partition key; otherwise to all of them."""
 
     @property
     def end(self) -> datetime:
@@ -49,8 +53,12 @@ class World:
         marker = folder / ".complete"
         if marker.exists():
             return
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            list(pool.map(self._make_partition, [folder] * self.partitions, range(self.partitions)))
+        partitions = [folder] * self.partitions, range(self.partitions)
+        if self.events < WORTH_PROCESSES:
+            list(map(self._make_partition, *partitions))
+        else:
+            with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+                list(pool.map(self._make_partition, *partitions))
         marker.touch()
 
     def _make_partition(self, folder: Path, partition: int) -> None:
@@ -65,13 +73,13 @@ class World:
             path = folder / f"contoso/telemetry/{partition}/{begins:%Y/%m/%d/%H/%M/%S}.avro"
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as file:
-                records = self._records(random, begins, sequence, count)
+                records = self._records(random, begins, sequence, count, partition)
                 fastavro.writer(file, schema, records, codec=self.codec, sync_interval=1 << 30)
             os.utime(path, (modified, modified))
             sequence += count
 
     def _records(
-        self, random: np.random.Generator, begins: datetime, sequence: int, count: int
+        self, random: np.random.Generator, begins: datetime, sequence: int, count: int, partition: int
     ) -> Iterator[dict[str, object]]:
         draws = zip(
             np.sort(random.uniform(0, self.interval.total_seconds(), count)).tolist(),
@@ -81,7 +89,8 @@ class World:
             random.integers(20, size=count).tolist(),
             strict=True,
         )
-        for place, (seconds, delay, device, temperature, site) in enumerate(draws, sequence):
+        for place, (seconds, delay, drawn, temperature, site) in enumerate(draws, sequence):
+            device = drawn // self.partitions * self.partitions + partition if self.by_device else drawn
             enqueued = begins + timedelta(seconds=seconds)
             body = {
                 "deviceId": f"device-{device}",

@@ -33,6 +33,8 @@ collect_garbage_rarely()  # otherwise it takes a fifth of the time in which pyte
 
 LONG = (
     "e2e/test_airflow.py",
+    "tools/compare/test_live_job.py",
+    "execute/test_heartbeats.py",
     "table/test_publish.py",
     "process/test_streams.py",
     "test_command_runs.py",

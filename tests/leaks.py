@@ -2,8 +2,10 @@
 
 import base64
 import contextlib
+import itertools
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote, quote_plus, unquote
@@ -12,6 +14,8 @@ import psutil
 import pytest
 
 SECONDS = 0.5
+LOOKS = 10
+"""Number of looks after which files that stay are looked at again."""
 PROCESSES = Path("/proc")
 LISTEN = "0A"
 """State of a socket that listens."""
@@ -43,10 +47,11 @@ def _listening_sockets() -> set[str]:
 class Watch:
     """Watch all command lines, the files of folders and the sockets of started servers, as a context manager.
 
-    It looks twice a second, so that processes and files that do not last are seen too.
+    It looks twice a second, so that processes and files that do not last are seen too. Files in the folders `lasting`,
+    such as those of a database, stay: it looks at them every five seconds and at the end.
     """
 
-    def __init__(self, secrets: frozenset[bytes], *folders: Path) -> None:
+    def __init__(self, secrets: frozenset[bytes], *folders: Path, lasting: Sequence[Path] = ()) -> None:
         if not PROCESSES.is_dir():
             pytest.skip(f"the command lines of other processes are read from {PROCESSES}, which only Linux has")
         self.checked: set[str] = set()
@@ -56,16 +61,18 @@ class Watch:
         self.listening: set[str] = set()
         """Addresses on which descendants of this process listen that run in sessions of their own."""
         self._secrets = secrets
-        self._folders = folders
+        self._folders, self._lasting = folders, lasting
         self._versions: dict[str, tuple[int, int]] = {}
         self._sockets: set[str] = set()
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(SECONDS):
+        for look in itertools.count():
+            if self._stopped.wait(SECONDS):
+                return
             self._look_at_processes()
-            self._look_at_files()
+            self._look_at_files(*self._folders, *(() if look % LOOKS else self._lasting))
             self._look_at_sockets()
 
     def _look_at_processes(self) -> None:
@@ -89,8 +96,8 @@ class Watch:
                         connection.laddr.ip for connection in connections if connection.status == psutil.CONN_LISTEN
                     }
 
-    def _look_at_files(self) -> None:
-        folders = list(map(str, self._folders))
+    def _look_at_files(self, *paths: Path) -> None:
+        folders = list(map(str, paths))
         while folders:
             # A folder or file that is gone is not checked. scandir is several times as fast as paths.
             with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
@@ -120,4 +127,4 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._watcher.join()
-        self._look_at_files()
+        self._look_at_files(*self._folders, *self._lasting)

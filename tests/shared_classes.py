@@ -11,12 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from recapture.execute.spark.session import create_session
-from tests.settings import interpreting
 from tests.worlds import COUNTS, SHARED_CLASSES, START_WITHOUT_ARCHIVE, TEN, backfill, steady
 
 
 def main() -> None:
-    """Write the archive of a JVM that ran a backfill, compiled and interpreted; an empty file if Java writes none."""
+    """Write the archive of a JVM that ran a backfill; an empty file if Java writes none."""
     logging.getLogger("py4j").setLevel(logging.WARNING)
     SHARED_CLASSES.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SHARED_CLASSES.parent) as folder:
@@ -25,8 +24,6 @@ def main() -> None:
         spark = create_session("local[2]", "shared-classes", home)
         pipeline = steady(home, hours=1).define(COUNTS.replace("COUNT(*)", "COUNT(DISTINCT temperature)"))
         backfill(spark, pipeline, TEN, TEN + timedelta(hours=1))
-        with interpreting(spark):
-            spark.sql("SELECT id % 2 AS parity, COUNT(*) FROM RANGE(4) GROUP BY 1 ORDER BY 1").toArrow()
         gateway = spark.sparkContext._gateway
         assert gateway is not None
         java = gateway.proc

@@ -46,8 +46,16 @@ def test_every_pull_request_runs_the_checks_and_every_lane() -> None:
     [job] = workflow("test")["jobs"].values()
     matrix = job["strategy"]["matrix"]
     targets = [*matrix["targets"], *(row["targets"] for row in matrix["include"])]
-    assert sorted(" ".join(targets).split()) == sorted(("check", *LANES))
+    assert {*" ".join(targets).split()} == {"check", *LANES}
     assert job["steps"][-1] == {"run": "make ${{ matrix.targets }}"}
+
+
+def test_airflow_is_loaded_with_each_version_of_python_that_its_page_calls_tested() -> None:
+    page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
+    [tested] = re.findall(r"^\| Python \|.*\| (.*) \|$", page, re.MULTILINE)
+    [job] = workflow("test")["jobs"].values()
+    rows = job["strategy"]["matrix"]["include"]
+    assert [row["python"] for row in rows if row["targets"] == "services"] == tested.split(", ")
 
 
 def workflow(name: str) -> dict[str, Any]:

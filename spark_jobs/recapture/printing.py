@@ -130,6 +130,8 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         ordered = f"order its events, but do not aggregate them: {read['not_aggregated_because']}"
         how = "aggregate its events" if read["aggregated_in_tasks"] else ordered
         out.print(_line(f"input {read['alias']}: tasks {how}"))
+        if read["index"]:
+            out.print(_line(f"input {read['alias']}: tasks note for find and explain: {', '.join(read['index'])}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
     for reference in result["references"]:
@@ -539,6 +541,7 @@ def _setting_cells(advice: InputAdvice, key: Key, setting: Setting) -> list[str]
 def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
     """Print events that were found, at most SHOWN_EVENTS, and how many there are."""
     from recapture.tools.events.event import json_types, lines
+    from recapture.tools.events.index import read_lines
 
     events = found.events
     for line in lines(json_types(events.slice(0, SHOWN_EVENTS))) if shows_events else ():
@@ -546,18 +549,18 @@ def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
     if shows_events and len(events) > SHOWN_EVENTS:
         more = counted(len(events) - SHOWN_EVENTS, "more event")
         out.print(f"{more}: --out FILE.jsonl, .parquet or .avro writes all of them")
-    read = found.inputs.values()
-    blobs, size = sum(len(each.blobs) for each in read), sum(each.size for each in read)
     verdicts = Counter(events["verdict"].to_pylist())
     counts = ", ".join(f"{verdict} {number:,}" for verdict, number in sorted(verdicts.items()))
     bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
     out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
-    out.print(f"read {counted(blobs, 'blob')} ({size:,} bytes)")
+    for line in read_lines(found.summary(with_events=False)["inputs"]):
+        out.print(_line(line))
 
 
 def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
     """Print what became of events, and the windows and rows that they are in."""
     from recapture.tools.events.event import lines, place
+    from recapture.tools.events.index import read_lines
 
     if not summary["events"]:
         out.print("no such event arrived in this range")
@@ -572,6 +575,8 @@ def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
                 out.print(_line(f"  output {output['output']}: in no row: {output['why']}"))
             for window in output["windows"]:
                 out.print(_line(f"  output {output['output']}: {_window(window)}: {_row(window)}"))
+    for line in read_lines(summary["inputs"]):
+        out.print(_line(line))
 
 
 def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
@@ -593,6 +598,8 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
         times = "".join(f" {word} {row[name]}" for word, name in _IN_FORCE.items() if name in row)
         out.print(_line(f"reference data {row['reference']}: row {row['row']:,} of {row['blob']}, in force{times}"))
         out.print(_line(f"  {_named(row['columns'])}"))
+    for absence in summary["absences"]:
+        out.print(_line(absence["text"]))
     if not summary["events"]:
         return
     others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])

@@ -30,6 +30,7 @@ CHANGES: dict[str, Any] = {
     "input.empty_blobs": False,
     "input.arrival_time": "EventEnqueuedUtcTime",
     "input.on_damaged_blob": "quarantine",
+    "input.index": ["deviceId"],
     "input.max_blob_mib": 17,
     "input.max_block_mib": 17,
     "job.eventsOutOfOrderPolicy": "Drop",

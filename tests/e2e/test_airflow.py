@@ -115,7 +115,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
             }
             with (
-                Watch(spellings(KEY), homes, databases) as watch,
+                Watch(spellings(KEY), homes, lasting=[databases]) as watch,
                 Airflow(environment, schedule=True, homes=homes, databases=databases) as airflow,
             ):
                 airflow.connect(

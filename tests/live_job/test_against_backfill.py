@@ -25,11 +25,9 @@ from tests.live_job.files import row_of, write_archive, write_case
 from tests.live_job.truth import both, differences
 from tests.live_job.windows import Row
 from tests.live_job.world import RANGE_END, RANGE_START
-from tests.settings import interpreting
 from tests.worlds import staged
 
-WITHOUT_SPARK: tuple[Kind, ...] = ("tumbling", "hopping", "filtered")
-"""Kinds of queries that processes compute."""
+KINDS: tuple[Kind, ...] = ("tumbling", "hopping", "filtered")
 ARRIVALS: tuple[Arrival, ...] = ("BlobLastModified", "BlobLastModified", "EventEnqueuedUtcTime")
 IN_THE_ARCHIVE = (ArchivedTwice.name, LateBlob.name, MissingPartition.name)
 """Names of the faults that change what a backfill reads. The others change what the live job writes."""
@@ -37,7 +35,7 @@ IN_THE_ARCHIVE = (ArchivedTwice.name, LateBlob.name, MissingPartition.name)
 
 def drawn(seed: int) -> Case:
     """Return the case of a seed, with a query and an arrival time by turns."""
-    return draw(seed, WITHOUT_SPARK[seed % 3], ARRIVALS[seed // 3 % 3])
+    return draw(seed, KINDS[seed % 3], ARRIVALS[seed // 3 % 3])
 
 
 def backfilled(engine: "SparkSession | Workers", file: Path) -> list[Row]:
@@ -99,14 +97,14 @@ def test_with_enqueued_times_nothing_differs_once_a_late_blob_has_come(processes
     assert Counter(backfilled(processes, file)) == Counter(in_range(live_rows(changed)))
 
 
-def test_sessions_are_equal_too(spark: SparkSession, tmp_path: Path) -> None:
-    with interpreting(spark):
-        for seed in range(3):
-            case = draw(seed, "session")
-            home = tmp_path / str(seed)
-            home.mkdir()
-            rows = backfilled(spark, write_case(home, case))
-            assert Counter(rows) == Counter(in_range(live_rows(case)))
-            fault = draw_fault("other deadline", case, seed)
-            assert fault is not None
-            require_truth(case, [fault], rows)
+def test_sessions_are_equal_too(spark: SparkSession, processes: Workers, tmp_path: Path) -> None:
+    engines: list[SparkSession | Workers] = [spark, processes, processes]
+    for seed, engine in enumerate(engines):
+        case = draw(seed, "session")
+        home = tmp_path / str(seed)
+        home.mkdir()
+        rows = backfilled(engine, write_case(home, case))
+        assert Counter(rows) == Counter(in_range(live_rows(case)))
+        fault = draw_fault("other deadline", case, seed)
+        assert fault is not None
+        require_truth(case, [fault], rows)

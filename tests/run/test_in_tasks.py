@@ -1,7 +1,6 @@
 """The files of a run are the same bytes, whether its tasks aggregate events or Spark does, with Spark or without it."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
 from recapture.query.compile import compile_query
+from recapture.query.model import CompiledQuery
 from recapture.run.plan import plan_run
 from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish
@@ -69,6 +69,13 @@ def staged_by_spark(spark: SparkSession, world: World, folder: str, query: str, 
     return [files(world.home / folder / alias) for alias in outputs]
 
 
+def without_tasks(*arguments: Any, **keywords: Any) -> CompiledQuery:
+    """Compile a query whose events the tasks do not aggregate."""
+    query = compile_query(*arguments, **keywords | {"in_tasks": False})
+    assert [read.aggregations for read in query.inputs] == [()]
+    return query
+
+
 def define(world: World, folder: str, query: str, outputs: Sequence[str]) -> Pipeline:
     return world.define(query, outputs=[{"alias": alias, "table": f"{folder}/{alias}"} for alias in outputs])
 
@@ -87,7 +94,7 @@ def test_all_ways_publish_the_same_bytes(spark: SparkSession, tmp_path: Path, mo
         audit(run)
         publish(run)
     assert [files(tmp_path / "processes" / alias) for alias in OUTPUTS] == in_tasks
-    monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
+    monkeypatch.setattr(pipeline, "compile_query", without_tasks)
     assert staged_by_spark(spark, world, "spark", QUERY, OUTPUTS) == in_tasks
 
 
@@ -100,7 +107,7 @@ def test_groups_that_spark_reads_publish_the_same_bytes(
     assert [bool(output.selects) for output in query.outputs] == [False, False, True]
     assert max(view.groups.look_back for view in query.groups) > 0
     assert {} not in in_tasks
-    monkeypatch.setattr(pipeline, "compile_query", partial(compile_query, in_tasks=False))
+    monkeypatch.setattr(pipeline, "compile_query", without_tasks)
     assert staged_by_spark(spark, world, "spark", READ_IN_SPARK, outputs) == in_tasks
 
 

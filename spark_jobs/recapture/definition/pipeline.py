@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
 from recapture.definition.document import Document, KeyPath, read
+from recapture.definition.key_names import event_key
 from recapture.definition.sections import Approval, Function, Job, Notification, Output, Prices, Quality, Schedule
 from recapture.definition.validation import definition_error
 from recapture.errors import DefinitionError
@@ -17,7 +18,7 @@ from recapture.formats.base import Alias, Section, reject_none
 from recapture.formats.events import Reader
 from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import AnyInput, Input
-from recapture.model import InputMetadata, JavaScriptFunction, time_fields
+from recapture.model import AsaType, InputMetadata, JavaScriptFunction, Metadata, MetadataColumn, time_fields
 from recapture.process.regular_files import read_regular
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
@@ -29,6 +30,8 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 MAX_SCRIPT_BYTES = 1024 * 1024
 """Largest size of the script of a function."""
+_SAME_IN_BLOB = (MetadataColumn(Metadata.BLOB_NAME), MetadataColumn(Metadata.OFFSET))
+"""Metadata whose values say already in which blob an event is."""
 _NOT_REPEATED = "runs do not repeat what the live job did"
 
 
@@ -239,6 +242,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
         require_addresses,
         require_unambiguous_path,
         require_inputs_without_conflicts,
+        require_index_of_strings,
         require_one_suite_per_output,
         require_suites_of_parameters,
         require_named_tables,
@@ -276,6 +280,19 @@ def require_inputs_without_conflicts(pipeline: Pipeline, document: Document) -> 
     for index, section in enumerate(pipeline.all_inputs):
         for key, reason in section.conflicts():
             raise document.error(("input", index, key), reason)
+
+
+def require_index_of_strings(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if a key of an index is neither a field of the body nor metadata that is a string."""
+    for index, section in enumerate(pipeline.all_inputs):
+        if isinstance(section, ReferenceInput):
+            continue
+        for name in section.index or ():
+            with document.at(("input", index, "index")):
+                key = event_key(name, section.metadata)
+            if key.type is not AsaType.STRING or key in _SAME_IN_BLOB:
+                reason = f"{name} needs no index: write fields of the body, or metadata that names a device or sender"
+                raise document.error(("input", index, "index"), reason)
 
 
 def require_one_suite_per_output(pipeline: Pipeline, document: Document) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from recapture.definition.index import index_of
 from recapture.execute import profiles
 from recapture.execute.references import JoinedReference
 from recapture.execute.tasks import TaskContext
@@ -74,6 +75,7 @@ def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> I
         quarantine_damaged=section.on_damaged_blob == "quarantine",
         logs=log.enabled(),
         verdicts=run.pipeline.verdicts is not None,
+        index=index_of(run.pipeline, compiled),
     )
     return InputTasks(context, list(split(planned.slices, planned.blobs, task_bytes)))
 

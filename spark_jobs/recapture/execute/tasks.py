@@ -11,6 +11,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from recapture.execute import profiles
+from recapture.formats.event_keys import Index
 from recapture.formats.events import Reader
 from recapture.ordering.counters import Counters
 from recapture.ordering.order import order
@@ -20,6 +21,7 @@ from recapture.ordering.verdict_rows import verdicts_table
 from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
+from recapture.run_files import blob_index
 from recapture.run_files.files import RunFiles
 from recapture.storage import open_container
 from recapture.table.files import parquet
@@ -47,6 +49,8 @@ class TaskContext:
     logs: bool
     verdicts: bool = False
     """Whether the pipeline has a table of verdicts."""
+    index: Index | None = None
+    """Index of the input; None if it has none."""
 
 
 def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
@@ -61,12 +65,15 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         quarantine_damaged=context.quarantine_damaged,
         aggregate=aggregate,
         verdicts=context.verdicts,
+        index=() if context.index is None else context.index.keys,
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
         for slice_, counters in counters_by_slice.items():
             _write_counters(files, slice_, counters, context.policies)
         profiles.write(files, task, counters_by_slice)
+        if context.index is not None:
+            blob_index.write(files, context.index.digest, task.slices[0].slice, [*counters_by_slice.values()])
         results.append(counted(sum(counters.events for counters in counters_by_slice.values()), "event"))
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from recapture.archive.definitions import SEARCH_HOURS, ArrivalTime
 from recapture.errors import DefinitionError
@@ -45,6 +45,12 @@ Number = Annotated[int, reject_bool("write a number")]
 Alias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
 """Name of an input or an output in the query."""
 Mebibytes = Annotated[Number, Field(ge=1, le=65_536)]
+
+
+def _index(written: object) -> object:
+    if not written:
+        raise ValueError("write a key such as deviceId, or remove the key")
+    return [written] if isinstance(written, str) else written
 
 
 class Section(BaseModel):
@@ -114,6 +120,7 @@ class BlobInput(InputSection):
         "search_hours",
         "partitions",
         "on_damaged_blob",
+        "index",
     )
 
     type: Literal["Stream"] = "Stream"
@@ -125,6 +132,8 @@ class BlobInput(InputSection):
     """Number of partitions; None to take those that have blobs."""
     on_damaged_blob: Literal["stop", "quarantine"] = "stop"
     """What a damaged blob does: stop the run, or go into the quarantine."""
+    index: Annotated[tuple[Annotated[str, Strict()], ...] | None, BeforeValidator(_index), Field(max_length=4)] = None
+    """Keys whose values the tasks note for each blob, so that `find` and `explain` read fewer; None for no index."""
 
 
 class AvroInput(BlobInput):

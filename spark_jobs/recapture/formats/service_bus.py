@@ -50,6 +50,8 @@ class ServiceBusInput(PathInput):
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         yield from super().conflicts()
+        if self.index:
+            yield "index", "events of several sequence partitions share these blobs: leave this key out"
         if self.arrival_time is ArrivalTime.EVENT_ENQUEUED and not self.names.timed:
             reason = "without {date} in the path no name tells which blobs hold what was enqueued in an hour"
             yield "arrival_time", f"{reason}: write {{date}}, or take BlobLastModified"

@@ -179,11 +179,16 @@ class Chunk:
 
 
 def chunks(
-    task: Task, container: Container, compiled: CompiledInput, reader: Reader, quarantine_damaged: bool
+    task: Task,
+    container: Container,
+    compiled: CompiledInput,
+    reader: Reader,
+    quarantine_damaged: bool,
+    more: Iterable[MetadataColumn] = (),
 ) -> Iterator[Chunk]:
-    """Yield the events of a task. The errors are those of `BlobDecoder.decode`."""
+    """Yield the events of a task, with `more` metadata than a query reads. Errors are those of `BlobDecoder.decode`."""
     over = [column for column in compiled.over if isinstance(column, MetadataColumn)]
-    metadata = tuple(dict.fromkeys([*compiled.metadata, *over, *metadata_of(compiled.timestamp_by)]))
+    metadata = tuple(dict.fromkeys([*compiled.metadata, *over, *metadata_of(compiled.timestamp_by), *more]))
     numbers_decoder = BlobDecoder(reader, (), quarantine_damaged)
     events_decoder = BlobDecoder(reader, metadata, quarantine_damaged)
     numbers = ContinuousNumbers()

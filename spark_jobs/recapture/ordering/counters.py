@@ -88,6 +88,8 @@ class Counters(Counts):
     quarantine: list[pa.RecordBatch] = field(default_factory=list)
     not_on_time: list[pa.RecordBatch] = field(default_factory=list)
     """Rows for the table of verdicts, with `verdict_rows.COLLECTED_SCHEMA`; none if the pipeline has no such table."""
+    notes: list[Mapping[str, object]] = field(default_factory=list)
+    """Rows of `blob_notes.NOTES_SCHEMA` on the blobs that arrived; none without an index."""
     profile: Profile = field(init=False)
     """Histograms and a sample of the events; empty without TIMESTAMP BY, as no policy applies."""
 

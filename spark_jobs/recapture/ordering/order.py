@@ -4,16 +4,19 @@ Everything happens in one pass that carries one watermark for each scope; nothin
 section 3).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recapture.archive.pinning import PinnedBlob
 from recapture.formats.bodies import Bodies
+from recapture.formats.event_keys import EventKey
 from recapture.formats.events import Reader
 from recapture.model import TYPES, InputColumn, MetadataColumn
+from recapture.ordering.blob_notes import BlobNotes
 from recapture.ordering.chunk_judge import ChunkJudge, columns_of, observe_numbers, parse_bodies
 from recapture.ordering.chunks import Chunk, chunks
 from recapture.ordering.counters import Counters
@@ -53,6 +56,7 @@ def order(
     quarantine_damaged: bool,
     aggregate: bool = False,
     verdicts: bool = False,
+    index: Sequence[EventKey] = (),
 ) -> tuple[Iterator[pa.RecordBatch], dict[Slice, Counters]]:
     """Return the ordered events of a task as batches of `schema(compiled)`, and its counters.
 
@@ -60,7 +64,8 @@ def order(
     rows it may matter. Consuming the batches raises DamagedBlobError for a damaged blob, unless damaged blobs are
     quarantined, and RunError for a blob that changed since it was planned.
 
-    With `verdicts`, the counters also collect the rows of the table of verdicts.
+    With `verdicts`, the counters also collect the rows of the table of verdicts. With `index`, they collect the notes
+    on the blobs, by these keys.
 
     With `aggregate`, return the panes of the events as batches of `panes.schema` instead. Those of a slice come once
     all blobs that may hold its events have been read. Consuming them also raises RunError if a sum leaves the bigints.
@@ -69,7 +74,9 @@ def order(
     counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
     processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, policies), counters, schema(compiled))
     processor.pushers = Pushers() if verdicts else None
-    task_chunks = chunks(task, container, compiled, reader, quarantine_damaged)
+    processor.notes = BlobNotes(index) if index else None
+    noted = (key for key in index if isinstance(key, MetadataColumn))
+    task_chunks = chunks(task, container, compiled, reader, quarantine_damaged, noted)
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
 
 
@@ -91,6 +98,8 @@ class _ChunkProcessor:
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
     pushers: Pushers | None = None
     """What pushed the watermarks, if the rows of the table of verdicts are collected; otherwise None."""
+    notes: BlobNotes | None = None
+    """Notes of the blobs; None without an index."""
 
     def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Yield the ordered events of each slice."""
@@ -122,7 +131,9 @@ class _ChunkProcessor:
             counters.count_numbers(chunk, duplicates, groups)
         if not chunk.is_judged:
             return
-        chunk, parsed = parse_bodies(chunk.without(duplicates), self.compiled)
+        read = chunk
+        fields = () if self.notes is None else self.notes.fields
+        chunk, parsed = parse_bodies(read.without(duplicates), self.compiled, fields)
         judgements = self.judge.judge(chunk, parsed)
         judged, reasons, timed = judgements
         if self.pushers is not None:
@@ -130,12 +141,22 @@ class _ChunkProcessor:
             for slice_, counters in self.counters.items():
                 arrived = slice_.contains(chunk.arrival[rows])
                 counters.not_on_time += [verdicts.filter(pa.array(arrived))] if arrived.any() else []
+        if self.notes is not None:
+            for pinned, note in self.notes.observe(read, duplicates, chunk, parsed, judged):
+                self._note(pinned, note)
+        del read  # it keeps its blob in memory
         keys = columns_of(self.compiled.keys, chunk, parsed)
         for counters in self.counters.values():
             counters.count_events(chunk, judged, reasons, keys)
             if timed is not None:
                 counters.profile.observe(timed)
         yield from self._by_slice(judged, chunk.arrival, payload_of(self.compiled, chunk, parsed))
+
+    def _note(self, pinned: PinnedBlob, note: Mapping[str, object]) -> None:
+        """Keep a note with the slice in which its blob arrived, if that is one of the task's."""
+        for slice_, counters in self.counters.items():
+            if slice_.start < pinned.arrival <= slice_.end:
+                counters.notes.append(note)
 
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]

@@ -81,6 +81,13 @@ class Pushers:
         self._by_scope[seen] = np.arange(int(seen.sum()))
         return known.taken(pa.array(by_row[rows]))
 
+    def observe_one(self, time: int, number: int | None, place: int | None, blob: str) -> None:
+        """Note an event that reached the disorder stage with this time, in ticks; there is only one scope."""
+        self._make_room(1 - len(self._by_scope))
+        if time > self._largest[0]:
+            columns = (pa.array([number], pa.int64()), pa.array([place], pa.int64()), pa.array([blob], pa.string()))
+            self._events, self._by_scope[0], self._largest[0] = Events(*columns), 0, time
+
     def _make_room(self, scopes: int) -> None:
         more = scopes - len(self._by_scope)
         if more > 0:

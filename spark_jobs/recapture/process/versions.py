@@ -15,6 +15,8 @@ PUBLICATIONS_FORMAT = 1
 """Format of publications, which stay readable when a manifest or a run file changes."""
 PROFILE_FORMAT = 1
 """Format of the profile of a run, which only its report reads."""
+INDEX_FORMAT = 1
+"""Format of the index of a run. Notes of another format are not used: their blobs are read."""
 
 
 def require_format(number: object, known: int, what: str) -> None:

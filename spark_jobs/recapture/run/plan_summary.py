@@ -43,6 +43,7 @@ def plan_summary(
             "far_blobs": far_blobs(planned),
             "aggregated_in_tasks": bool(compiled[planned.alias].aggregations),
             "not_aggregated_because": compiled[planned.alias].not_aggregated_because,
+            "index": list(pipeline.section(planned.alias).index or ()),
         }
         for planned in manifest.inputs
     ]

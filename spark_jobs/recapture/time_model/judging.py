@@ -23,6 +23,11 @@ class LargestTimes:
         self.by_scope = np.empty(0, np.int64)
         """Largest time of each scope in ticks, by number; `judge` updates it."""
 
+    def observe(self, time: int) -> None:
+        """Take a time into account that reached the disorder stage, in ticks; there is only one scope."""
+        before = self.by_scope.max(initial=BEFORE_EVERYTHING)
+        self.by_scope = np.array([max(before, time)], np.int64)
+
     def scopes(self, valid: NDArray[np.bool_], scope: pa.Array | None) -> NDArray[np.int64]:
         """Return the number of each event's scope, from 0; -1 if the event is not valid or has no key."""
         if scope is None:

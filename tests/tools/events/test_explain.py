@@ -179,6 +179,7 @@ def test_an_event_is_shown_with_its_window_its_row_and_what_pushed_the_watermark
         f"number 1, offset 100, in {blob}",
         "  output aggregates: window (2024-03-01T10:10:00Z, 2024-03-01T10:15:00Z], not published: windowEnd "
         "2024-03-01T10:15:00Z, deviceId a, events 2",
+        "read 1 blob (909 bytes)",
     ]
 
 

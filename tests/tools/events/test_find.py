@@ -218,6 +218,21 @@ def test_a_file_of_capture_avro_has_the_records_as_they_were_written(tmp_path: P
     assert out.read_bytes() == again
 
 
+def test_a_message_with_several_events_is_one_record_of_an_avro_file(tmp_path: Path, command: Command) -> None:
+    """As several records, they would have one sequence number: a reader would take all but one for duplicates."""
+    world = World(tmp_path)
+    array = b"[%s, %s, %s]" % (body("a", at(2)), body("b", at(2)), body("a", at(3)))
+    lines = b"%s\n%s" % (body("b", at(3)), body("b", at(2)))
+    world.put("0", at(5), [array, lines, body("a", at(4)), array])
+    world.define()
+    out = world.home / "found.avro"
+    found = command.json("find", world.file, *FIRST_HOUR, "--where", "deviceId=a", "--out", out)
+    assert found["count"] == 5
+    records: list[Any] = list(fastavro.reader(io.BytesIO(out.read_bytes())))
+    written = [(record["SequenceNumber"], record["Body"]) for record in records]
+    assert written == [(0, array), (2, body("a", at(4))), (3, array)]
+
+
 def test_a_body_that_is_not_utf8_is_in_base64(tmp_path: Path, command: Command) -> None:
     world = World(tmp_path)
     world.put("0", at(5), [b'{"deviceId": "\xff"}', None])

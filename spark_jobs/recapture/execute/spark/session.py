@@ -22,6 +22,8 @@ from recapture.process.startup import leave_accumulators_running
 CLUSTERS_OWN = ("spark.sql.adaptive.", "spark.sql.execution.pyspark.")
 """Prefixes of the settings of Spark SQL that a cluster may choose. They divide the work, or help to find errors."""
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings with which Spark interprets expressions. To compile them takes a second of each start, for few rows."""
 JAVA_ERRORS = (Py4JError, ConnectionError)
 """What a call to Java raises if Java fails or has ended."""
 MORE_MEMORY = "give Spark more memory, for example with SPARK_DRIVER_MEMORY=4g, or backfill fewer hours at once"
@@ -47,13 +49,15 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
 
 
 def reset_settings(spark: SparkSession) -> None:
-    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN.
+    """Give a session the defaults of Spark SQL for all settings but CLUSTERS_OWN and INTERPRETED.
 
     No setting changes a row, but some, such as experimental planners, refuse to run Python workers.
     """
     for name in spark.conf.getAll:
         if name.startswith("spark.sql.") and not name.startswith(CLUSTERS_OWN) and spark.conf.isModifiable(name):
             spark.conf.unset(name)
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
     spark.conf.set("spark.sql.artifact.isolation.enabled", "false")  # PySpark's own: workers find files by their names
 
 

@@ -3,7 +3,6 @@
 A body is parsed only if its bytes may hold the value, so that a rare key costs little more than reading the archive.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,40 +11,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.definition.key_names import event_key
 from recapture.errors import DefinitionError
 from recapture.formats.bodies import Projection
+from recapture.formats.event_keys import EventKey
 from recapture.formats.views import copied
-from recapture.model import AsaType, InputColumn, InputMetadata, Metadata, MetadataColumn
+from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 from recapture.ordering.chunks import Chunk
-from recapture.query.analyse.metadata_properties import IOT_HUB, iot_hub_property
+from recapture.ordering.key_values import number_of, numbers_in
 
-_NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 _EXPONENT = r"[0-9][eE][+-]?[0-9]"
-_LARGEST_EXACT = 2**53
-"""Largest integer up to which floats hold every integer."""
 
 
 @dataclass(frozen=True)
 class Condition:
     """A value that a field or the metadata of an event must have."""
 
-    column: InputColumn | MetadataColumn
+    column: EventKey
     value: str
 
     @property
     def number(self) -> float | None:
         """The value as a number; None if it is not one, or an integer that no float holds exactly."""
-        number = float(self.value) if re.fullmatch(_NUMBER, self.value) else None
-        return None if number is None or abs(number) > _LARGEST_EXACT else number
+        return number_of(self.value)
 
     def holds(self, strings: pa.Array) -> pa.Array:
         """Return which values have the value of the condition (bool); a number equals it in any spelling."""
         same = pc.fill_null(pc.equal(strings, self.value), False)
         if self.number is None:
             return same
-        is_number = pc.match_substring_regex(strings, _NUMBER)
-        numbers = pc.if_else(is_number, strings, None).cast(pa.float64())
-        return pc.or_(same, pc.fill_null(pc.equal(numbers, self.number), False))
+        return pc.or_(same, pc.fill_null(pc.equal(numbers_in(strings), self.number), False))
 
     def may_hold(self, bodies: pa.Array) -> pa.Array:
         """Return which bodies (binary) may have the value (bool): a body that is false or NULL here does not."""
@@ -60,10 +55,6 @@ class Condition:
         return pc.or_(may_hold, pc.match_substring_regex(bodies, _EXPONENT))
 
 
-_KEYED = (Metadata.USER, Metadata.IOT_HUB, Metadata.ROUTED)
-"""Metadata of which a column has a key."""
-
-
 def condition(text: str, known: InputMetadata) -> Condition:
     """Return the condition KEY=VALUE on the events of an input, which has this metadata.
 
@@ -71,22 +62,12 @@ def condition(text: str, known: InputMetadata) -> Condition:
     DefinitionError if the text is not such a condition.
     """
     name, equals, value = text.partition("=")
-    path = tuple(name.strip().split("."))
-    if not equals or not all(path):
+    if not equals or not all(name.strip().split(".")):
         raise DefinitionError(f"--where {text} is not a condition: write it as deviceId=sensor-7 or site.id=4")
-    if path[0].lower() == "iothub" and Metadata.IOT_HUB in known.known:
-        column = iot_hub_property(".".join(path[1:]))
-        if column is None or column.type is not AsaType.STRING:
-            names = ", ".join(f"IoTHub.{name}" for name, known_column in IOT_HUB.items() if known_column.key)
-            raise DefinitionError(f"--where {text}: choose one of {names}")
-        return Condition(column, value)
-    metadata = {kind.lower(): kind for kind in known.known if kind not in _KEYED}
-    kind = metadata.get(name.strip().lower())
-    if kind is None:
-        return Condition(InputColumn(path, AsaType.STRING), value)
-    if MetadataColumn(kind).type is AsaType.DATETIME:
-        raise DefinitionError(f"--where {text}: {kind} is a time; choose the range of arrivals with --from and --to")
-    return Condition(MetadataColumn(kind), value)
+    try:
+        return Condition(event_key(name, known), value)
+    except DefinitionError as error:
+        raise DefinitionError(f"--where {error}") from None
 
 
 @dataclass(frozen=True)
@@ -100,6 +81,11 @@ class Selection:
         """Metadata to read; the partition and the sequence number are read in any case."""
         columns = (condition.column for condition in self.conditions if isinstance(condition.column, MetadataColumn))
         return tuple(column for column in columns if not _is_known(column))
+
+    @property
+    def values(self) -> list[tuple[EventKey, str]]:
+        """Keys of the conditions, each with its value."""
+        return [(condition.column, condition.value) for condition in self.conditions]
 
     @property
     def partition(self) -> str | None:

@@ -1,6 +1,6 @@
 """Explain what became of events: their verdicts, and the windows and rows that they are in."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -24,8 +24,9 @@ from recapture.tools.events.affected import WITHOUT_EVENT, AffectedRows
 from recapture.tools.events.conditions import Condition, Selection
 from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.groups import Grouping, Keys, Row, groupings_of, rows_of_keys, view_of, window_ends
+from recapture.tools.events.index import ArchiveIndex, BlobsRead, Value, index_for
 from recapture.tools.events.plans import Plans, SlicePlan
-from recapture.tools.events.reading import DUPLICATE, SCHEMA, InputToSearch, JudgedEvents, batch, judged_events, until
+from recapture.tools.events.reading import DUPLICATE, SCHEMA, InputToSearch, JudgedEvents, batch, until, with_index
 
 MAX_EXPLAINED = 20
 """Largest number of events that are explained at once."""
@@ -44,6 +45,8 @@ class Explanation:
     """Number of events that were found and are not explained."""
     notes: tuple[str, ...]
     """What the reader has to know about the slices, one sentence each."""
+    read: Mapping[str, BlobsRead]
+    """Blobs that were read to find the events, by alias of the input."""
 
     @property
     def warnings(self) -> list[str]:
@@ -62,6 +65,7 @@ class Explanation:
             "pipeline": self.pipeline.name,
             "events": list(self.events),
             "more": self.more,
+            "inputs": [{"alias": alias, **read.summary} for alias, read in self.read.items()],
             "warnings": warnings,
         }
 
@@ -115,12 +119,13 @@ class Explainer:
         self, inputs: Sequence[CompiledInput], select: Callable[[CompiledInput], Selection], range_: Slice
     ) -> Explanation:
         """Return what became of the selected events that arrived in a range. Errors are those of `read_events`."""
-        events, notes = [], []
+        events, notes, read = list[_Found](), list[str](), dict[str, BlobsRead]()
         for compiled in inputs:
             selection = select(compiled)
             source = InputToSearch.of(self.pipeline, compiled, selection.metadata)
+            read[compiled.alias] = BlobsRead(self._index(compiled, selection.values))
             for plan in self.plans.of(compiled.alias, self._slices(range_)):
-                found = list(self._found(source, selection, plan, range_))
+                found = list(self._found(source, selection, plan, range_, read[compiled.alias]))
                 events += found
                 if found and plan.note is not None:
                     notes.append(
@@ -128,7 +133,13 @@ class Explainer:
                     )
         events.sort(key=lambda each: (each.fields["arrival"], each.fields["partition"], each.fields["sequence_number"]))
         explained = tuple(map(self._explained, events[:MAX_EXPLAINED]))
-        return Explanation(self.pipeline, explained, len(events) - len(explained), tuple(dict.fromkeys(notes)))
+        more = len(events) - len(explained)
+        return Explanation(self.pipeline, explained, more, tuple(dict.fromkeys(notes)), read)
+
+    def _index(
+        self, compiled: CompiledInput, values: Sequence[Value], times: Slice | None = None
+    ) -> ArchiveIndex | None:
+        return index_for(self.pipeline, compiled, values, lambda: self.plans.shown, times)
 
     def _slices(self, range_: Slice) -> list[Slice]:
         """Return the slices in which a range of arrivals lies. Raise DefinitionError if there are too many."""
@@ -139,13 +150,20 @@ class Explainer:
             raise DefinitionError(f"the range has more than {MAX_SLICES:,} slices: choose a shorter one")
         return list(slices_between(start, end, length))
 
-    def _found(self, source: InputToSearch, selection: Selection, plan: SlicePlan, range_: Slice) -> Iterator[_Found]:
+    def _found(
+        self, source: InputToSearch, selection: Selection, plan: SlicePlan, range_: Slice, read: BlobsRead
+    ) -> Iterator[_Found]:
         own = Slice(max(range_.start, plan.slice.start), min(range_.end, plan.slice.end))
         partition = selection.partition
+
+        def selected(judged: Iterator[JudgedEvents]) -> list[_Found]:
+            return [found for events in judged for found in self._found_in(source, selection, plan, own, events)]
+
         for task in plan.tasks:
             for part in until(task, own.end) if partition in (None, task.partition) else ():
-                for events in judged_events(source, part, set()):
-                    yield from self._found_in(source, selection, plan, own, events)
+                found, skipped = with_index(source, part, read.index, selected, set())
+                read.add(part, skipped)
+                yield from found
 
     def _found_in(
         self, source: InputToSearch, selection: Selection, plan: SlicePlan, own: Slice, events: JudgedEvents
@@ -235,7 +253,10 @@ class Explainer:
         """Return what `rows_of_keys` returns, which is read once."""
         place = (source.compiled.alias, plan.slice, grouping, keys)
         if place not in self._rows:
-            self._rows[place] = rows_of_keys(source, plan, grouping, keys)
+            times = Slice(plan.slice.start - grouping.window.window.size, plan.slice.end)
+            values = grouping.values_of(source.compiled, keys)
+            index = self._index(source.compiled, values, times if source.slice_length is None else None)
+            self._rows[place] = rows_of_keys(source, plan, grouping, keys, index)
         return self._rows[place]
 
 

@@ -46,8 +46,8 @@ def require_writable(pipeline: Pipeline, alias: str | None, out: Path) -> None:
 def write(found: Found, out: Path) -> None:
     """Write events into a file, whose name `require_writable` accepts. Raise DefinitionError if it cannot be written.
 
-    An Avro file has the records as Capture wrote them, in the order of the events. Raise RunError if a blob changed
-    since it was read.
+    An Avro file has the records as Capture wrote them, in the order of the events: a message with several events is one
+    record. Raise RunError if a blob changed since it was read.
     """
     match out.suffix:
         case ".jsonl":
@@ -66,20 +66,24 @@ def _avro(found: Found) -> bytes:
     ((alias, read),) = found.inputs.items()
     section = found.pipeline.section(alias)
     records = _records(read, section, open_container(section.container))
-    keys = zip(*(read.events[name].to_pylist() for name in ("blob", "sequence_number", "body")), strict=True)
     file = io.BytesIO()
-    ordered = [records[key].pop() for key in keys]
+    ordered = []
+    for name, number, body in zip(
+        *(read.events[column].to_pylist() for column in ("blob", "sequence_number", "body")), strict=True
+    ):
+        left = records[name, number]
+        same = next((place for place, record in enumerate(left) if record["Body"] == body), 0)
+        ordered += left[same : same + 1]  # nothing is left of a message whose events are found one after another
+        del left[same : same + 1]
     marker = hashlib.md5(repr(ordered).encode(), usedforsecurity=False).digest()
     schema = fastavro.parse_schema(json.loads(capture_schema()))
     fastavro.writer(file, schema, ordered, codec="deflate", sync_marker=marker)
     return file.getvalue()
 
 
-def _records(
-    read: EventsRead, section: Input, container: Container
-) -> dict[tuple[str, int, bytes | None], list[dict[str, Any]]]:
-    """Return the records of the events that were found, by blob, sequence number and body."""
-    records: dict[tuple[str, int, bytes | None], list[dict[str, Any]]] = {}
+def _records(read: EventsRead, section: Input, container: Container) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Return the records of the events that were found, by blob and sequence number."""
+    records: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for name in pc.unique(read.events["blob"]).to_pylist():
         numbers = read.events.filter(pc.equal(read.events["blob"], name))["sequence_number"]
         table = decode(name, container.read(read.blobs[name]), EVENT_DATA, _FIELDS, section.limits)
@@ -87,5 +91,5 @@ def _records(
         for row in rows.to_pylist():  # Arrow cannot take rows of views and unions
             (record,) = table.slice(row, 1).to_pylist()
             record |= {field: dict(record[field]) for field in ("SystemProperties", "Properties")}
-            records.setdefault((name, record["SequenceNumber"], record["Body"]), []).append(record)
+            records.setdefault((name, record["SequenceNumber"]), []).append(record)
     return records

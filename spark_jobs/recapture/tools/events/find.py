@@ -16,6 +16,7 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.events.conditions import Selection, condition
 from recapture.tools.events.event import json_types
+from recapture.tools.events.index import index_for, shown_slices
 from recapture.tools.events.reading import SCHEMA, EventsRead, InputToSearch, read_events
 
 MAX_RANGE = timedelta(days=3660)
@@ -66,8 +67,7 @@ class Found:
             "to": ticks.to_text(self.range.end),
             "where": list(self.where),
             "inputs": [
-                {"alias": alias, "blobs": len(read.blobs), "bytes": read.size, "unreadable": read.unreadable}
-                for alias, read in self.inputs.items()
+                {"alias": alias, **read.summary, "unreadable": read.unreadable} for alias, read in self.inputs.items()
             ],
             "count": len(events),
             "verdicts": dict(sorted(Counter(events["verdict"].to_pylist()).items())),
@@ -91,8 +91,13 @@ def find(
         compiled: Selection([condition(text, pipeline.section(compiled.alias).metadata) for text in where])
         for compiled in inputs_of(pipeline, alias)
     }
+    shown = shown_slices(pipeline)
     read = {
-        compiled.alias: read_events(InputToSearch.of(pipeline, compiled, selection.metadata), selection, range_, now)
+        compiled.alias: read_events(
+            InputToSearch.of(pipeline, compiled, selection.metadata),
+            *(selection, range_, now),
+            index_for(pipeline, compiled, selection.values, shown),
+        )
         for compiled, selection in sources.items()
     }
     return Found(pipeline, range_, tuple(where), read)

@@ -12,19 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.formats.event_keys import EventKey
+from recapture.model import AsaType
 from recapture.ordering.groups import groups_of_panes, rows_of_groups
 from recapture.ordering.order import SYSTEM_COLUMNS, payload_of, schema
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow
-from recapture.query.model import CompiledOutput
+from recapture.query.model import CompiledInput, CompiledOutput
 from recapture.query.partials import Key
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import HoppingWindow
+from recapture.tools.events.index import ArchiveIndex, Value
 from recapture.tools.events.plans import SlicePlan
-from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, judged_events
+from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, with_index
 
 Keys = tuple[Any, ...]
 """Values of the keys of a group, in the order of the keys. A datetime is in ticks."""
@@ -48,6 +51,13 @@ class Grouping:
         columns = [evaluate(key.value, events).to_pylist() for key in self.keys]
         rows = zip(*columns, strict=True) if columns else (() for _ in meets)
         return [tuple(row) if meet else None for row, meet in zip(rows, meets.tolist(), strict=True)]
+
+    def values_of(self, compiled: CompiledInput, keys: Keys) -> list[Value]:
+        """Return the strings that all events of the group with these keys have, each with its column."""
+        columns: tuple[EventKey, ...] = (*compiled.columns, *compiled.metadata)
+        strings = {column.name: column for column in columns if column.type is AsaType.STRING}
+        named = ((key.value.name, value) for key, value in zip(self.keys, keys, strict=True) if key.value.is_column)
+        return [(strings[name], value) for name, value in named if name in strings and value is not None]
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,9 @@ def view_of(source: InputToSearch, events: JudgedEvents, rows: NDArray[np.intp],
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def rows_of_keys(source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys) -> tuple[list[Row], pa.Table]:
+def rows_of_keys(
+    source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys, index: ArchiveIndex | None
+) -> tuple[list[Row], pa.Table]:
     """Return the groups with these keys whose windows end in a slice, and the events that they are made of.
 
     The events have `reading.SCHEMA`, in the order of partition and arrival. Errors are those of
@@ -102,15 +114,21 @@ def rows_of_keys(source: InputToSearch, plan: SlicePlan, grouping: Grouping, key
     select, window, slice_ = grouping.select, grouping.window, plan.slice
     found: list[pa.RecordBatch] = []
     panes: list[pa.RecordBatch] = []
-    for task in plan.tasks:
-        slice_panes = SlicePanes(slice_, task.partition, (window.aggregation,))
-        for events in judged_events(source, task, set()):
+
+    def collected(judged: Iterator[JudgedEvents]) -> tuple[SlicePanes, list[pa.RecordBatch]]:
+        slice_panes, members = SlicePanes(slice_, task.partition, (window.aggregation,)), list[pa.RecordBatch]()
+        for events in judged:
             rows = _rows_in_windows(source, events, window.window, slice_)
             view = view_of(source, events, rows, slice_)
             is_member = _meets(window, view) & _have(grouping.keys, keys, view)
             slice_panes.add(view.filter(pa.array(is_member)))
             if is_member.any():
-                found.append(batch(source, task, events.chunk, rows[is_member], events))
+                members.append(batch(source, task, events.chunk, rows[is_member], events))
+        return slice_panes, members
+
+    for task in plan.tasks:
+        (slice_panes, members), _ = with_index(source, task, index, collected, set())
+        found += members
         panes += [pa.RecordBatch.from_struct_array(columns.column(0)) for columns in slice_panes.batches()]
     table = pa.Table.from_batches(panes, window.aggregation.schema)
     made = []

@@ -65,8 +65,22 @@ class LookedAt:
             return self.histories.met(self.function.history)[self.places]
         return valid(self.histories.values[value_of(self.function)])[self.places]
 
-    def by(self, row: int) -> list[tuple[Int64s, Role]]:
-        """Return the rows, and their roles, that the function looks at for a row."""
+    def missing(self, row: int) -> tuple[int, int] | None:
+        """Return the range (after, until] of times in which the function found too few rows; None if it found enough.
+
+        Nothing is missing for an aggregate, whose value depends on what there is.
+        """
+        after, rows = self._range(row)
+        time = int(self.histories.times[row])
+        match self.function:
+            case EarlierValue(steps=steps):
+                return (after, time) if len(rows) < max(steps, 1) else None
+            case IsFirst():
+                return (after, time) if len(rows) and rows[0] == row else None
+        return None
+
+    def _range(self, row: int) -> tuple[int, Int64s]:
+        """Return the time after which the function looks for rows, and those that count."""
         end = int(self.positions[row]) + 1
         time, length = self.times[end - 1], self.function.history.length
         after = (time - 1) // length * length if isinstance(self.function, IsFirst) else time - length
@@ -74,7 +88,11 @@ class LookedAt:
         start += int(np.searchsorted(self.times[start:end], after, side="right"))
         if isinstance(self.function, EarlierValue) and self.function.steps:
             end -= 1
-        rows = self.places[start:end][self.counts[start:end]]
+        return int(after), self.places[start:end][self.counts[start:end]]
+
+    def by(self, row: int) -> list[tuple[Int64s, Role]]:
+        """Return the rows, and their roles, that the function looks at for a row."""
+        _, rows = self._range(row)
         match self.function:
             case EarlierValue(steps=steps):
                 wanted = max(steps, 1)

@@ -19,6 +19,7 @@ from recapture.query.plan.expressions import Expr, columns_of
 from recapture.query.plan.joins import Join, JoinedTable, side_column
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.relations import Item, SelectedTable, Selection
+from recapture.tools.events.absences import Absence, of_history, of_join
 from recapture.tools.events.deciding import input_items
 from recapture.tools.events.histories import LookedAt, columns_of_function
 from recapture.tools.events.members import Groups, Members, row_key
@@ -47,7 +48,15 @@ class _Marks:
 
 def roles_of_sources(traced: TracedTables, rows: Int64s, columns: Iterable[str]) -> dict[str, NDArray[np.int8]]:
     """Return the roles of the rows of each view for columns of some rows of the output, by the name of the view."""
-    return _Pass(traced).run(rows, columns)
+    return sources_of(traced, rows, columns)[0]
+
+
+def sources_of(
+    traced: TracedTables, rows: Int64s, columns: Iterable[str]
+) -> tuple[dict[str, NDArray[np.int8]], list[Absence]]:
+    """Return what `roles_of_sources` does, and what the query looked for and did not find."""
+    walk = _Pass(traced)
+    return walk.run(rows, columns), walk.absences
 
 
 @dataclass
@@ -56,6 +65,7 @@ class _Pass:
 
     traced: TracedTables
     marks: dict[str, _Marks] = field(default_factory=dict)
+    absences: list[Absence] = field(default_factory=list)
 
     def run(self, rows: Int64s, columns: Iterable[str]) -> dict[str, NDArray[np.int8]]:
         names = [table.name for table in self.traced.all]
@@ -83,6 +93,7 @@ class _Pass:
         conditions += [join.latest_match for join in table.joins if isinstance(join, Join) and join.latest_match]
         names = marks.columns.union(*map(columns_of, conditions))
         origins = self.traced.of(table.name).origins
+        self._note_unmatched(table, marks)
         for number, side in enumerate(table.sides):
             prefix = side_column(number, "")
             columns = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
@@ -90,6 +101,15 @@ class _Pass:
             has_row = valid(places)
             rows = places.filter(pa.array(has_row)).to_numpy()
             self._mark_read(side.table, rows, marks.roles[marks.places[has_row]], columns, side.analytics)
+
+    def _note_unmatched(self, table: JoinedTable, marks: _Marks) -> None:
+        """Note the sides without a row in rows that matter."""
+        origins = self.traced.of(table.name).origins
+        sides = [self.traced.of(side.table).rows for side in table.sides]
+        for row in marks.places.tolist():
+            places = [origins[side_column(number, PLACE)][row].as_py() for number in range(len(sides))]
+            missing = [number for number, place in enumerate(places) if place is None]
+            self.absences += [of_join(table, number, sides, places, self.traced.bounds) for number in missing]
 
     def _through_matches(self, table: MatchedTable, marks: _Marks) -> None:
         """Mark the rows of the matches that matter."""
@@ -154,6 +174,8 @@ class _Pass:
         for function in functions:
             looked_at = LookedAt(histories, function)
             for place, role in zip(places.tolist(), roles.tolist(), strict=True):
+                absence = of_history(looked_at, place, name, self.traced.of(name).rows, self.traced.bounds)
+                self.absences += [] if absence is None else [absence]
                 for rows, own in looked_at.by(place):
                     self._mark(name, rows, np.full(len(rows), min(role, own), np.int8), ())
             self.marks[name].columns |= columns_of_function(function)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from recapture.archive.manifest import Manifest
 from recapture.archive.pinning import PlannedInput, pin_input
@@ -51,7 +52,11 @@ class Plans:
     """Run whose manifest is read, published or not; None for that of the run that is published for a slice."""
     _plans: dict[tuple[str, Slice], SlicePlan] = field(default_factory=dict)
     _manifests: dict[str, Manifest | None] = field(default_factory=dict)
-    _entries: Mapping[str, ShownEntry] | None = None
+
+    @cached_property
+    def shown(self) -> Mapping[str, ShownEntry]:
+        """What is published, by slice_start."""
+        return shown_entries(OpenTable(tables_of(self.pipeline).publications))
 
     def of(self, alias: str, slices: Sequence[Slice]) -> list[SlicePlan]:
         """Return what each slice reads of an input. Errors are those of `pin_input`."""
@@ -86,9 +91,7 @@ class Plans:
         return pin_reference(reference, container, [slice_], look_back)
 
     def _published_by(self, slice_: Slice) -> str | None:
-        if self._entries is None:
-            self._entries = shown_entries(OpenTable(tables_of(self.pipeline).publications))
-        return self._entries.get(ticks.to_text(slice_.start), NOTHING_SHOWN).run
+        return self.shown.get(ticks.to_text(slice_.start), NOTHING_SHOWN).run
 
     def _manifest_of(self, slice_: Slice) -> tuple[Manifest | None, str | None]:
         """Return the manifest that says what a slice reads, or why a published one does not; neither for a plan of now.

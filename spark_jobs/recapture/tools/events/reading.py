@@ -4,9 +4,11 @@ All events that a verdict depends on are read and judged, as in a task of a run.
 the watermarks remain. So the memory depends on the size of a chunk and on the events that are selected.
 """
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +32,16 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
 from recapture.run.slices import slice_length
-from recapture.storage import Blob, open_container
+from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
 from recapture.time_model.slices import Arrivals, Slice, slices_between
 from recapture.tools.events.conditions import Selection
+from recapture.tools.events.index import NOTHING_SKIPPED, ArchiveIndex, BlobsRead, Note, Skipped, WhyRead
 from recapture.tools.events.reasons import reason
+
+Collected = TypeVar("Collected")
 
 DUPLICATE = "duplicate"
 """What is said of an event that arrived before, in place of a verdict."""
@@ -140,13 +145,11 @@ def until(task: Task, end: int) -> list[Task]:
 
 
 @dataclass
-class EventsRead:
+class EventsRead(BlobsRead):
     """The events of an input that were selected, and what was read."""
 
-    events: pa.Table
+    events: pa.Table = field(default_factory=SCHEMA.empty_table)
     """Events with SCHEMA, in order of arrival, then by partition and sequence number."""
-    blobs: dict[str, Blob] = field(default_factory=dict)
-    """Blobs that were read, by name."""
     unreadable: int = 0
     """Events that arrived in the range and hold the bytes of the values, in bodies that cannot be read."""
     damaged: set[str] = field(default_factory=set)
@@ -154,41 +157,53 @@ class EventsRead:
     incomplete: tuple[str, ...] = ()
     """Partitions from which more may arrive in the range."""
 
-    @property
-    def size(self) -> int:
-        """Size of the blobs in bytes."""
-        return sum(blob.size for blob in self.blobs.values())
 
-
-def read_events(source: InputToSearch, selection: Selection, range_: Slice, now: datetime) -> EventsRead:
-    """Return the selected events that arrived in a range.
+def read_events(
+    source: InputToSearch, selection: Selection, range_: Slice, now: datetime, index: ArchiveIndex | None = None
+) -> EventsRead:
+    """Return the selected events that arrived in a range. With an index, blobs without them are not read.
 
     Raise DamagedBlobError for a damaged blob, unless the input quarantines those. Raise RunError if a blob changed
     while it was read, or if the selected events are too large; other errors are those of `pin_input`.
     """
     tasks, incomplete = source.tasks(range_, now)
-    return read_tasks(source, selection, range_, tasks, incomplete)
+    return read_tasks(source, selection, range_, tasks, incomplete, index)
 
 
 def read_tasks(
-    source: InputToSearch, selection: Selection, range_: Slice, tasks: Iterable[Task], incomplete: tuple[str, ...] = ()
+    source: InputToSearch,
+    selection: Selection,
+    range_: Slice,
+    tasks: Iterable[Task],
+    incomplete: tuple[str, ...] = (),
+    index: ArchiveIndex | None = None,
 ) -> EventsRead:
     """Return the selected events of tasks that arrived in a range; errors are those of `read_events`."""
-    read = EventsRead(SCHEMA.empty_table(), incomplete=incomplete)
+    read = EventsRead(index, incomplete=incomplete)
     batches: list[pa.RecordBatch] = []
     size = 0
-    for task in tasks:
-        read.blobs |= {pinned.blob.name: pinned.blob for pinned in task.blobs}
-        own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
-        for events in judged_events(source, task, read.damaged):
-            for batch in _selected(source, selection, own, events, read):
-                batches.append(batch)
-                size += batch["body"].nbytes
-            if size > MAX_BYTES:
+
+    def selected(judged: Iterator[JudgedEvents]) -> tuple[list[pa.RecordBatch], int, int]:
+        of_task: list[pa.RecordBatch] = []
+        unreadable, total = 0, size
+        for events in judged:
+            for batch, count in _selected(source, selection, own, events):
+                of_task.append(batch)
+                unreadable += count
+                total += batch["body"].nbytes
+            if total > MAX_BYTES:
                 raise RunError(
                     f"more than {MAX_BYTES // 1024**2} MiB of events were found: choose a shorter range with --from "
                     "and --to, or add a condition with --where"
                 )
+        return of_task, unreadable, total
+
+    for task in tasks:
+        own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
+        (of_task, unreadable, size), skipped = with_index(source, task, index, selected, read.damaged)
+        batches += of_task
+        read.unreadable += unreadable
+        read.add(task, skipped)
     events_read = pa.Table.from_batches(batches, SCHEMA)
     read.events = events_read.take(pc.sort_indices(events_read, _ORDER))
     return read
@@ -208,34 +223,94 @@ class JudgedEvents:
     """Events that pushed the watermark before each of the events that are out of order."""
 
 
-def judged_events(source: InputToSearch, task: Task, damaged: set[str]) -> Iterator[JudgedEvents]:
-    """Yield the events of a task, chunk by chunk, and add the names of damaged blobs to `damaged`."""
+class NumbersOverlapError(Exception):
+    """Events have sequence numbers of a blob that was left out: one of them may be a duplicate."""
+
+
+def with_index(
+    source: InputToSearch,
+    task: Task,
+    index: ArchiveIndex | None,
+    collect: Callable[[Iterator[JudgedEvents]], Collected],
+    damaged: set[str],
+) -> tuple[Collected, Skipped]:
+    """Return what `collect` makes of the events of a task, and which blobs were not read, as the index says.
+
+    All blobs are read if the sequence numbers of some overlap with those of others. The names of damaged blobs are
+    added to `damaged`.
+    """
+    skipped = NOTHING_SKIPPED if index is None else index.skipped(task)
+    if skipped.notes:
+        try:
+            return collect(judged_events(source, task, damaged, skipped)), skipped
+        except NumbersOverlapError:
+            skipped = Skipped({}, {pinned.blob.name: WhyRead.NUMBERS for pinned in task.blobs})
+    return collect(judged_events(source, task, damaged)), skipped
+
+
+def judged_events(
+    source: InputToSearch, task: Task, damaged: set[str], skipped: Skipped = NOTHING_SKIPPED
+) -> Iterator[JudgedEvents]:
+    """Yield the events of a task, chunk by chunk, and add the names of damaged blobs to `damaged`.
+
+    Blobs that are `skipped` are not read: events are judged as if they had been. Raise NumbersOverlapError if their
+    notes do not suffice for that.
+    """
     judge, numbers, pushers = ChunkJudge(source.compiled, source.policies), PartitionedNumbers(), Pushers()
     quarantine_damaged = source.section.on_damaged_blob == "quarantine"
     container = open_container(source.section.container)
-    for chunk in chunks(task, container, source.compiled, source.reader, quarantine_damaged):
-        damaged.update(blob.pinned.blob.name for blob in chunk.damaged)
-        is_duplicate, _ = observe_numbers(chunk, numbers)
-        if not chunk.is_judged or not len(chunk):
+    for part in _parts(task, skipped):
+        if isinstance(part, Note):
+            _push(judge, pushers, part)
             continue
-        duplicates, _ = chunk.taken(np.flatnonzero(is_duplicate)).in_events()
-        chunk, parsed = parse_bodies(chunk.without(is_duplicate), source.compiled)
-        judged = judge.judge(chunk, parsed)
-        pushed = pushers.observe(chunk, judged.judged, np.flatnonzero(judged.judged.out_of_order))
-        yield JudgedEvents(task, chunk, duplicates, parsed, judged, pushed)
-        del chunk, duplicates, parsed  # they keep their blob in memory
+        for chunk in chunks(part, container, source.compiled, source.reader, quarantine_damaged):
+            damaged.update(blob.pinned.blob.name for blob in chunk.damaged)
+            if chunk.numbered and skipped.have_one_of(chunk.number):
+                raise NumbersOverlapError
+            is_duplicate, _ = observe_numbers(chunk, numbers)
+            if not chunk.is_judged or not len(chunk):
+                continue
+            duplicates, _ = chunk.taken(np.flatnonzero(is_duplicate)).in_events()
+            chunk, parsed = parse_bodies(chunk.without(is_duplicate), source.compiled)
+            judged = judge.judge(chunk, parsed)
+            pushed = pushers.observe(chunk, judged.judged, np.flatnonzero(judged.judged.out_of_order))
+            yield JudgedEvents(task, chunk, duplicates, parsed, judged, pushed)
+            del chunk, duplicates, parsed  # they keep their blob in memory
+
+
+def _parts(task: Task, skipped: Skipped) -> Iterator[Task | Note]:
+    """Yield the blobs of a task in order: tasks of those that are read, and notes on others that would be judged."""
+    begin = 0
+    for is_skipped, group in itertools.groupby(task.blobs, lambda pinned: pinned.blob.name in skipped.notes):
+        blobs = tuple(group)
+        if is_skipped:
+            judged = blobs[max(0, task.first_judged_index - begin) :]
+            yield from (skipped.notes[pinned.blob.name] for pinned in judged)
+        else:
+            yield replace(task, blobs=blobs)
+        begin += len(blobs)
+
+
+def _push(judge: ChunkJudge, pushers: Pushers, note: Note) -> None:
+    """Push the watermark as the events of a blob did that is not read, unless each key has a watermark of its own."""
+    if judge.policies is not None and not judge.compiled.over and note.largest_time is not None:
+        judge.largest_times.observe(note.largest_time)
+        pushers.observe_one(note.largest_time, *note.pushed_by, note.blob)
 
 
 def _selected(
-    source: InputToSearch, selection: Selection, range_: Slice, events: JudgedEvents, read: EventsRead
-) -> Iterator[pa.RecordBatch]:
-    """Yield the selected events of a chunk that arrived in a range, and its selected duplicates."""
+    source: InputToSearch, selection: Selection, range_: Slice, events: JudgedEvents
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield the selected events of a chunk that arrived in a range, and its selected duplicates.
+
+    Each comes with the number of events that may also have the values, in bodies that cannot be read.
+    """
     for chunk, judged in ((events.duplicates, None), (events.chunk, events)):
         arrived = range_.contains(chunk.arrival)
         if arrived.any():
             selected, unreadable = selection.rows(chunk, events.task.partition)
-            read.unreadable += int(np.count_nonzero(arrived[unreadable]))
-            yield batch(source, events.task, chunk, selected[arrived[selected]], judged)
+            rows = selected[arrived[selected]]
+            yield batch(source, events.task, chunk, rows, judged), int(np.count_nonzero(arrived[unreadable]))
 
 
 def batch(

@@ -20,9 +20,10 @@ from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import HoppingWindow, SlidingWindow
+from recapture.tools.events.absences import in_json_types
 from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.explain import Explainer
-from recapture.tools.events.lineage import roles_of_sources
+from recapture.tools.events.lineage import sources_of
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.row_text import Values, has_value, having, values_of
 from recapture.tools.events.row_time import is_time
@@ -56,6 +57,8 @@ class Lineage:
     """Events in JSON types, as in `event.json_types`, with their roles."""
     references: tuple[dict[str, Any], ...]
     """Rows of reference data in JSON types."""
+    absences: tuple[Mapping[str, Any], ...]
+    """What the query looked for and did not find, in JSON types."""
     notes: tuple[str, ...]
     """What the reader has to know about the slice, one sentence each."""
 
@@ -83,6 +86,7 @@ class Lineage:
             "why": self.why,
             "events": list(self.events),
             "references": list(self.references),
+            "absences": list(self.absences),
             "warnings": [*self.pipeline.warnings, *self.warnings],
         }
 
@@ -214,13 +218,15 @@ class _SliceRows:
         missing = [name for name, value in values.items() if not has_value(rows[name], value).any()]
         these = f"none has this {' or this '.join(missing)}" if missing else "none has all of these values together"
         why = f"slice {start} has {counted(len(rows), 'row')}; {these}"
-        return Lineage(self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), self.notes)
+        return Lineage(
+            self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), (), self.notes
+        )
 
     def _made(
         self, traced: TracedTables, place: int, columns: Iterable[str], row: Mapping[str, Any], copies: int
     ) -> Lineage:
         """Return what made a row of the output's table."""
-        roles = roles_of_sources(traced, np.array([place]), columns)
+        roles, absences = sources_of(traced, np.array([place]), columns)
         events = [self.sources.events[view].with_roles(roles[view]) for view in self.sources.events if view in roles]
         references = [
             self.sources.references[view].with_roles(roles[view]) for view in self.sources.references if view in roles
@@ -237,6 +243,7 @@ class _SliceRows:
             _window(traced, place),
             tuple(event for table in events for event in json_types(table)),
             tuple(shown for of_reference in references for shown in of_reference),
+            in_json_types(absences),
             self.notes,
         )
 

@@ -1,0 +1,187 @@
+"""What a task notes of each blob whose events it judges, so that a search for a key can leave the blob out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recapture.archive.pinning import PinnedBlob
+from recapture.formats.bodies import Bodies, Projection
+from recapture.formats.event_keys import EventKey
+from recapture.formats.views import copied
+from recapture.model import InputColumn
+from recapture.ordering.bloom import Hashes, bloom_filter
+from recapture.ordering.chunks import Chunk
+from recapture.ordering.key_values import key_hashes
+from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
+
+NOTES_SCHEMA = pa.schema(
+    [
+        ("blob", pa.string()),
+        ("etag", pa.string()),
+        ("events", pa.int64()),
+        ("first_number", pa.int64()),
+        ("last_number", pa.int64()),
+        ("first_time", pa.int64()),
+        ("last_time", pa.int64()),
+        ("largest_time", pa.int64()),
+        ("pushed_by_number", pa.int64()),
+        ("pushed_by_place", pa.int64()),
+        ("keys", pa.int64()),
+        ("filter", pa.binary()),
+    ]
+)
+"""Schema of notes, a row for each blob; times are ticks.
+
+The range of the sequence numbers is null if the events have none; that of System.Timestamps, if none reaches the query.
+`largest_time` is the largest time with which an event reached the disorder stage, and `pushed_by_…` the first event
+that had it; null if there is none. `keys` is the number of different values in the Bloom filter.
+"""
+
+
+@dataclass
+class _BlobNote:
+    """What is known of a blob while its chunks are read."""
+
+    pinned: PinnedBlob
+    is_whole: bool = True
+    """Whether the note says everything: no event is a duplicate, and the keys of all events can be read."""
+    events: int = 0
+    numbers: tuple[int, int] | None = None
+    times: tuple[int, int] | None = None
+    largest: int | None = None
+    pushed_by: tuple[int | None, int | None] = (None, None)
+    hashes: list[Hashes] = field(default_factory=list)
+
+    def row(self) -> dict[str, object]:
+        """Return the row of NOTES_SCHEMA."""
+        hashes = np.unique(np.concatenate([np.empty(0, np.uint64), *self.hashes]))
+        row: dict[str, object] = {"blob": self.pinned.blob.name, "etag": self.pinned.blob.etag, "events": self.events}
+        row["first_number"], row["last_number"] = self.numbers or (None, None)
+        row["first_time"], row["last_time"] = self.times or (None, None)
+        row["largest_time"] = self.largest
+        row["pushed_by_number"], row["pushed_by_place"] = self.pushed_by
+        return row | {"keys": len(hashes), "filter": bloom_filter(hashes)}
+
+
+@dataclass
+class BlobNotes:
+    """The notes of the blobs of a task, chunk by chunk. Nothing is noted of a blob that a search always has to read."""
+
+    keys: Sequence[EventKey]
+    _open: dict[str, _BlobNote] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> list[InputColumn]:
+        """Fields of the body whose strings are noted."""
+        return [key for key in self.keys if isinstance(key, InputColumn)]
+
+    def observe(
+        self, read: Chunk, duplicates: NDArray[np.bool_], chunk: Chunk, parsed: Bodies, judged: Judged
+    ) -> Iterator[tuple[PinnedBlob, dict[str, object]]]:
+        """Note the next chunk as it was `read`, and its events after duplicates; yield blobs that are read to the end.
+
+        Each comes with its row of NOTES_SCHEMA.
+        """
+        notes = [self._open.setdefault(pinned.blob.name, _BlobNote(pinned)) for pinned in read.blobs]
+        damaged = {blob.pinned.blob.name for blob in read.damaged}
+        is_partitioned = read.sequence_partition is not None
+        for note in notes:
+            note.is_whole &= note.pinned.blob.name not in damaged and not is_partitioned
+        for blob in np.unique(read.blob_index[duplicates]).tolist():
+            notes[blob].is_whole = False
+        if read.numbered:
+            _note_numbers(notes, read)
+        if len(chunk):
+            strings, unreadable = self._strings(chunk, parsed)
+            for blob in np.unique(chunk.blob_index[unreadable]).tolist():
+                notes[blob].is_whole = False
+            for number, values in enumerate(strings):
+                _note_keys(notes, chunk, values, number)
+            _note_times(notes, chunk, judged)
+        if read.is_last:
+            self._open = {}
+            yield from ((note.pinned, note.row()) for note in notes if note.is_whole)
+
+    def _strings(self, chunk: Chunk, parsed: Bodies) -> tuple[list[pa.Array], NDArray[np.intp]]:
+        """Return the values of each key, and the events whose bodies cannot be read.
+
+        A body that the query cannot use is read again, for the keys alone.
+        """
+        strings = {key: parsed.strings[key] for key in self.fields}
+        malformed = pc.indices_nonzero(pc.is_valid(parsed.malformed)).to_numpy()
+        unreadable = malformed
+        if len(malformed):
+            again = chunk.taken(malformed).decoded(Projection(timestamp_fields=self.fields))
+            unreadable = malformed[pc.is_valid(again.malformed).to_numpy(zero_copy_only=False)]
+            is_malformed = pc.is_valid(parsed.malformed)
+            for key in self.fields:
+                strings[key] = pc.replace_with_mask(copied(strings[key]), is_malformed, copied(again.strings[key]))
+        values = [strings[key] if isinstance(key, InputColumn) else chunk.metadata(key) for key in self.keys]
+        return values, unreadable
+
+
+def notes_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Return rows of notes, with NOTES_SCHEMA."""
+    return pa.Table.from_pylist([*rows], NOTES_SCHEMA)
+
+
+def _note_numbers(notes: Sequence[_BlobNote], chunk: Chunk) -> None:
+    first = np.full(len(notes), np.iinfo(np.int64).max)
+    last = np.full(len(notes), np.iinfo(np.int64).min)
+    np.minimum.at(first, chunk.blob_index, chunk.number)
+    np.maximum.at(last, chunk.blob_index, chunk.number)
+    for note, low, high in zip(notes, first.tolist(), last.tolist(), strict=True):
+        if low <= high:
+            note.numbers = _joined(note.numbers, low, high)
+
+
+def _note_keys(notes: Sequence[_BlobNote], chunk: Chunk, values: pa.Array, number: int) -> None:
+    """Note the hashes of the values of a key, those of each blob once."""
+    encoded = copied(values).dictionary_encode()
+    if not len(encoded.dictionary):
+        return
+    hashes = key_hashes(encoded.dictionary, number)
+    rows = np.flatnonzero(pc.is_valid(encoded).to_numpy(zero_copy_only=False))
+    codes = encoded.indices.fill_null(0).to_numpy()[rows]
+    pairs = np.unique(chunk.blob_index[rows] * len(hashes) + codes)
+    bounds = np.searchsorted(pairs, np.arange(len(notes) + 1) * len(hashes))
+    for note, begin, end in zip(notes, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        note.hashes.append(hashes[pairs[begin:end] % len(hashes)])
+
+
+def _note_times(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> None:
+    counts = np.bincount(chunk.blob_index, minlength=len(notes))
+    for note, count in zip(notes, counts.tolist(), strict=True):
+        note.events += count
+    processed = np.flatnonzero(judged.processed)
+    first = np.full(len(notes), np.iinfo(np.int64).max)
+    last = np.full(len(notes), np.iinfo(np.int64).min)
+    np.minimum.at(first, chunk.blob_index[processed], judged.system_timestamp[processed])
+    np.maximum.at(last, chunk.blob_index[processed], judged.system_timestamp[processed])
+    for note, low, high in zip(notes, first.tolist(), last.tolist(), strict=True):
+        if low <= high:
+            note.times = _joined(note.times, low, high)
+    _note_largest(notes, chunk, judged)
+
+
+def _note_largest(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> None:
+    """Note the largest time with which an event of each blob reached the disorder stage, and the first such event."""
+    rows = np.flatnonzero(judged.largest_time != BEFORE_EVERYTHING)
+    times, blobs = judged.largest_time[rows] - judged.behind[rows], chunk.blob_index[rows]
+    largest = np.full(len(notes), BEFORE_EVERYTHING)
+    np.maximum.at(largest, blobs, times)
+    leading = np.flatnonzero(times == largest[blobs])
+    which, firsts = np.unique(blobs[leading], return_index=True)
+    places = [column.to_pylist() for column in chunk.numbers_and_places(rows[leading[firsts]])]
+    for blob, number, place in zip(which.tolist(), *places, strict=True):
+        note, time = notes[blob], int(largest[blob])
+        if note.largest is None or time > note.largest:
+            note.largest, note.pushed_by = time, (number, place)
+
+
+def _joined(range_: tuple[int, int] | None, first: int, last: int) -> tuple[int, int]:
+    return (first, last) if range_ is None else (min(range_[0], first), max(range_[1], last))
