@@ -56,6 +56,11 @@ def number_text(number: int | float) -> str:
     return f"{sign}{digits[0]}{rest}E{'+' if point > 0 else '-'}{abs(point - 1):02}"
 
 
+def text_of(token: str) -> str:
+    """Return the value of a token as a string."""
+    return token.removeprefix(MARK).removeprefix('"') if token.startswith(MARK) else token
+
+
 def of_strings(strings: Datum) -> Datum:
     """Return the tokens of strings."""
     marked = pc.fill_null(pc.starts_with(strings, MARK), False)
