@@ -47,6 +47,12 @@ def kind_name(name: str) -> str:
     return f"@type of {name}"
 
 
+def path_name(path: tuple[str, ...]) -> str:
+    """Return the name of the column with a field: site.id; [@timestamp], as other columns begin with @."""
+    name = ".".join(path)
+    return f"[{name}]" if name.startswith("@") else name
+
+
 @dataclass(frozen=True)
 class InputColumn:
     """One field of the event's body that the query reads."""
@@ -67,7 +73,7 @@ class InputColumn:
     @property
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
-        name = ".".join(self.path) or "@body"
+        name = path_name(self.path) or "@body"
         return kind_name(name) if self.is_kind else name
 
 

@@ -5,7 +5,7 @@ import pytest
 from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.iot_hub import IotHubInput
-from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, OutputColumn
+from recapture.model import ROUTED_TIME, AsaType, InputColumn, Metadata, MetadataColumn, OutputColumn
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
@@ -295,8 +295,9 @@ def test_metadata_of_an_iot_hub_is_read_by_either_of_its_names() -> None:
     query = compile_query(text, inputs={"telemetry": metadata}, output_aliases=["out"])
     device = MetadataColumn(Metadata.IOT_HUB, "connectionDeviceId")
     assert query.inputs[0].metadata == (device, MetadataColumn(Metadata.EVENT_ENQUEUED))
-    with pytest.raises(DefinitionError, match=r"'IoTHub\.ConnectionDeviceId' is not supported: use"):
-        compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
+    behind_hub = compiled(text.replace("IoTHub.ConnectionDeviceId AS a,", "").replace("INTO out", "INTO aggregates"))
+    keys = ("iothub-connection-device-id", ROUTED_TIME)
+    assert behind_hub.inputs[0].metadata == tuple(MetadataColumn(Metadata.ROUTED, key) for key in keys)
 
 
 def test_declared_fields_are_checked_unless_they_are_input_columns() -> None:

@@ -87,7 +87,10 @@ class Frame:
         """Return the frame of the rows that a mask holds."""
         if not mask.shape:
             mask = np.full(self.size, mask)
-        rows = np.flatnonzero(mask)
+        return self.of_rows(np.flatnonzero(mask))
+
+    def of_rows(self, rows: NDArray[np.int64]) -> "Frame":
+        """Return the frame of some rows, in order, by their indexes."""
         if len(rows) == self.size:
             return self
         return Frame(self.table, self.bounds, len(rows), self, rows)

@@ -1,12 +1,13 @@
 """What computes each operation of the plan: a table from Op to a rule, which finds the type and chooses the kernel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from recapture import tokens
+from recapture.errors import DefinitionError
 from recapture.evaluate import (
     calendar,
     casts,
@@ -19,10 +20,14 @@ from recapture.evaluate import (
     strings,
     token_kernels,
 )
+from recapture.evaluate.by_value import by_value
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
+from recapture.evaluate.faults import stop
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.lowering import BIGINT, BIT, FLOAT, NULL, STRING, Lowering, Rule, misfit
 from recapture.model import TYPES, AsaType
+from recapture.query.analyse.ecmascript import match_regex
+from recapture.query.analyse.patterns import position_regex
 from recapture.query.plan import regular
 from recapture.query.plan.expressions import Constant
 from recapture.query.plan.operations import Op
@@ -163,10 +168,40 @@ def _integer_quotient(lowering: Lowering, _: Constants, arguments: list[Node]) -
 
 
 def _round(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
-    [places] = constants
-    assert isinstance(places, int)
+    [length] = constants
+    assert isinstance(length, int)
+    places, constants = _places(length), (_places(length),)
     exact = Form([BIGINT], BIGINT, numbers.rounded_bigint, raises=places < 0)
     return _one_of(exact, Form([FLOAT], FLOAT, numbers.rounded_float))(lowering, constants, arguments)
+
+
+def _places(length: int) -> int:
+    """Return a number of decimals within the range beyond which a bigint or a float has no digits."""
+    return max(-400, min(400, length))
+
+
+def _first_match_computed(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
+    kernel = _MATCHES_COMPUTED[str(constants[0])]
+    return _of([STRING, STRING], BIGINT, kernel, raises=True)(lowering, (), arguments)
+
+
+def _computed_pattern(name: str, regex: Callable[[str], str]) -> Callable[[str], regular.Pattern]:
+    """Return the function that compiles a pattern of a row. A pattern that is not supported stops the run."""
+
+    def compiled(pattern: str) -> regular.Pattern:
+        try:
+            return regular.compiled(regex(pattern))
+        except (DefinitionError, regular.PatternError) as error:
+            stop("INVALID_PATTERN", f"{name}: {pattern!r}: {error}")
+
+    return compiled
+
+
+_MATCHES_COMPUTED: Mapping[str, Kernel] = {
+    name: by_value(matching.first_match, _computed_pattern(name, regex))
+    for name, regex in (("PATINDEX", position_regex), ("REGEXMATCH", match_regex))
+}
+"""Kernels of FIRST_MATCH_COMPUTED, by the name of the function."""
 
 
 def _power(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
@@ -394,6 +429,10 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.FLOOR: _of_float(numbers.computed(numbers.floor)),
     Op.CEILING: _of_float(numbers.computed(numbers.ceiling)),
     Op.ROUND: _round,
+    Op.ROUND_COMPUTED: _one_of(
+        Form([BIGINT, BIGINT], BIGINT, by_value(numbers.rounded_bigint, _places), raises=True),
+        Form([FLOAT, BIGINT], FLOAT, by_value(numbers.rounded_float, _places)),
+    ),
     Op.POWER: _power,
     Op.SQUARE_ROOT: _of_float(numbers.computed(np.sqrt)),
     Op.SQUARE: _of_float(numbers.computed(np.square)),
@@ -445,6 +484,7 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.STUFF: _or_refused([STRING, BIGINT, BIGINT, STRING], STRING, strings.stuff),
     Op.POSITION: _of([STRING, STRING, BIGINT], BIGINT, strings.position),
     Op.FIRST_MATCH: _of_pattern(BIGINT, matching.first_match),
+    Op.FIRST_MATCH_COMPUTED: _first_match_computed,
     Op.MATCHES: _of_pattern(BIT, matching.matches),
     Op.LIKE: _like,
     Op.LIKE_COMPUTED: _like_computed,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from recapture.errors import DefinitionError, RunError
 from recapture.model import AsaType
-from recapture.query.analyse.patterns import like, like_computed, position
-from recapture.query.plan.expressions import NULL, call, cast_as, column, string
+from recapture.query.analyse.patterns import like, like_computed, position_regex
+from recapture.query.plan.expressions import NULL, Expr, call, cast_as, column, string
 from recapture.query.plan.operations import Op
 from tests.draws import examples
 from tests.query.functions.calls import columns, computed
@@ -149,7 +149,7 @@ def test_patterns_agree_with_a_naive_matcher(patterns: list[list[Piece]], texts:
     without_sets = [(pieces, pattern) for pieces, pattern in zip(patterns, written, strict=True) if "[" not in pattern]
     expressions = [
         *(like(text, pattern) for pattern in written),
-        *(position(text, pattern) for pattern in written),
+        *(Expr(Op.FIRST_MATCH, [text], [position_regex(pattern)]) for pattern in written),
         *(like_computed(text, string(pattern)) for _, pattern in without_sets),
     ]
     actual = zip(*(values.to_pylist() for values in columns(expressions, pa.table({"text": texts}))), strict=True)

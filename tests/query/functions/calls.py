@@ -116,10 +116,6 @@ def _is_verbatim(name: str, index: int) -> bool:
 Case = tuple[str, tuple[Given, ...], object]
 """A function, its arguments, and its result."""
 
-_LITERAL_ONLY = {"ROUND": (1,), "PATINDEX": (0,), "REGEXMATCH": (1,)}
-"""Indexes of the arguments that must be literals."""
-
-
 _NO_COLUMNS = pa.table({"nothing": [0]})
 
 
@@ -142,7 +138,7 @@ def _over_columns(cases: Sequence[Case], times: int) -> tuple[list[Expr], dict[s
         arguments: list[Given] = []
         for index, argument in enumerate(given):
             verbatim = _is_verbatim(name, index) and isinstance(argument, str)
-            if verbatim or argument is None or index in _LITERAL_ONLY.get(name, ()):
+            if verbatim or argument is None:
                 arguments.append(argument)
                 continue
             value = literal(argument)

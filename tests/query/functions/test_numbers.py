@@ -1,9 +1,13 @@
 """The mathematical functions, after ASA's reference."""
 
+import pyarrow as pa
 import pytest
 
 from recapture.errors import RunError
-from tests.query.functions.calls import Given, call, check, computed
+from recapture.model import AsaType
+from recapture.query.analyse.values import Value
+from recapture.query.plan.expressions import column
+from tests.query.functions.calls import Given, call, check, columns, computed
 
 
 def test_a_result_has_the_type_of_the_argument() -> None:
@@ -56,6 +60,12 @@ def test_rounding_is_half_away_from_zero_on_either_side_of_the_point() -> None:
         (None, 1, None),
     ]
     check(*[("ROUND", (number, places), expected) for number, places, expected in cases])
+
+
+def test_each_row_may_have_its_own_number_of_decimals() -> None:
+    rows = pa.table({"x": [1.256, 1.256, None, 150.0, 1.256, 1.26], "n": [1, None, 2, -2, 1, 2]})
+    rounded = call("ROUND", Value(column("x"), AsaType.FLOAT), Value(column("n"), AsaType.BIGINT))
+    assert columns([rounded.node], rows)[0].to_pylist() == [1.3, None, None, 200.0, 1.3, 1.26]
 
 
 @pytest.mark.parametrize(

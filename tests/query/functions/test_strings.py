@@ -1,9 +1,13 @@
 """The string functions as in ASA's reference; where it is silent, as in T-SQL's."""
 
+import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from tests.query.functions.calls import call, check, computed, time
+from recapture.model import AsaType
+from recapture.query.analyse.values import Value
+from recapture.query.plan.expressions import column
+from tests.query.functions.calls import call, check, columns, computed, computed_over_columns, time
 
 
 def test_substrings_count_from_1_and_a_start_below_1_costs_length() -> None:
@@ -175,6 +179,25 @@ def test_quotes_dollars_and_backslashes_mean_themselves() -> None:
         ("PATINDEX", ("%\\ $1", odd), 18),
         ("CONCAT", (odd, odd), odd + odd),
     )
+
+
+def test_each_row_may_have_its_own_pattern() -> None:
+    rows = pa.table({"x": ["ab", "ab", None, "a1", "b%"], "p": ["%b", None, "%", "%[0-9]%", "%[%]"]})
+    text, pattern = (Value(column(name), AsaType.STRING) for name in ("x", "p"))
+    assert columns([call("PATINDEX", pattern, text).node], rows)[0].to_pylist() == [2, None, None, 2, 2]
+    patterns = pa.table({"x": ["aB", "ab"], "p": ["b", "^b"]})
+    assert columns([call("REGEXMATCH", text, pattern).node], patterns)[0].to_pylist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [("PATINDEX", ("%[a", "a"), r"PATINDEX: '%\[a': `\[` opens a set"), ("REGEXMATCH", ("a", "(a"), "cannot use this")],
+)
+def test_a_computed_pattern_that_is_not_supported_stops_the_run(
+    name: str, given: tuple[str, str], message: str
+) -> None:
+    with pytest.raises(RunError, match=message):
+        computed_over_columns([(name, given, None)])
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id, whole_number
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
@@ -362,7 +362,7 @@ class Expressions(Coercion):
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        if self._have_own_types(values, node) or has_own_types(values):
+        if self._have_own_types(values, node) or (self._have_tokens(values) and has_own_types(values)):
             return call(Op.IN, *map(token_of, values))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))
@@ -498,18 +498,6 @@ class _Call:
         if not isinstance(node, exp.Column) or "." in node.sql():
             raise self.error(index, f"{self.name} takes a bare word here, such as minute")
         return node.name.lower()
-
-    def literal(self, index: int) -> str:
-        node = self._node(index)
-        if not (isinstance(node, exp.Literal) and node.is_string):
-            raise self.error(index, f"{self.name} takes a quoted string here")
-        return node.name
-
-    def literal_number(self, index: int) -> int:
-        number = whole_number(self._node(index))
-        if number is None:
-            raise self.error(index, f"{self.name} takes an integer literal here, such as 3")
-        return number
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         where = self.node if index is None or index >= self.count else self.node.expressions[index]

@@ -198,7 +198,7 @@ class InputRelation:
         name = ".".join(path)
         if path[0].lower() == "system" and len(path) > 1:
             raise self.source.error(where, "System has no such property: use System.Timestamp() or System.Window().Id")
-        if not all(path) or "\n" in name or name.startswith("@"):
+        if not all(path) or "\n" in name:
             raise self.source.error(where, f"`{name}` cannot be a field's name here")
         if name.lower() in RESERVED:
             raise self.source.error(where, f"the name `{name}` is taken by the pipeline")

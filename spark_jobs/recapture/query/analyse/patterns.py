@@ -33,28 +33,29 @@ def like_computed(text: Expr, pattern: Expr) -> Expr:
     return call(Op.LIKE_COMPUTED, pattern, text, refused)
 
 
-def position(text: Expr, pattern: str) -> Expr:
-    """Return PATINDEX(pattern, text): where the first match begins, from 1; 0 for none, NULL for NULL.
+def position_regex(pattern: str) -> str:
+    """Return the regular expression of `Op.FIRST_MATCH` for a pattern of PATINDEX.
 
-    x, '%ab' => first_match[(?s)^(@.*?)(?:ab\\z)](x)
+    '%ab' => (?s)^(@.*?)(?:ab\\z)
+
+    Raise DefinitionError if the pattern can never match.
     """
     pieces = _pieces(pattern, None)
     anywhere = bool(pieces) and pieces[0] == (_MANY, True)
     open_end = bool(pieces) and pieces[-1] == (_MANY, True)
     inner = _regex(pieces[anywhere : len(pieces) - (open_end and len(pieces) > anywhere)])
-    return first_match(text, inner + ("" if open_end else _END), "s", anywhere)
+    return first_match_regex(inner + ("" if open_end else _END), "s", anywhere)
 
 
 _END = r"\z"
 
 
-def first_match(text: Expr, regex: str, flags: str, anywhere: bool = True) -> Expr:
-    """Return the position, in characters from 1, where a Java regular expression first matches; 0 for none.
+def first_match_regex(regex: str, flags: str, anywhere: bool = True) -> str:
+    """Return the regular expression of `Op.FIRST_MATCH` that finds where a Java regular expression first matches.
 
     The text is searched after an added `@`, so that the text before the match is never empty.
     """
-    leading = f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})"
-    return Expr(Op.FIRST_MATCH, (text,), (leading,))
+    return f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})"
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:

@@ -11,7 +11,6 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
-from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
@@ -135,12 +134,6 @@ class NamedRelation:
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         """Return the value of GetMetadataPropertyValue."""
         return self.numbered(self.relation.metadata(property_name, where))
-
-    def is_column(self, value: Value, name: str) -> bool:
-        """Return whether a value is the column of this name, ignoring case, next to a JOIN."""
-        number = self.number or 0
-        read = key_of(value)
-        return read.is_column and read.name.lower() == side_column(number, name).lower()
 
     def numbered(self, value: Value) -> Value:
         """Return a value over the columns of a joined table: upper(x) => upper(1.x)"""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from recapture.model import path_name
 from recapture.query.analyse.column_names import column_name
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
@@ -11,7 +12,7 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.published_names import published_name
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
-from recapture.query.analyse.stars import StarredRecord, StarSource
+from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
@@ -63,8 +64,15 @@ class _SelectList:
     """Those of `columns` that a * gives, by name in lower case."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
     """Columns of the * that later steps use."""
-    star_source: StarSource | None = None
-    """What a step's * stands for."""
+    stars: list[StarSource] = field(default_factory=list)
+    """What each * of a step stands for."""
+
+    @property
+    def star_source(self) -> StarSource | None:
+        """What the * of a step stand for so far; None without one."""
+        if len(self.stars) > 1:
+            return StarSources(self.source, tuple(self.stars))
+        return self.stars[0] if self.stars else None
 
     def add(self, name: str, value: Value, where: exp.Expr) -> None:
         """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
@@ -187,7 +195,7 @@ class SelectCompiler:
         x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
         """
         for number, item in enumerate(select.expressions, 1):
-            if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            if _is_star(item):
                 require_only(self.source, item.this if isinstance(item, exp.Column) else item)
                 if star_source is None:
                     raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
@@ -203,6 +211,7 @@ class SelectCompiler:
             items.add(name, value, where)
             if items.star_source is not None and items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
+        self._request(items, next(filter(_is_star, select.expressions), select))
 
     def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
         """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
@@ -228,36 +237,35 @@ class SelectCompiler:
         named = star_source.named(names[0].name) if len(names) == 1 else None
         if names and named is None:
             if items.requests is not None and not star_source.properties(names):
-                self._request(items, item, StarredRecord(self.source, star_source, tuple(names)), items.requests)
+                items.stars.append(StarredRecord(self.source, star_source, tuple(names)))
                 return
-            for name, read in self._properties(names, star_source):
-                items.add(name, read, item)
-            return
-        if star_source.joins:
-            star_source = self._side(items, item, star_source, named)
-        if items.requests is not None:
-            self._request(items, item, star_source, items.requests)
-            return
-        columns = star_source.star(item)
-        if columns is None:
-            raise self.source.error(item, f"* has no known columns here: {DECLARE}")
+            columns = self._properties(names, star_source)
+        else:
+            side = self._side(item, star_source, named) if star_source.joins else star_source
+            if items.requests is not None:
+                items.stars.append(side)
+                return
+            known = side.star(item)
+            if known is None:
+                raise self.source.error(item, f"* has no known columns here: {DECLARE}")
+            columns = known
         for name, value in columns:
             if name.lower() not in items.names:
                 items.add(name, value, item)
                 items.from_star[name.lower()] = value
 
-    def _request(self, items: _SelectList, item: exp.Expr, star_source: StarSource, requests: dict[Path, None]) -> None:
-        """Add the columns of a step's * that later steps use. Raise DefinitionError for a second *."""
-        if items.star_source is not None:
-            raise self.source.error(item, "a step takes one *: name the other columns")
-        items.star_source = star_source
-        for path in requests:
+    def _request(self, items: _SelectList, where: exp.Expr) -> None:
+        """Add the columns of a step's * that later steps use."""
+        star_source = items.star_source
+        if star_source is None or items.requests is None:
+            return
+        for path in items.requests:
             if path == WHOLE:
-                items.requested.append((WHOLE_NAME, star_source.record(item)))
+                items.requested.append((WHOLE_NAME, star_source.record(where)))
                 continue
-            value = star_source.unqualified(self._path(path, item))
+            value = star_source.unqualified(self._path(path, where))
             if value is not None:
-                items.requested.append((".".join(path), value))
+                items.requested.append((path_name(path), value))
 
     def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name. Raise DefinitionError if there are none.
@@ -272,20 +280,13 @@ class SelectCompiler:
             raise self.source.error(record[0], f"{reason}: name them, such as {shown}.id{hint}")
         return properties
 
-    def _side(self, items: _SelectList, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
-        """Return the side of a JOIN that name.* stands for. Raise DefinitionError if it may repeat a column."""
+    def _side(self, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
+        """Return the side of a JOIN that name.* stands for. Raise DefinitionError for a * of all sides."""
         if named is None:
             form = " and ".join(f"{relation.name}.*" for relation in from_clause.relations)
             message = f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
             raise self.source.error(item, message)
-        if items.star_source is not None:
-            raise self.source.error(item, "a step with JOIN takes one .*: name the columns of the other sides")
-        side = From(self.source, self.types, [named], from_clause.table)
-        for name, value in items.columns:
-            is_own = side.has(name) if not self.types.declared else side.can_have(name)
-            if is_own and not named.is_column(value, name):
-                raise self.source.error(item, f"`{named.name}` may have a column `{name}` too: name the columns")
-        return side
+        return From(self.source, self.types, [named], from_clause.table)
 
     def _windows(self, select: exp.Select, scope: GroupScope) -> tuple[GroupedWindow, ...]:
         """Return the windows of GROUP BY, and add its keys to the scope.
@@ -316,6 +317,11 @@ class SelectCompiler:
             scope.add_key(timestamp)
             scope.has_timestamp_key = True
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
+
+
+def _is_star(item: exp.Expr) -> bool:
+    """Return whether an item of a select list is * or a.*."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
 
 
 def _is_renamed(item: exp.Alias) -> bool:

@@ -1,4 +1,4 @@
-"""What the * of a step stands for; of columns that are not known, those that later steps use."""
+"""What the * of a step stand for; of columns that are not known, those that later steps use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,3 +50,43 @@ class StarredRecord:
 
     def lists(self, name: str) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class StarSources:
+    """Several * of one SELECT. If two have a column of the same name, the left one counts, as in ASA."""
+
+    source: Source
+    all: tuple[StarSource, ...]
+    """From left to right."""
+    elements: tuple[Element, ...] = ()
+
+    def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
+        name = names[0].name
+        possible = [star for star in self.all if star.can_have(name)]
+        if len(possible) > 1 and not possible[0].lists(name):
+            advice = "name the column there, or declare the inputs with CREATE TABLE"
+            raise self.source.error(names[0], f"`{name}` may be a column of several * of the step: {advice}")
+        return possible[0].unqualified(names) if possible else None
+
+    def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
+        columns: dict[str, tuple[str, Value]] = {}
+        for star in self.all:
+            own = star.star(where)
+            if own is None:
+                return None
+            for name, value in own:
+                columns.setdefault(name.lower(), (name, value))
+        return list(columns.values())
+
+    def record(self, where: exp.Expr) -> Value:
+        raise self.source.error(where, "a step with several * has no record of all its columns: name the columns")
+
+    def has(self, name: str) -> bool:
+        return any(star.has(name) for star in self.all)
+
+    def can_have(self, name: str) -> bool:
+        return any(star.can_have(name) for star in self.all)
+
+    def lists(self, name: str) -> bool:
+        return any(star.lists(name) for star in self.all)

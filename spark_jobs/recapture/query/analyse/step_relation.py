@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from recapture.model import AsaType, kind_name
+from recapture.model import AsaType, kind_name, path_name
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
@@ -71,7 +71,7 @@ class StepRelation:
         """Columns that order rows of one partition and arrival: the number of the row, and all others."""
         if self.ordered:
             return None
-        names = [name for name, _ in self.columns] + [".".join(path) or WHOLE_NAME for path in self.requests]
+        names = [name for name, _ in self.columns] + [path_name(path) or WHOLE_NAME for path in self.requests]
         return (*([ROW] if self.has_row_column else []), *names)
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
@@ -84,7 +84,7 @@ class StepRelation:
         if starred is None:
             return None
         path = self._request(tuple(name.name for name in names), names[0])
-        return taken_over(".".join(path), starred)
+        return taken_over(path_name(path), starred)
 
     def _request(self, path: Path, where: exp.Expr) -> Path:
         """Request a column of the *, and return its path; a column in two spellings is one column."""
@@ -102,7 +102,7 @@ class StepRelation:
         if below is None:
             return None
         requested = [
-            (name, taken_over(".".join(self._request((name,), where)), value))
+            (name, taken_over(path_name(self._request((name,), where)), value))
             for name, value in below
             if not self._has_own(name)
         ]

@@ -55,12 +55,6 @@ class Call(Protocol):
     def word(self, index: int) -> str:
         """Return an argument that is a bare word, such as a date part, in lower case."""
 
-    def literal(self, index: int) -> str:
-        """Return the text of an argument that is a text literal."""
-
-    def literal_number(self, index: int) -> int:
-        """Return an argument that is an integer literal; it may be negative."""
-
     def error(self, index: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""
 

@@ -34,13 +34,19 @@ def ceiling(call: Call) -> Value:
 
 
 def rounded(call: Call) -> Value:
-    """ROUND(x, length), in the type of x: halves away from zero; `length` is a literal."""
+    """ROUND(x, length), in the type of x: halves away from zero."""
     takes(call, 2)
-    number = call.argument(0, *_NUMBER)
-    places = call.literal_number(1)
-    # Beyond these a bigint or a float has no digits.
-    digits = max(-400, min(400, places))
-    return _of_same_type(Expr(Op.ROUND, [number.node], [digits]), number)
+    number, length = call.argument(0, *_NUMBER), call.argument(1, AsaType.BIGINT).node
+    places = _literal(length)
+    if places is None:
+        return _of_same_type(Expr(Op.ROUND_COMPUTED, [number.node, length]), number)
+    return _of_same_type(Expr(Op.ROUND, [number.node], [places]), number)
+
+
+def _literal(number: Expr) -> int | None:
+    """Return the value of a bigint literal, which may be negative; None for anything else."""
+    sign, digits = (-1, number.arguments[0]) if number.op is Op.NEGATE else (1, number)
+    return sign * int(str(digits.constants[0])) if digits.op is Op.BIGINT else None
 
 
 def power(call: Call) -> Value:

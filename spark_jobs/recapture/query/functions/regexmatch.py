@@ -1,92 +1,24 @@
-"""REGEXMATCH: ECMAScript patterns that mean the same to Java; others are refused."""
-
-import re
+"""REGEXMATCH."""
 
 from recapture.model import AsaType
-from recapture.query.analyse.patterns import first_match, literal
+from recapture.query.analyse.ecmascript import match_regex
 from recapture.query.analyse.values import Value
 from recapture.query.functions.call import Call, takes
-from recapture.query.plan.regular import PatternError, compiled
-
-_CLASSES = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\s", "S": r"\S"}
-_SIGNS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0B"}
-_ANCHORS = {"b": r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))", "B": r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))"}
-_CODE = re.compile(r"x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}")
-_GROUP = re.compile(r"\((?:\?[:=!]|(?!\?))")
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??(?![*+?{])")
+from recapture.query.plan.expressions import Expr
+from recapture.query.plan.operations import Op
+from recapture.query.plan.regular import PatternError
 
 
 def regexmatch(call: Call) -> Value:
     """REGEXMATCH(text, pattern), a bigint: where the first match begins, from 1; 0 for none.
 
-    The pattern is a text in quotes. Letter case does not matter, and `.` matches a line's end too.
+    Letter case does not matter, and `.` matches the end of a line, too.
     """
     takes(call, 2)
-    text, pattern = call.argument(0, AsaType.STRING).node, call.literal(1)
+    text, pattern = call.argument(0, AsaType.STRING).node, call.argument(1, AsaType.STRING)
+    if pattern.text is None:
+        return Value(Expr(Op.FIRST_MATCH_COMPUTED, [text, pattern.node], [call.name]), AsaType.BIGINT)
     try:
-        re.compile(pattern)
-        position = first_match(text, java(pattern), "isud")
-        compiled(str(position.constants[0]))
-        return Value(position, AsaType.BIGINT)
-    except (re.error, OverflowError, PatternError) as error:
-        raise call.error(1, f"REGEXMATCH cannot use this pattern: {error}") from None
-
-
-def java(pattern: str) -> str:
-    """Return the pattern for Java, which matches after one added character."""
-    written, index = [], 0
-    while index < len(pattern):
-        piece, index = _piece(pattern, index)
-        written.append(piece)
-    return "".join(written)
-
-
-def _piece(pattern: str, index: int) -> tuple[str, int]:
-    sign = pattern[index]
-    if sign == "\\":
-        return _escape(pattern, index + 1, _CLASSES | _SIGNS | _ANCHORS)
-    if sign == "[":
-        return _set(pattern, index)
-    if sign == "^":
-        return r"(?<=\A@)", index + 1
-    if sign == "$":
-        return r"(?=\n?\z)", index + 1
-    for known in (_GROUP, _QUANTIFIER):
-        match = known.match(pattern, index)
-        if match:
-            return match.group(), match.end()
-    if sign in ".|)":
-        return sign, index + 1
-    if sign in "({*+?":
-        raise PatternError(f"`{pattern[index : index + 3]}` is not supported")
-    return literal(sign), index + 1
-
-
-def _set(pattern: str, start: int) -> tuple[str, int]:
-    index = start + 1
-    written = "["
-    if pattern[index : index + 1] == "^":
-        written, index = "[^", index + 1
-    first = index
-    while index < len(pattern) and pattern[index] != "]":
-        if pattern[index] == "\\":
-            piece, index = _escape(pattern, index + 1, _CLASSES | _SIGNS)
-        else:
-            piece = "-" if pattern[index] == "-" else literal(pattern[index])
-            index += 1
-        written += piece
-    if index == len(pattern) or index == first:
-        raise PatternError(f"`{pattern[start:index]}` is a set without a character or an end")
-    return written + "]", index + 1
-
-
-def _escape(pattern: str, index: int, known: dict[str, str]) -> tuple[str, int]:
-    code = _CODE.match(pattern, index)
-    if code:
-        return "\\" + code.group(), code.end()
-    sign = pattern[index : index + 1]
-    if sign in known and sign:
-        return known[sign], index + 1
-    if not sign or sign.isalnum():
-        raise PatternError(f"`\\{sign}` is not supported")
-    return literal(sign), index + 1
+        return Value(Expr(Op.FIRST_MATCH, [text], [match_regex(pattern.text)]), AsaType.BIGINT)
+    except PatternError as error:
+        raise call.error(1, str(error)) from None

@@ -99,9 +99,11 @@ def charindex(call: Call) -> Value:
 def patindex(call: Call) -> Value:
     """PATINDEX(pattern, text), a bigint: where the first match of LIKE's wildcards begins; 0 for none."""
     takes(call, 2)
-    pattern, text = call.literal(0), call.argument(1, AsaType.STRING).node
+    pattern, text = call.argument(0, AsaType.STRING), call.argument(1, AsaType.STRING).node
+    if pattern.text is None:
+        return Value(Expr(Op.FIRST_MATCH_COMPUTED, [text, pattern.node], [call.name]), AsaType.BIGINT)
     try:
-        return Value(patterns.position(text, pattern), AsaType.BIGINT)
+        return Value(Expr(Op.FIRST_MATCH, [text], [patterns.position_regex(pattern.text)]), AsaType.BIGINT)
     except DefinitionError as error:
         raise call.error(0, str(error)) from None
 

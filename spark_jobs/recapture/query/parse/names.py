@@ -62,7 +62,7 @@ def is_window_id(node: exp.Expr) -> bool:
 
 
 def can_name_field(name: str) -> bool:
-    """Return whether a query can read a field of this name at the top level of a body."""
+    """Return whether * can give a field of this name at the top level of a body."""
     return bool(name) and "\n" not in name and not name.startswith("@") and name.lower() not in RESERVED
 
 
