@@ -172,6 +172,10 @@ class Airflow:
                     raise RuntimeError(f"Airflow did not load the DAG {dag}:\n{self.import_errors()}") from error
             time.sleep(0.5)
 
+    def pause(self, dag: str) -> None:
+        """Pause a DAG that Airflow has loaded: none of its runs start."""
+        self._call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": True})
+
     def import_errors(self) -> str:
         """Return each file that Airflow could not load, and its stack trace."""
         errors = self._call("GET", "/api/v2/importErrors")["import_errors"]

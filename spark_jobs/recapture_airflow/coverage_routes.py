@@ -200,9 +200,7 @@ def run_with_report(
     request: Request, dag_id: str, run: RunId, session: SessionDep, environment: Environment
 ) -> Response:
     """Return the page of a run."""
-    pipeline = reader_of(session, dag_id).pipeline
-    content = run_page(_files(pipeline, run, environment), pipeline.name, _root(request))
-    return HTMLResponse(content)
+    return _run_page(request, session, reader_of(session, dag_id).pipeline, run, environment)
 
 
 @pages.get("/{dag_id}/runs/{run}/{file}", dependencies=MAY_SEE)
@@ -222,16 +220,28 @@ def tab(request: Request, dag_id: str, dag_run_id: str, session: SessionDep, env
     stored = find_pipeline(session, name)
     if stored is None:
         return _message("No pipeline", f"The DAG {shown_parameter(dag_id)} has no pipeline.")
-    params = session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
-    if run := _planned_run(session, dag_id, dag_run_id) or _asked_run(params):
-        files = _files(stored.reader.pipeline, run, environment)
-        return HTMLResponse(run_page(files, stored.reader.pipeline.name, _root(request)))
+    params = _params(session, dag_id, dag_run_id)
+    if run := _run_of(session, dag_id, dag_run_id):
+        return _run_page(request, session, stored.reader.pipeline, run, environment)
     chosen = {name: params[name] for name in ("from", "to") if params.get(name)}
     address = f"{_root(request)}/{stored.reader.pipeline.name}/?{urlencode(chosen, errors='replace')}"
     ids = dag_ids_of(stored.reader.pipeline)
     computes = dag_id in (ids["backfill"], ids["update"])
     text = "This DAG run has not planned a run." if computes else "This DAG computes no slices."
     return _message(dag_id, text, links=[("Calendar", address)])
+
+
+def _run_page(
+    request: Request, session: SessionDep, pipeline: Pipeline, run: str, environment: Mapping[str, str]
+) -> Response:
+    """Return the page of a run, with the question whether to publish it if a person is asked."""
+    asking = (
+        dag_run
+        for dag_run in activity_of(session, pipeline).runs
+        if dag_run.awaits_decision and _run_of(session, dag_run.dag_id, dag_run.id) == run
+    )
+    question = next(map(Access(_airflow(request), _root(request), {}).question, asking), None)
+    return HTMLResponse(run_page(_files(pipeline, run, environment), pipeline.name, _root(request), question))
 
 
 def _failures(files: RunFiles) -> Sequence[str]:
@@ -241,6 +251,16 @@ def _failures(files: RunFiles) -> Sequence[str]:
     except PermanentError as error:
         return (str(error),)
     return () if audited is None else failures(audited.audit)
+
+
+def _run_of(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:
+    """Return the run that a DAG run planned, or asks a person about; None if it does neither."""
+    return _planned_run(session, dag_id, dag_run_id) or _asked_run(_params(session, dag_id, dag_run_id))
+
+
+def _params(session: SessionDep, dag_id: str, dag_run_id: str) -> Mapping[str, Any]:
+    """Return the parameters with which a DAG run was started."""
+    return session.scalar(select(DagRun.conf).where(DagRun.dag_id == dag_id, DagRun.run_id == dag_run_id)) or {}
 
 
 def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | None:

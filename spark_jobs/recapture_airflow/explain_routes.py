@@ -74,7 +74,8 @@ def _explained(pipeline: Pipeline, row: str, output: str, environment: Mapping[s
     finally:
         _COMPUTED.release()
     if done.returncode:
-        message = done.stderr.strip().removeprefix("recapture: ") or f"the command ended with {done.returncode}"
+        problem = done.stderr.strip().removeprefix("recapture: ").removeprefix("--row: ")
+        message = problem or f"the command ended with {done.returncode}"
         raise (DefinitionError if done.returncode == 2 else RunError)(message)
     summary: Mapping[str, object] = json.loads(done.stdout)
     return summary

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context, Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from recapture.definition.pipeline import load
 from recapture.errors import AuditError
@@ -13,10 +14,8 @@ from recapture_airflow.backfill_tasks import STAGED
 from recapture_airflow.run_notifications import notify
 
 APPROVE, REJECT = "Approve", "Reject"
-REASON = (
-    "Why you approve or reject the run. If its audit stopped it, an approval without a reason does not count: the task "
-    "asks again."
-)
+WHY = "Why you approve or reject the run."
+WHY_NEEDED = f"{WHY} Its audit stopped it: an approval without a reason does not count, and the task asks again."
 
 
 class RunApproval(HITLOperator):
@@ -32,8 +31,7 @@ class RunApproval(HITLOperator):
         self.file = file
         self.run = run
         self.audited = audited
-        reason = Param("", source="task", type="string", title="Reason", description=REASON)
-        kwargs["params"] = {"reason": reason}  # instead of those of the DAG
+        kwargs["params"] = {"reason": _reason(is_needed=False)}  # instead of those of the DAG
         super().__init__(subject="Publish a run", options=[APPROVE, REJECT], **kwargs)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -51,6 +49,7 @@ class RunApproval(HITLOperator):
         because = " although its audit stopped it" if audited.verdict == "failed" else ""
         self.subject = f"Publish {run.pipeline.name} {run.id}{because}?"
         self.body = _body(audited.text)
+        self.params = ParamsDict({"reason": _reason(is_needed=audited.verdict == "failed")})
         super().execute(context)
         raise AssertionError("unreachable: the task waits for an answer")
 
@@ -62,21 +61,22 @@ class RunApproval(HITLOperator):
         from recapture.table.publications import Approval
 
         answer, is_stopped = super().execute_complete(context, event), self.audited["verdict"] == "failed"
-        run = planned.load_run(load(Path(self.file)), self.run)
-        by, reason = answer["responded_by_user"]["name"], answer["params_input"]["reason"].strip()
+        pipeline = load(Path(self.file))
+        by, reason = answer["responded_by_user"]["name"], (answer["params_input"]["reason"] or "").strip()
         if answer["chosen_options"] == [REJECT]:
             if not is_stopped:
-                Waiting(run.pipeline).discard(run.id)
+                Waiting(pipeline).discard(self.run)
             why = f": {reason}" if reason else " without a reason"
-            raise AuditError(f"run {run.id} {self._state}, and {by} rejected it{why}")
+            raise AuditError(f"run {self.run} {self._state}, and {by} rejected it{why}")
         if not is_stopped:
             return dict(self.audited)
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)
         at = answer["responded_at"]
+        run = planned.load_run(pipeline, self.run)
         approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
-        notify(run.pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
+        notify(pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
         return {**self.audited, "verdict": APPROVED}
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
@@ -90,6 +90,13 @@ class RunApproval(HITLOperator):
     @property
     def _state(self) -> str:
         return "was stopped by its audit" if self.audited["verdict"] == "failed" else "is staged"
+
+
+def _reason(*, is_needed: bool) -> Param:
+    """Return the field for the reason. Airflow's form enables its buttons only after all needed fields are filled."""
+    if is_needed:
+        return Param("", source="task", type="string", title="Reason", description=WHY_NEEDED)
+    return Param(None, source="task", type=["null", "string"], title="Reason", description=WHY)
 
 
 def _body(audit_text: str) -> str:

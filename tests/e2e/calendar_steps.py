@@ -1,6 +1,7 @@
 """What a user of the calendar does in a browser, in Airflow's interface."""
 
-from urllib.parse import quote
+from datetime import datetime
+from urllib.parse import quote, unquote
 
 from playwright.sync_api import FrameLocator, Page, expect
 
@@ -10,6 +11,7 @@ from tests.worlds import HOUR, TEN
 
 
 def sign_in(page: Page, airflow: Airflow) -> None:
+    page.set_default_timeout(60_000)
     page.goto(airflow.url)
     page.get_by_label("Username").fill(USER)
     page.get_by_label("Password").fill(airflow.password)
@@ -64,19 +66,37 @@ def approved_run(page: Page, airflow: Airflow) -> str:
     question = calendar.get_by_role("link", name="Answer under Required Actions").get_attribute("href")
     assert question == f"/dags/csv/runs/{quote(run, safe='')}/tasks/approval/required_actions"
     assert calendar.get_by_role("button", name="Roll back…").is_disabled()
-    approve(page, airflow, run)
+    approve(page, airflow, "csv", run, "the rows are wanted")
     airflow.wait("csv", run)
     return run
 
 
-def approve(page: Page, airflow: Airflow, run: str) -> None:
+def approve(page: Page, airflow: Airflow, dag: str, run: str, reason: str | None = None) -> None:
     """Approve the run. If the scheduler has not noted yet that the task waits, Airflow retries it, so approve again."""
-    page.goto(f"{airflow.url}/dags/csv/runs/{run}/tasks/approval/required_actions")
-    page.get_by_role("textbox").last.fill("the rows are wanted")
+    page.goto(f"{airflow.url}/dags/{dag}/runs/{run}/tasks/approval/required_actions")
+    if reason is not None:
+        page.get_by_role("textbox").last.fill(reason)
     page.get_by_role("button", name="Approve").click()
-    if airflow.wait_for_task("csv", run, "approval", "success", "up_for_retry") == "up_for_retry":
-        airflow.wait_for_task("csv", run, "approval", "awaiting_input")
-        approve(page, airflow, run)
+    if airflow.wait_for_task(dag, run, "approval", "success", "up_for_retry") == "up_for_retry":
+        airflow.wait_for_task(dag, run, "approval", "awaiting_input")
+        approve(page, airflow, dag, run, reason)
+
+
+def stage(page: Page, airflow: Airflow, dag: str, start: datetime, end: datetime) -> str:
+    """Stage a range with the trigger form of a DAG, and return the id of the DAG run."""
+    page.goto(f"{airflow.url}/dags/{dag}")
+    page.get_by_role("button", name="Trigger").first.click()
+    form = page.get_by_role("dialog").filter(has_text="Run Parameters")
+    for time in (start, end):
+        form.get_by_text("Select date and time").first.click()
+        page.get_by_placeholder("YYYY/MM/DD").last.fill(f"{time:%Y/%m/%d}")
+        page.get_by_placeholder("HH:mm").last.fill(f"{time:%H:%M}")
+        form.get_by_role("heading", name="Trigger Dag").click()
+        expect(form.get_by_text(f"{time:%b %d, %Y %H:%M}")).to_be_visible()
+    form.locator("label:has(input[name=element_stage]) [data-part=control]").click()
+    form.get_by_test_id("trigger-dag-submit").click()
+    page.wait_for_url("**/runs/**")
+    return unquote(page.url.partition("/runs/")[2].partition("/")[0])
 
 
 def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:

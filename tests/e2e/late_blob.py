@@ -44,10 +44,10 @@ class UpdatedWorld:
         rows = table.execute('SELECT day, "deviceId", events FROM daily').read_all()
         return {(row["day"], row["deviceId"]): row["events"] for row in pa.table(rows).to_pylist()}
 
-    def put_late_blob(self) -> None:
-        """Write another blob of the first hour, with an event of the device `late`."""
-        late = self.first + timedelta(minutes=30)
-        self.world.put("0", late, [body("late", late)], 7)
+    def put_late_blob(self, device: str = "late", minutes: int = 30) -> None:
+        """Write another blob of the first hour, with an event of a device."""
+        late = self.first + timedelta(minutes=minutes)
+        self.world.put("0", late, [body(device, late)], 7 + minutes)
 
 
 def updated_world(home: Path, dags: Path) -> UpdatedWorld:

@@ -22,16 +22,17 @@ from embedded.airflow import USER, Airflow
 from embedded.azurite import KEY
 from embedded.main import PIPELINE, START, sample_storage
 from recapture.definition.pipeline import load
+from recapture.keep.waiting import Waiting
 from recapture.run.plan import preview
 from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
-from tests.e2e.calendar_steps import approved_run, requested, rolled_back, shown_report, sign_in
-from tests.e2e.late_blob import DAILY, UPDATE, UpdatedWorld, events, updated_world, wait_until
+from tests.e2e.calendar_steps import approve, approved_run, requested, rolled_back, shown_report, sign_in, stage
+from tests.e2e.late_blob import DAILY, UPDATE, UPDATED, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, spellings
 from tests.paths import ROOT
-from tests.worlds import HOUR, QUICK_START, TEN
+from tests.worlds import HOUR, QUICK_START, TEN, published
 
 TOGETHER = "together__2026-03-01T00:00:00Z__2026-03-02T00:00:00Z__1"
 """Run of the sample pipeline that computes what Airflow's backfill asks for."""
@@ -230,3 +231,27 @@ def test_a_late_blob_reaches_the_daily_table(site: Site) -> None:
     partition, revised = events(airflow)[-1]
     assert (partition, revised["new"], revised["revised"]) == (first, [], [first])
     assert sum(updated.daily().values()) == 3
+
+
+def test_a_staged_run_waits_unseen_until_a_person_approves_it_without_a_reason(site: Site, browser: Browser) -> None:
+    airflow, updated = site.airflow, site.updated
+    airflow.unpause(UPDATED)
+    airflow.pause(UPDATE)
+    before = published(updated.world.table)
+    updated.put_late_blob("staged", 40)
+    page = browser.new_page()
+    sign_in(page, airflow)
+    dag_run = stage(page, airflow, UPDATED, updated.first, updated.first + HOUR)
+    airflow.wait_for_task(UPDATED, dag_run, "approval", "awaiting_input")
+    (waiting,) = Waiting(load(updated.world.file)).runs()
+    assert published(updated.world.table) == before
+    page.goto(f"{airflow.url}/dags/{UPDATED}/runs/{dag_run}/plugin/recapture-run")
+    tab = page.frame_locator("iframe")
+    expect(tab.get_by_role("link", name="Answer under Required Actions")).to_be_visible(timeout=60_000)
+    expect(tab.frame_locator("iframe").get_by_text("This run is staged: it passed its audit")).to_be_visible()
+    approve(page, airflow, UPDATED, dag_run)
+    airflow.wait(UPDATED, dag_run)
+    page.close()
+    assert airflow.result(UPDATED, dag_run, "report")["run"] == waiting.run
+    new = [row for row in published(updated.world.table) if row not in before]
+    assert "staged" in {row["deviceId"] for row in new}

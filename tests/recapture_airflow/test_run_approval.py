@@ -55,7 +55,7 @@ def asking(approval: ModuleType, run: PlannedRun, audited: dict[str, Any]) -> An
     return approval.RunApproval(task_id="approval", file=str(run.pipeline.file), run=run.id, audited=audited, **ends)
 
 
-def answer(option: str, reason: str) -> dict[str, Any]:
+def answer(option: str, reason: str | None) -> dict[str, Any]:
     """Return what a person answered, as Airflow passes it on."""
     by = {"responded_at": WHEN, "responded_by_user": {"id": "7", "name": "Ada"}}
     return {"chosen_options": [option], "params_input": {"reason": reason}, **by}
@@ -84,6 +84,7 @@ def test_a_blocked_run_is_told_approved_published_and_told_again(
         task.execute(context)
     assert waiting.value.timeout == timedelta(hours=2)
     assert "* `FAILED rooms aggregates not met: no 'room' is too warm (" in asked[0]["body"]
+    assert asked[0]["params"]["reason"]["schema"]["type"] == "string", "the form requires a reason"
 
     with pytest.raises(TaskAwaitingInput):
         task.execute_complete(context, answer("Approve", " "))
@@ -130,9 +131,10 @@ def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_change
     with pytest.raises(TaskAwaitingInput):
         task.execute({"task_instance": SimpleNamespace(id="1")})
     assert asked[0]["subject"] == f"Publish telemetry {run.id}?"
+    assert "null" in asked[0]["params"]["reason"]["schema"]["type"], "the form requires no reason"
     (waiting,) = Waiting(load(world.file)).runs()
     assert (waiting.run, waiting.report is not None) == (run.id, True)
-    decided = task.execute_complete({}, answer("Approve", ""))
+    decided = task.execute_complete({}, answer("Approve", None))
     assert (decided["verdict"], approval_of(run)) == ("passed", None), "the audit stopped nothing"
     added = world.put("0", at(14), [body("a", at(11))], 1)
     with pytest.raises(PermanentError, match="the archive has changed since"):
@@ -141,6 +143,19 @@ def test_a_staged_run_is_asked_about_and_published_unless_the_archive_has_change
     for _ in range(2):
         assert tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)["quality"] == "passed"
     assert Waiting(load(world.file)).runs() == []
+
+
+def test_the_approval_of_a_staged_run_that_was_discarded_in_the_meantime_says_that_it_does_not_wait(
+    plugins: tuple[ModuleType, ModuleType], run: PlannedRun
+) -> None:
+    tasks, approval = plugins
+    define(World(run.pipeline.file.parent), 21)
+    file = str(run.pipeline.file)
+    task = asking(approval, run, tasks.audit.function(file, run.id, params={"stage": True}))
+    Waiting(load(run.pipeline.file)).discard(run.id)
+    decided = task.execute_complete({}, answer("Approve", None))
+    with pytest.raises(PermanentError, match=f"run {run.id} does not wait for a decision: it was published, discarded"):
+        tasks.publish.function(file, run.id, decided, outlet_events=EVENTS)
 
 
 def test_a_staged_run_that_is_rejected_is_discarded(plugins: tuple[ModuleType, ModuleType], run: PlannedRun) -> None:

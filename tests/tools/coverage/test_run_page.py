@@ -19,8 +19,8 @@ def files(tmp_path: Path) -> RunFiles:
     return RunFiles(open_container(tmp_path.as_uri()), RUN)
 
 
-def text(files: RunFiles) -> str:
-    return run_page(files, "telemetry", "/recapture").decode()
+def text(files: RunFiles, question: str | None = None) -> str:
+    return run_page(files, "telemetry", "/recapture", question).decode()
 
 
 def audited(files: RunFiles, verdict: Verdict) -> Audited:
@@ -53,6 +53,12 @@ def test_an_approval_of_an_earlier_audit_is_not_shown(files: RunFiles) -> None:
     audited(files, "failed")
     approve(files, "digest of an earlier audit")
     assert "approved" not in text(files)
+
+
+def test_the_page_leads_to_the_question_whether_to_publish_the_run(files: RunFiles) -> None:
+    question = "/dags/telemetry/runs/1/tasks/approval/required_actions"
+    assert f'href="{question}" target="_top"' in text(files, question)
+    assert "A person is asked" not in text(files)
 
 
 def test_a_report_is_framed_so_that_it_can_run_no_script(files: RunFiles) -> None:

@@ -34,6 +34,8 @@ def report(**changed: Any) -> dict[str, Any]:
         "keys": [],
         "quality": "passed",
         "published": True,
+        "staged": False,
+        "runs": [{"run": "RUN"}],
         "approvals": [],
         "slice_hours": 1,
         "slices": slices | changed.pop("slices", {}),
@@ -97,6 +99,17 @@ FAILURE = {
             "warning",
             "No table holds this run: it passed its audit, but it was not published, or its slices were published by "
             "another run or rolled back since.",
+        ),
+        (
+            {"published": False, "staged": True},
+            "warning",
+            "This run is staged: it passed its audit, and waits for a person who publishes or discards it.",
+        ),
+        (
+            {"published": False, "staged": True, "failures": failed(FAILURE | {"severity": "warning"})},
+            "warning",
+            "This run is staged: it passed its audit with 1 warning, and waits for a person who publishes or discards "
+            "it.",
         ),
         (
             {"kind": "range", "slices": {"total": 24, "passed": 23, "passed with warnings": 1}},

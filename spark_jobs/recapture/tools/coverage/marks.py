@@ -74,6 +74,10 @@ class Access:
         """Return the address of the question that a DAG run asks a person."""
         return f"{self.dag_run(run)}/tasks/approval/required_actions"
 
+    def tab(self, run: DagRun) -> str:
+        """Return the address of the tab of a DAG run that has the page of its run."""
+        return f"{self.dag_run(run)}/plugin/recapture-run"
+
     def run(self, pipeline: str, run: str) -> str:
         """Return the address of the page of a run."""
         return f"{self.root}/{pipeline}/runs/{run}/"
@@ -111,7 +115,8 @@ def links(state: SliceState, pipeline: str, access: Access) -> list[tuple[str, s
     """Return where the next step for a slice leads: texts, addresses, and whether the address is one of Airflow."""
     dag_run = state.dag_run
     if dag_run is not None and dag_run.awaits_decision and state.state is State.AWAITING:
-        return [("Answer under Required Actions", access.question(dag_run), True)]
+        question = ("Answer under Required Actions", access.question(dag_run), True)
+        return [question, ("Report of the run", access.tab(dag_run), True)]
     if state.state is State.FAILED and dag_run is not None and dag_run.failed_tasks:
         tasks = (f"{access.dag_run(dag_run)}/tasks/{quote(task)}" for task in dag_run.failed_tasks)
         return [(f"Log of {task}", href, True) for task, href in zip(dag_run.failed_tasks, tasks, strict=True)]

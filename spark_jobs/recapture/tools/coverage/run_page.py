@@ -19,8 +19,12 @@ _SENTENCES = {
 _UNREADABLE = ("bad", "It is not known what became of the run: a file of it is damaged.")
 
 
-def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
-    """Return the page of a run. `root` is the path under which the pages are served."""
+def run_page(files: RunFiles, pipeline: str, root: str, question: str | None = None) -> bytes:
+    """Return the page of a run.
+
+    `root` is the path under which the pages are served, `question` the address where Airflow asks a person whether to
+    publish the run.
+    """
     audited, approval, problem = None, None, None
     try:
         audited = files.find(AUDIT)
@@ -45,6 +49,7 @@ def run_page(files: RunFiles, pipeline: str, root: str) -> bytes:
         problem=problem,
         approval=None if approval is None else approval.to_dict(),
         has_report=files.exists(REPORT_PAGE),
+        question=question,
         files=f"{root}/{pipeline}/runs/{files.id}",
         calendar=f"{root}/{pipeline}/?{urlencode({'from': start, 'to': end})}#chosen",
     )

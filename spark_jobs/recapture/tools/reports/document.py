@@ -45,6 +45,7 @@ def document(source: Source) -> dict[str, Any]:
         "version": __version__,
         "quality": source.single and source.single.audited and source.single.audited.verdict,
         "published": all(start in run_of and source.entries[start].run == run_of[start] for start in source.starts),
+        "staged": source.is_staged,
         "approvals": [approval.to_dict() | {"slices": count} for approval, count in approvals.items()][:MAX_SLICES],
         "slices": _slices(source),
         "standing": standing(source),

@@ -23,6 +23,7 @@ from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.computed import METRICS, STAGED, Computed, StagedSlice
 from recapture.run_files.contents import AUDIT, Audited
 from recapture.run_files.files import RunFiles
+from recapture.run_files.marks import STAGED_RUNS
 from recapture.run_files.planned import PlannedRun, files_of
 from recapture.storage import in_parallel, open_container
 from recapture.table.files import read_slice_table
@@ -92,6 +93,8 @@ class Source:
     """How the slices of a range stand now; None for the report of a run."""
     problems: tuple[Problem, ...] = ()
     """What the tables hold otherwise than it is published for slices of a range, see `run.problems`."""
+    is_staged: bool = False
+    """Whether the run that is reported waits for a person who publishes or discards it."""
 
     @property
     def start(self) -> int:
@@ -138,6 +141,7 @@ def of_run(run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequ
         rows={(file.output, file.slice_start): file.rows for file in computed.staged},
         single=source,
         warnings=tuple(warnings),
+        is_staged=STAGED_RUNS.read(run.files.container, run.id) is not None,
     )
 
 

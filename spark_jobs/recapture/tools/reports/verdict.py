@@ -39,12 +39,15 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
         return "warning", f"Use {what} with care: the audit stopped the run, and {_approved(document)}"
     if quality == "failed":
         return "bad", f"Do not trust {what}: the audit stopped the run, and nothing was published."
+    warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
+    if document["staged"] and not document["published"]:
+        passed = f"it passed its audit with {counted(warnings, 'warning')}" if warnings else "it passed its audit"
+        return "warning", f"This run is staged: {passed}, and waits for a person who publishes or discards it."
     if not document["published"]:
         return "warning", (
             "No table holds this run: it passed its audit, but it was not published, or its slices were published by "
             "another run or rolled back since."
         )
-    warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
     if quality == "passed with warnings":
         count = counted(warnings, "warning")
         return "warning", f"Use {what} with care: the audit gave {count}; the rows are published."
@@ -183,6 +186,8 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
             yield f"so that {failure['title']}: {failure['hint']}"
     if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
+    if document["staged"] and not document["published"]:
+        yield from _decision(PurePath(document["definition"]["file"]).name, document["runs"][0]["run"])
     yield from document["warnings"]
     yield from _clocks(document)
     yield from _tolerances(document)
@@ -194,6 +199,12 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
         yield from (problem["remedy"] for problem in document["standing"]["problems"])
     if document["slices"]["unpublished"] and document["kind"] == "range":
         yield f"backfill the unpublished slices, the first from {document['slices']['first_unpublished']}"
+
+
+def _decision(file: str, run: str) -> Iterator[str]:
+    """Yield how a person decides about a staged run."""
+    yield f"to see what it would change, read What changed below, or run recapture diff {file} --against {run}"
+    yield f"to publish it, approve it in Airflow, or run recapture publish {file} {run}"
 
 
 def _clocks(document: Mapping[str, Any]) -> Iterator[str]:
