@@ -22,6 +22,11 @@ from tests.worlds import TEN, World, at, steady
 DECLARED = "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
 READ = "INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 FIVE_MINUTES = "GROUP BY deviceId, Tumbling(minute, 5)"
+MATCHED = (
+    "MATCH_RECOGNIZE (LIMIT DURATION(minute, 8) {} MEASURES First(Low.deviceId) AS deviceId, "
+    "Max(High.temperature) AS t, Classifier() AS names AFTER MATCH SKIP TO NEXT ROW PATTERN (Low+ High+) "
+    "DEFINE Low AS Low.temperature < 100, High AS High.temperature > Max(Low.temperature)) AS m"
+)
 KINDS = {
     "tumbling": f"SELECT deviceId, AVG(temperature) AS m {READ} {FIVE_MINUTES}",
     "of all devices": f"SELECT System.Timestamp() AS e, AVG(temperature) AS m {READ} GROUP BY Hopping(minute, 10, 5)",
@@ -39,6 +44,8 @@ KINDS = {
     "LAG of all devices": f"SELECT deviceId, LAG(deviceId) OVER (LIMIT DURATION(minute, 8)) AS p {READ}",
     "ISFIRST": f"SELECT deviceId, ISFIRST(minute, 7) OVER (PARTITION BY deviceId) AS f {READ}",
     "SUM OVER": f"SELECT deviceId, SUM(temperature) OVER (PARTITION BY deviceId LIMIT DURATION(minute, 8)) AS s {READ}",
+    "pattern": f"SELECT * {READ} {MATCHED.format('PARTITION BY deviceId')}",
+    "pattern of all devices": f"SELECT * {READ} {MATCHED.format('')}",
     "TopOne": f"SELECT TopOne() OVER (ORDER BY temperature DESC) AS t {READ} {FIVE_MINUTES}",
     "Collect": f"SELECT Collect() AS c {READ} {FIVE_MINUTES}",
     "STDEV": f"SELECT deviceId, STDEV(temperature) AS s {READ} GROUP BY deviceId, Sliding(minute, 7)",
@@ -120,6 +127,7 @@ def test_kinds_without_a_shared_key_are_among_those_that_are_tested(tmp_path: Pa
         "session of all devices",
         "LEFT JOIN without a key",
         "LAG of all devices",
+        "pattern of all devices",
     }
 
 

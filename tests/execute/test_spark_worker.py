@@ -37,6 +37,13 @@ EVENTS = (
     "SELECT deviceId, temperature, LAG(temperature) OVER (PARTITION BY deviceId LIMIT DURATION(minute, 5)) AS previous "
     "INTO aggregates FROM telemetry TIMESTAMP BY eventTime"
 )
+MATCHES = (
+    "CREATE TABLE telemetry (deviceId nvarchar(max), eventTime datetime, temperature float);\n"
+    "SELECT deviceId, t INTO aggregates FROM telemetry TIMESTAMP BY eventTime MATCH_RECOGNIZE ("
+    "LIMIT DURATION(minute, 5) PARTITION BY deviceId MEASURES First(Low.deviceId) AS deviceId, "
+    "Last(High.temperature) AS t AFTER MATCH SKIP TO NEXT ROW PATTERN (Low+ High) "
+    "DEFINE Low AS Low.temperature < 100, High AS High.temperature > Max(Low.temperature)) AS m"
+)
 SESSIONS = (
     "SELECT deviceId, COUNT(*) AS n INTO aggregates FROM telemetry TIMESTAMP BY eventTime "
     "GROUP BY deviceId, SessionWindow(minute, 4, 9) OVER (PARTITION BY deviceId)"
@@ -89,7 +96,9 @@ def staged_in_parts(run: PlannedRun, buckets: int, most: int, inputs: list[Input
         yield from (StagedSlice(**row) for row in batch.to_pylist())
 
 
-@pytest.mark.parametrize("query", [MEANS, EVENTS, TWO, SESSIONS], ids=["panes", "events", "both", "sessions"])
+@pytest.mark.parametrize(
+    "query", [MEANS, EVENTS, TWO, SESSIONS, MATCHES], ids=["panes", "events", "both", "sessions", "matches"]
+)
 def test_every_division_gives_the_files_of_the_worker_processes(
     processes: Workers, world: World, tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

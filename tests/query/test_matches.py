@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recapture.query.undocumented import undocumented
 from tests.draws import slow
 from tests.oracle_matches import Condition, Part, Rows, matches
 from tests.oracle_windows import Event
@@ -149,3 +150,9 @@ def test_slices_have_the_matches_of_the_whole_stream(pattern: str, slices: list[
         ending = [match for match in found if slice_.start < match.assigned[-1][1].time <= slice_.end]
         wanted = [expected(match, pattern) for match in ending]
         assert in_order([list(row.values()) for row in rows]) == in_order(wanted), described(slice_)
+
+
+@pytest.mark.parametrize(("pattern", "warns"), [("A B", False), ("A+ B", False), ("A B+", True), ("A B?", True)])
+def test_a_plan_warns_if_a_complete_pattern_may_go_on(pattern: str, warns: bool) -> None:
+    warnings = [*undocumented(compiled(query(pattern, "", "")))]
+    assert ["a match of MATCH_RECOGNIZE may go on" in warning for warning in warnings] == [True] * warns

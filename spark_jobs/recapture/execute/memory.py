@@ -8,7 +8,8 @@ from rich.filesize import decimal
 
 from recapture.process.wording import counted
 from recapture.query.model import CompiledQuery
-from recapture.query.plan.relations import SelectedTable
+from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.relations import SelectedTable, Table
 from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -22,7 +23,7 @@ _PROCESS = 200 << 20
 """Memory of a worker without events, in bytes."""
 _LEAST = 64 << 20
 
-_SELECTED, _COLUMN, _ANALYTIC, _GROUPED, _JOINED, _SLIDING = 60, 45, 190, 230, 250, 770
+_SELECTED, _COLUMN, _ANALYTIC, _GROUPED, _JOINED, _MATCHED, _SLIDING = 60, 45, 190, 230, 250, 310, 770
 """Bytes that an event takes, at its peak, in each kind of query: measured (docs/operating.md)."""
 
 
@@ -45,11 +46,13 @@ def bytes_per_event(query: CompiledQuery) -> int:
         assert output.plan is not None
         most = max(most, _SELECTED + _COLUMN * len(output.columns))
         for table in (*output.plan.steps, output.plan.output):
-            most = max(most, _of_table(table) if isinstance(table, SelectedTable) else _JOINED)
+            most = max(most, _of_table(table))
     return most
 
 
-def _of_table(table: SelectedTable) -> int:
+def _of_table(table: Table) -> int:
+    if not isinstance(table, SelectedTable):
+        return _JOINED if isinstance(table, JoinedTable) else _MATCHED
     kinds = [0]
     for selection in table.selections:
         if selection.analytics is not None:

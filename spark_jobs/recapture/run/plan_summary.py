@@ -13,6 +13,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import available_cores
 from recapture.execute.memory import memory_warnings
 from recapture.process.wording import counted, values_of_only
+from recapture.query.undocumented import undocumented
 from recapture.run.holes import holes_of_plan
 from recapture.run.progress import capture_warnings
 from recapture.run.slice_state import Standing, State
@@ -77,6 +78,7 @@ def plan_summary(
         "warnings": [
             *capture_warnings(pipeline, manifest),
             *_hole_warnings(holes, len(manifest.inputs) > 1),
+            *undocumented(pipeline.query),
             *memory_warnings(pipeline.query, _events_by_slice(pipeline, manifest), available_cores()),
         ],
     }

@@ -1,0 +1,17 @@
+"""What the rows of a query rely on although Microsoft's pages do not say it, where other readings give other rows."""
+
+from collections.abc import Iterator
+
+from recapture.query.model import CompiledQuery
+from recapture.query.plan.matches import MatchedTable
+
+
+def undocumented(query: CompiledQuery) -> Iterator[str]:
+    """Yield a warning for each such rule that touches a query."""
+    for output in query.outputs:
+        assert output.plan is not None
+        if any(isinstance(table, MatchedTable) and table.automaton.goes_on for table in output.plan.steps):
+            yield (
+                f"output {output.alias}: a match of MATCH_RECOGNIZE may go on, and each event that completes the "
+                "pattern gives a row, as in Trill; Microsoft's page does not say so: compare some rows with the job's"
+            )
