@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from recapture import tokens
 from recapture.evaluate import (
     calendar,
     casts,
@@ -17,6 +18,7 @@ from recapture.evaluate import (
     numbers,
     powers,
     strings,
+    token_kernels,
 )
 from recapture.evaluate.by_value import by_value
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
@@ -228,18 +230,6 @@ def _string_to_bit(lowering: Lowering, constants: Constants, arguments: list[Nod
     return _of([STRING], BIT, casts.ASA_BIT, not constants[0])(lowering, constants, arguments)
 
 
-def _are_number_kinds(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    kinds = [lowering.literal(str(kind), STRING) for kind in (AsaType.BIGINT, AsaType.FLOAT)]
-    tests = [lowering.operation(Op.IN, [argument, *kinds]) for argument in arguments]
-    return lowering.node(control.conjunction, tests, BIT)
-
-
-def _number_key(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    number = lowering.operation(Op.CAST, arguments, (AsaType.FLOAT, False))
-    without_sign = lowering.operation(Op.ADD, [number, lowering.literal(0.0, FLOAT)])
-    return lowering.operation(Op.CAST, [without_sign], (AsaType.STRING, False))
-
-
 def _letters(kernel: Kernel) -> Rule:
     """Return the rule of UPPER or LOWER. One inside counts for nothing, as in Spark: LOWER(UPPER(x)) => LOWER(x)"""
 
@@ -436,8 +426,13 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.FLOAT_TO_STRING: _of([FLOAT], STRING, float_text.NET),
     Op.IS_BIGINT_TEXT: _of_string(strings.arrow(casts.is_bigint), BIT),
     Op.BIGINT_TEXT: _of_string(casts.bigint_of_json),
-    Op.ARE_NUMBER_KINDS: _are_number_kinds,
-    Op.NUMBER_KEY: _number_key,
+    Op.TOKEN: _one_of(
+        Form([BIGINT], STRING, token_kernels.of_bigints),
+        Form([FLOAT], STRING, token_kernels.of_floats),
+        Form([STRING], STRING, strings.arrow(tokens.of_strings)),
+    ),
+    Op.TOKEN_TEXT: _of_string(strings.arrow(tokens.texts)),
+    Op.IN_ORDER: lambda lowering, constants, sides: lowering.node(token_kernels.in_order, sides, BIT, constants),
     Op.DATE_PART: _of_bigints(calendar.date_part, 1),
     Op.DATE_BOUNDARIES: _of_bigints(calendar.date_boundaries, 1),
     Op.NAME_OF: _of([BIGINT], STRING, strings.name_of),
