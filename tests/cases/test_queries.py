@@ -1,6 +1,7 @@
-"""Every case in `queries/` publishes its rows, from events as the rows of one slice, without an archive."""
+"""Every case in `queries/` and every recipe publishes its rows, from the events of one slice, without an archive."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,16 @@ from recapture.time_model import timestamps
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import from_datetime
 from tests.cases.case import PARTITION, Case, Row, arrival, body, parse
+from tests.paths import ROOT
 from tests.query.outputs import rows_of_outputs
 
 if TYPE_CHECKING:
     pass
 
-CASES = {file.stem: parse(file.read_text("utf-8")) for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
+TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
+PAGE = (ROOT / "docs/recipes.md").read_text("utf-8")
+RECIPES = re.findall(r"^## ([^\n]+)(?:\n(?!```|#)[^\n]*)*\n```\n([^`]+)^```", PAGE, re.MULTILINE)
+CASES = {name: parse(text) for name, text in (TEXTS | dict(RECIPES)).items()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -78,6 +83,7 @@ def view_rows(read: CompiledInput, rows: Sequence[Row], slice_: Slice) -> Iterat
         yield {
             **{column.name: values[number].as_py() for column, values in bodies.columns.items()},
             **{f"@{Metadata.PARTITION_ID}": partition, f"@{Metadata.EVENT_ENQUEUED}": from_datetime(arrival(row))},
+            f"@{Metadata.SEQUENCE_NUMBER}": number,
             **{"_partition": str(partition), "_slice_start": slice_.start, "_slice_end": slice_.end},
             **{"_system_timestamp": time, "_arrival": number},
         }

@@ -54,7 +54,7 @@ def test_the_template_itself_compiles() -> None:
     ("select", "column", "reason"),
     [
         ("COUNT(*) AS n, SUM(x) AS N", 33, "`N` names two columns"),
-        ("COUNT(*) AS Slice_Start", 20, "`Slice_Start` is reserved: choose a name other than slice_start"),
+        ("COUNT(*) AS Slice_Start", 20, "`Slice_Start` is reserved: choose another name with AS"),
         ("deviceId, COUNT(*) AS n", 8, "`deviceId` is neither in GROUP BY nor in an aggregate"),
         ("COUNT(*) + x AS n", 19, "`x` is neither in GROUP BY nor in an aggregate"),
         ("DISTINCT x", 8, "DISTINCT is not supported"),

@@ -1,15 +1,15 @@
 """What computes each operation of the plan: a table from Op to a rule, which finds the type and chooses the kernel."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from recapture.errors import DefinitionError
 from recapture.evaluate import (
     calendar,
     casts,
+    computed_patterns,
     control,
     float_text,
     json_values,
@@ -20,12 +20,9 @@ from recapture.evaluate import (
 )
 from recapture.evaluate.by_value import by_value
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
-from recapture.evaluate.faults import stop
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.lowering import BIGINT, BIT, FLOAT, NULL, STRING, Lowering, Rule, misfit
 from recapture.model import TYPES, AsaType
-from recapture.query.analyse.ecmascript import match_regex
-from recapture.query.analyse.patterns import position_regex
 from recapture.query.plan import regular
 from recapture.query.plan.expressions import Constant
 from recapture.query.plan.operations import Op
@@ -179,27 +176,8 @@ def _places(length: int) -> int:
 
 
 def _first_match_computed(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
-    kernel = _MATCHES_COMPUTED[str(constants[0])]
+    kernel = computed_patterns.FIRST_MATCH[str(constants[0])]
     return _of([STRING, STRING], BIGINT, kernel, raises=True)(lowering, (), arguments)
-
-
-def _computed_pattern(name: str, regex: Callable[[str], str]) -> Callable[[str], regular.Pattern]:
-    """Return the function that compiles a pattern of a row. A pattern that is not supported stops the run."""
-
-    def compiled(pattern: str) -> regular.Pattern:
-        try:
-            return regular.compiled(regex(pattern))
-        except (DefinitionError, regular.PatternError) as error:
-            stop("INVALID_PATTERN", f"{name}: {pattern!r}: {error}")
-
-    return compiled
-
-
-_MATCHES_COMPUTED: Mapping[str, Kernel] = {
-    name: by_value(matching.first_match, _computed_pattern(name, regex))
-    for name, regex in (("PATINDEX", position_regex), ("REGEXMATCH", match_regex))
-}
-"""Kernels of FIRST_MATCH_COMPUTED, by the name of the function."""
 
 
 def _power(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:

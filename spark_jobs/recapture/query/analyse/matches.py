@@ -19,12 +19,11 @@ from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import passed_on
 from recapture.query.analyse.values import Value
 from recapture.query.parse.match_clauses import PATTERN
-from recapture.query.parse.names import call_name, identifiers
+from recapture.query.parse.names import call_name, can_name_column, identifiers
 from recapture.query.parse.source import Source
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.expressions import TRUE, Expr, column
 from recapture.query.plan.matches import CLASSIFIER, MatchAggregate, MatchedTable, Taken, aggregate_name
-from recapture.query.plan.relations import SLICE_START
 from recapture.query.plan.row_patterns import MOST_PLACES, Automaton, PatternTooLongError, automaton
 
 _AGGREGATES = {function.value for function in Taken}
@@ -106,9 +105,8 @@ class MatchCompiler:
             name, value = measure.alias, compiler.value(measure.this)
             if value.type is None:
                 raise self.source.error(measure, "NULL alone has no type here")
-            if name.lower() == SLICE_START or name.startswith(("_", "@")):
-                message = f"`{name}` is reserved: choose a name other than slice_start that does not begin with _ or @"
-                raise self.source.error(measure.args["alias"], message)
+            if not can_name_column(name):
+                raise self.source.error(measure.args["alias"], f"`{name}` is reserved: choose another name with AS")
             if name.lower() in columns:
                 raise self.source.error(measure.args["alias"], f"`{name}` names two columns: choose another name")
             self.source.case_sensitive.add(self.source.offset(measure.args["alias"]))

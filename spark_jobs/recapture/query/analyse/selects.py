@@ -15,14 +15,14 @@ from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, identifiers, is_system_timestamp, star_of
+from recapture.query.parse.names import Path, can_name_column, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.operations import Op
-from recapture.query.plan.relations import SLICE_START, Selection
+from recapture.query.plan.relations import Selection
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {
@@ -78,9 +78,8 @@ class _SelectList:
         if not name:
             raise self.source.error(where, "this column has an empty name: choose another one with AS")
         published = published_name(name) if self.is_output else name
-        if published.lower() == SLICE_START or published.startswith(("_", "@")):
-            message = f"`{published}` is reserved: choose a name other than slice_start that does not begin with _ or @"
-            raise self.source.error(where, message)
+        if not can_name_column(published):
+            raise self.source.error(where, f"`{published}` is reserved: choose another name with AS")
         if name.lower() in self.names:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
         self.columns.append((name, value))

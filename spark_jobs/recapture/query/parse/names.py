@@ -1,5 +1,6 @@
 """Names in the tree of a query: dotted paths, System.Timestamp() and System.Window().Id."""
 
+import re
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -8,6 +9,11 @@ ANALYTIC_FUNCTIONS = ("LAG", "LAST", "ISFIRST")
 """Names of the functions that look at earlier rows; aggregates with LIMIT DURATION do, too."""
 RESERVED = ("_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row")
 """Names of the columns that the generator adds to rows."""
+_OWN_COLUMNS = re.compile(
+    r"@.*|slice_start|_(partition|slice|slice_start|slice_end|system_timestamp|arrival|row|pane|window_end|window_id"
+    r"|unanchored|valid_from|valid_until|is_update|change_type|commit_version|commit_timestamp|[kpr]\d+)",
+    re.IGNORECASE | re.DOTALL,
+)
 Path = tuple[str, ...]
 """A field of the body, from its root: ("site", "id") for `site.id`."""
 
@@ -64,6 +70,11 @@ def is_window_id(node: exp.Expr) -> bool:
 def can_name_field(name: str) -> bool:
     """Return whether * can give a field of this name at the top level of a body."""
     return bool(name) and "\n" not in name and not name.startswith("@") and name.lower() not in RESERVED
+
+
+def can_name_column(name: str) -> bool:
+    """Return whether a column of a SELECT can have this name: neither Recapture nor Delta's change feed uses it."""
+    return _OWN_COLUMNS.fullmatch(name) is None
 
 
 def is_analytic(node: exp.Expr) -> bool:
