@@ -45,7 +45,7 @@ class MatchCompiler:
         """Return its matches as the table `name`, and their columns. Raise DefinitionError for what ASA lacks."""
         source, [relation] = self.source, self.from_clause.relations
         if relation.partition_by:
-            raise source.error(self.match, "write PARTITION BY in the parentheses of MATCH_RECOGNIZE, not after the input")
+            raise source.error(self.match, "write PARTITION BY inside MATCH_RECOGNIZE (…), not after the input")
         row = Expressions(source, self.types, RowScope(self.from_clause))
         keys = tuple(partition_key(row, node) for node in self.match.args.get("partition_by") or [])
         length = duration_of(source, self.match.args["duration"], "LIMIT DURATION(minute, 1)")
@@ -72,10 +72,10 @@ class MatchCompiler:
         try:
             walked = automaton(self.match.meta[PATTERN])
         except PatternTooLongError:
-            message = f"PATTERN is too long: it has more than {MOST_PLACES:,} variables, where A{{3}} counts three times"
+            message = f"PATTERN is too long: the limit is {MOST_PLACES:,} variables, and A{{3}} counts three times"
             raise self.source.error(self.match, message) from None
         if walked is None:
-            message = "PATTERN can match no event at all, which ASA does not document: require one, such as A+ instead of A*"
+            message = "PATTERN can match no event at all, which ASA does not document: write A+ instead of A*"
             raise self.source.error(self.match, message)
         return walked
 
@@ -85,7 +85,9 @@ class MatchCompiler:
         for definition in self.match.args["define"]:
             name = definition.alias.lower()
             if name in conditions:
-                raise self.source.error(definition.args["alias"], f"DEFINE has `{definition.alias}` twice: write one condition, with AND or OR")
+                raise self.source.error(
+                    definition.args["alias"], f"DEFINE has `{definition.alias}` twice: join its conditions"
+                )
             if name not in walked.variables:
                 message = f"`{definition.alias}` is in DEFINE but not in PATTERN: correct one of the names"
                 raise self.source.error(definition.args["alias"], message)
@@ -109,7 +111,7 @@ class MatchCompiler:
             if not can_name_column(name):
                 raise self.source.error(measure.args["alias"], f"`{name}` is reserved: choose another name with AS")
             if name.lower() in columns:
-                raise self.source.error(measure.args["alias"], f"`{name}` names two columns: choose another name with AS")
+                raise self.source.error(measure.args["alias"], f"`{name}` names two columns: choose another name")
             self.source.case_sensitive.add(self.source.offset(measure.args["alias"]))
             columns[name.lower()] = (name, value)
         return list(columns.values())
@@ -149,7 +151,7 @@ class MatchScope:
         if self.current is None:
             raise self.source.error(node, f"MEASURES aggregates the events of a match: write Last({names[0].name}.…)")
         if variable != self.current:
-            message = f"`{names[0].name}` may stand for several events: write Last({names[0].name}.…), First, Min or Max"
+            message = f"`{names[0].name}` may be several events: write Last({names[0].name}.…), First, Min or Max"
             raise self.source.error(node, message)
         return self._field(names)
 
@@ -210,10 +212,10 @@ class MatchScope:
         raise self.source.error(node, f"{word} is not an aggregate of MATCH_RECOGNIZE: use First, Last, Min or Max")
 
     def analytic(self, node: exp.Expr) -> Value:
-        raise self.source.error(node, f"MATCH_RECOGNIZE takes no analytic function: select it as a column in a step. {_FIELD}")
+        raise self.source.error(node, f"MATCH_RECOGNIZE takes no analytic function: call it in a step. {_FIELD}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        raise self.source.error(node, "MATCH_RECOGNIZE takes no GetMetadataPropertyValue: select it as a column in a step")
+        raise self.source.error(node, "MATCH_RECOGNIZE takes no GetMetadataPropertyValue: call it in a step")
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         return None

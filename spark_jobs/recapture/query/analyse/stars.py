@@ -80,7 +80,7 @@ class StarSources:
         return list(columns.values())
 
     def record(self, where: exp.Expr) -> Value:
-        raise self.source.error(where, "the columns of a step with several * are not all known: name those that you need")
+        raise self.source.error(where, "not all columns of a step with several * are known: name those that you need")
 
     def has(self, name: str) -> bool:
         return any(star.has(name) for star in self.all)
