@@ -66,6 +66,11 @@ class InputColumn:
     """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""
 
     @property
+    def is_token(self) -> bool:
+        """Whether it holds tokens (see `tokens`), because nothing decides the type of the field."""
+        return self.type is AsaType.STRING and not self.declared and not self.is_kind
+
+    @property
     def name(self) -> str:
         """The column's name in the view of ordered events: the path joined by dots."""
         name = path_name(self.path) or "@body"

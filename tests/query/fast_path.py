@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from recapture import tokens
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType, InputColumn, JavaScriptFunction, OutputColumn
 from recapture.query.compile import compile_query
@@ -88,8 +89,20 @@ def _value(event: Event, column: InputColumn) -> Any:
     if not column.path:
         return json.dumps(event.payload)
     value = event.payload.get(column.path[0])
+    if column.is_token:
+        return token(value)
     held_as_text = column.type in (AsaType.STRING, AsaType.RECORD, AsaType.ARRAY)
     return json.dumps(value) if held_as_text and value is not None and not isinstance(value, str) else value
+
+
+def token(value: Any) -> str | None:
+    """Return the token of a value of JSON."""
+    match value:
+        case None | str():
+            return value and tokens.of_string(value)
+        case int() | float() if not isinstance(value, bool):
+            return tokens.of_number(value)
+    return tokens.MARK + json.dumps(value)
 
 
 def kind(value: Any) -> str | None:

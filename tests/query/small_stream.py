@@ -13,7 +13,7 @@ from recapture.model import TYPES, AsaType, InputColumn, JavaScriptFunction, Met
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
-from tests.query.fast_path import kind
+from tests.query.fast_path import kind, token
 from tests.query.outputs import rows_of_outputs
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def published(
     """Return the rows of every output of a compiled query; see `rows`, and `rows_of_outputs` for `references`."""
     read: tuple[InputColumn | MetadataColumn, ...] = (*query.inputs[0].columns, *query.inputs[0].metadata)
     columns = [(column.name, TYPES[column.type].view) for column in read]
+    tokens = {column.name for column in read if isinstance(column, InputColumn) and column.is_token}
     placed = [
-        {name: _inside(event, name, type_) for name, type_ in columns}
+        {name: _inside(event, name, type_, name in tokens) for name, type_ in columns}
         | {"_partition": event["_partition"], "_slice_start": START, "_slice_end": START + HOUR}
         | {"_system_timestamp": START + round(event["at"] * TICKS_PER_SECOND)}
         | {"_arrival": START + event.get("_arrival", arrival)}
@@ -87,7 +88,7 @@ def published(
     return results
 
 
-def _inside(event: Row, name: str, type_: pa.DataType) -> Any:
+def _inside(event: Row, name: str, type_: pa.DataType, is_token: bool) -> Any:
     if name.startswith(OF_KINDS):
         return kind(event.get(name.removeprefix(OF_KINDS)))
     if name == "@body":
@@ -96,6 +97,8 @@ def _inside(event: Row, name: str, type_: pa.DataType) -> Any:
     value: Any = event
     for step in name.split(".") if name not in event else [name]:
         value = value.get(step) if isinstance(value, dict) else None
+    if is_token:
+        return token(value)
     is_text = type_ == pa.string() and not isinstance(value, str | None)
     return json.dumps(value) if is_text else value
 

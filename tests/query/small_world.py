@@ -1,7 +1,8 @@
 """A query on a small world: an archive of events in the bodies that it can read, and rows of reference data."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -45,7 +46,7 @@ def define(world: World, text: str, inputs: Inputs, outputs: Iterable[str]) -> P
 
 def _body(columns: Iterable[InputColumn], number: int) -> dict[str, Any]:
     body: dict[str, Any] = {}
-    for column in sorted(columns, key=lambda column: column.path):
+    for column in sorted(_decisive(columns), key=lambda column: column.path):
         record = body
         for step in column.path[:-1]:
             if not isinstance(record.get(step), dict):
@@ -61,6 +62,15 @@ _NUMBERS = ("a", "b", "c", "d", "e", "x", "y")
 _EPOCHS = ("ms", "epoch")
 _TEXTS = {"place": "POINT(1 1)", "area": "POLYGON((0 0, 2 0, 2 2, 0 2, 0 0))", "type": "A", "color": "Red"}
 _TEXTS |= {"plate": "A9", "low": "0", "high": "9"}
+
+
+def _decisive(columns: Iterable[InputColumn]) -> Iterator[InputColumn]:
+    """Yield the columns that decide the values of fields. Numbers are compared with fields whose type is open."""
+    for column in columns:
+        if column.is_token and column.name.lower() in ("x", "y", "low", "high"):
+            yield replace(column, type=AsaType.FLOAT)
+        elif not column.is_kind:
+            yield column
 
 
 def _value(name: str, kind: AsaType, number: int) -> object:

@@ -132,7 +132,7 @@ def test_types_come_from_use() -> None:
     )
     assert types(query) == {
         "deviceId": AsaType.STRING,
-        "limitValue": AsaType.FLOAT,
+        "limitValue": AsaType.STRING,
         "unit": AsaType.STRING,
         "seen": AsaType.STRING,
         "eventTime": AsaType.DATETIME,
@@ -147,9 +147,9 @@ def test_types_come_from_use() -> None:
     assert query.outputs[0].columns[4] == OutputColumn("f", AsaType.DATETIME)
 
 
-def test_a_field_takes_the_type_of_the_field_that_it_is_compared_with() -> None:
-    query = counting("WHERE a = b AND b = c GROUP BY Tumbling(s, 1)", "AVG(c) AS n")
-    assert types(query) == {"a": AsaType.FLOAT, "b": AsaType.FLOAT, "c": AsaType.FLOAT}
+def test_a_published_field_takes_the_type_of_the_field_that_it_is_compared_with() -> None:
+    query = counting("WHERE a = b AND b = c GROUP BY a, Tumbling(s, 1)", "a AS a, AVG(c) AS n")
+    assert types(query) == {"a": AsaType.FLOAT, "b": AsaType.STRING, "c": AsaType.FLOAT}
 
 
 def test_types_come_from_create_table() -> None:

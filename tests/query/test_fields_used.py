@@ -92,10 +92,9 @@ def test_a_star_of_a_step_and_of_a_union_passes_uses_on() -> None:
     assert used(text, v=None, w=None) == {"v": FLOAT, "w": TEXT}
 
 
-def test_a_key_that_is_a_number_needs_its_type() -> None:
+def test_a_key_that_is_compared_with_a_number_is_one() -> None:
     text = "SELECT k, COUNT(*) AS n INTO out FROM telemetry WHERE k > 3 GROUP BY k, Tumbling(minute, 1)"
-    with pytest.raises(DefinitionError, match="`k` is a key, but is used as float"):
-        used(text, k=None)
+    assert used(text, k=None) == {"k": FLOAT}
     assert used(text, k=BIGINT) == {"k": BIGINT}
 
 

@@ -103,7 +103,6 @@ def test_the_template_itself_compiles() -> None:
         ("SUM(1.5 & 3) AS n", 12, "~ & | ^ take bigint and bit, but this is float"),
         ("SUM('a' + x) AS n", 12, "SUM takes bigint or float"),
         ("SUM(1 + 'a') AS n", 12, "+ concatenates two strings"),
-        ("CASE WHEN COUNT(*) > 1 THEN 'a' ELSE 1 END AS n", 18, "cannot be combined"),
         ("(SELECT 1) AS n", 16, "a query inside a query"),
     ],
 )
@@ -125,8 +124,7 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
         ("WHERE x IN y", 12, "a field as a list"),
         ("WHERE CAST(x AS bit) > 0", 12, "compared with = and <> only"),
         ("WHERE CAST(x AS bit) BETWEEN 0 AND 1", 12, "compared with = and <> only"),
-        ("WHERE x = 1 AND x = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
-        ("WHERE x = 1 AND X = 'a'", 17, "used as nvarchar(max) here and as float elsewhere"),
+        ("WHERE x + 1 = 1 AND X = 'a'", 21, "used as nvarchar(max) here and as float elsewhere"),
         ("WHERE eventTime > 'yesterday'", 7, "is not an ISO time"),
         ("WHERE _partition = 'a'", 7, "taken by the pipeline"),
         ("WHERE EXISTS (SELECT 1)", 22, "a query inside a query"),
@@ -322,9 +320,8 @@ def test_with_create_table_types_that_do_not_fit_are_refused() -> None:
     assert "cannot be combined" in refused(declared + query(where="WHERE eventTime = name"))
 
 
-def test_a_key_that_is_also_a_number_needs_create_table() -> None:
+def test_a_key_that_is_also_a_number_has_the_declared_type() -> None:
     text = query("floor, COUNT(*) AS n", where="WHERE floor > 3", group="GROUP BY floor, Tumbling(s, 1)")
-    assert "`floor` is a key, but is used as float here" in refused(text)
     declared = f"CREATE TABLE telemetry (eventTime datetime, floor bigint)\n{text}"
     output = (
         compile_query(declared, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["aggregates"])

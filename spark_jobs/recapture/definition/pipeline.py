@@ -96,6 +96,7 @@ class Pipeline(Section):
             output_aliases=[output.alias for output in self.outputs],
             functions=self.javascript,
             in_tasks=in_tasks,
+            only_strings=[section.alias for section in self.all_inputs if section.only_strings],
         )
 
     def with_sections(self, **sections: object) -> "Pipeline":

@@ -1,15 +1,16 @@
 """What computes each operation of the plan: a table from Op to a rule, which finds the type and chooses the kernel."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from recapture.errors import DefinitionError
+from recapture import tokens
 from recapture.evaluate import (
     calendar,
     casts,
+    computed_patterns,
     control,
     float_text,
     json_values,
@@ -17,15 +18,13 @@ from recapture.evaluate import (
     numbers,
     powers,
     strings,
+    token_kernels,
 )
 from recapture.evaluate.by_value import by_value
 from recapture.evaluate.documents import OF_FROM_JSON, OF_PATHS, Leniency
-from recapture.evaluate.faults import stop
 from recapture.evaluate.frames import Kernel, Node
 from recapture.evaluate.lowering import BIGINT, BIT, FLOAT, NULL, STRING, Lowering, Rule, misfit
 from recapture.model import TYPES, AsaType
-from recapture.query.analyse.ecmascript import match_regex
-from recapture.query.analyse.patterns import position_regex
 from recapture.query.plan import regular
 from recapture.query.plan.expressions import Constant
 from recapture.query.plan.operations import Op
@@ -179,27 +178,8 @@ def _places(length: int) -> int:
 
 
 def _first_match_computed(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
-    kernel = _MATCHES_COMPUTED[str(constants[0])]
+    kernel = computed_patterns.FIRST_MATCH[str(constants[0])]
     return _of([STRING, STRING], BIGINT, kernel, raises=True)(lowering, (), arguments)
-
-
-def _computed_pattern(name: str, regex: Callable[[str], str]) -> Callable[[str], regular.Pattern]:
-    """Return the function that compiles a pattern of a row. A pattern that is not supported stops the run."""
-
-    def compiled(pattern: str) -> regular.Pattern:
-        try:
-            return regular.compiled(regex(pattern))
-        except (DefinitionError, regular.PatternError) as error:
-            stop("INVALID_PATTERN", f"{name}: {pattern!r}: {error}")
-
-    return compiled
-
-
-_MATCHES_COMPUTED: Mapping[str, Kernel] = {
-    name: by_value(matching.first_match, _computed_pattern(name, regex))
-    for name, regex in (("PATINDEX", position_regex), ("REGEXMATCH", match_regex))
-}
-"""Kernels of FIRST_MATCH_COMPUTED, by the name of the function."""
 
 
 def _power(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
@@ -248,18 +228,6 @@ def _string_to_datetime(lowering: Lowering, constants: Constants, arguments: lis
 
 def _string_to_bit(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
     return _of([STRING], BIT, casts.ASA_BIT, not constants[0])(lowering, constants, arguments)
-
-
-def _are_number_kinds(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    kinds = [lowering.literal(str(kind), STRING) for kind in (AsaType.BIGINT, AsaType.FLOAT)]
-    tests = [lowering.operation(Op.IN, [argument, *kinds]) for argument in arguments]
-    return lowering.node(control.conjunction, tests, BIT)
-
-
-def _number_key(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    number = lowering.operation(Op.CAST, arguments, (AsaType.FLOAT, False))
-    without_sign = lowering.operation(Op.ADD, [number, lowering.literal(0.0, FLOAT)])
-    return lowering.operation(Op.CAST, [without_sign], (AsaType.STRING, False))
 
 
 def _letters(kernel: Kernel) -> Rule:
@@ -458,8 +426,13 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.FLOAT_TO_STRING: _of([FLOAT], STRING, float_text.NET),
     Op.IS_BIGINT_TEXT: _of_string(strings.arrow(casts.is_bigint), BIT),
     Op.BIGINT_TEXT: _of_string(casts.bigint_of_json),
-    Op.ARE_NUMBER_KINDS: _are_number_kinds,
-    Op.NUMBER_KEY: _number_key,
+    Op.TOKEN: _one_of(
+        Form([BIGINT], STRING, token_kernels.of_bigints),
+        Form([FLOAT], STRING, token_kernels.of_floats),
+        Form([STRING], STRING, strings.arrow(tokens.of_strings)),
+    ),
+    Op.TOKEN_TEXT: _of_string(strings.arrow(tokens.texts)),
+    Op.IN_ORDER: lambda lowering, constants, sides: lowering.node(token_kernels.in_order, sides, BIT, constants),
     Op.DATE_PART: _of_bigints(calendar.date_part, 1),
     Op.DATE_BOUNDARIES: _of_bigints(calendar.date_boundaries, 1),
     Op.NAME_OF: _of([BIGINT], STRING, strings.name_of),

@@ -79,6 +79,11 @@ class InputSection(Section):
     """Largest inflated size of a compressed blob, MiB."""
 
     @property
+    def only_strings(self) -> bool:
+        """Whether bodies have no other values than strings and null."""
+        return False
+
+    @property
     def limits(self) -> Limits:
         """Largest sizes of what a compressed blob inflates to."""
         return Limits(blob=self.max_blob_mib)
@@ -147,6 +152,11 @@ class AvroInput(BlobInput):
     def messages(self) -> Messages:
         """What takes events out of the bodies."""
         return messages_of(self.body_format, self.body_compression, self.body_delimiter)
+
+    @property
+    def only_strings(self) -> bool:
+        """Whether bodies have no other values than strings and null."""
+        return self.messages.only_strings
 
     @property
     def reading(self) -> dict[str, Any]:

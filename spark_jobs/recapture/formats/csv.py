@@ -31,6 +31,11 @@ class CsvInput(BodiesInput):
     format: Literal["Csv"]
     delimiter: Delimiter = ","
 
+    @property
+    def only_strings(self) -> bool:
+        """Whether bodies have no other values than strings and null."""
+        return True
+
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
         return CsvReader(self.delimiter, column_names(columns), self.limits)
 

@@ -74,6 +74,11 @@ class CsvReference(ReferenceInput):
     format: Literal["Csv"]
     delimiter: Literal[",", ";", "\t", "|", " "] = ","
 
+    @property
+    def only_strings(self) -> bool:
+        """Whether bodies have no other values than strings and null."""
+        return True
+
     def reader(self, columns: Iterable[InputColumn]) -> Reader:
         return CsvReader(self.delimiter, column_names(columns), self.limits)
 

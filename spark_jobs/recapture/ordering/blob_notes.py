@@ -147,10 +147,19 @@ def _note_keys(notes: Sequence[_BlobNote], chunk: Chunk, values: pa.Array, numbe
     hashes = key_hashes(encoded.dictionary, number)
     rows = np.flatnonzero(pc.is_valid(encoded).to_numpy(zero_copy_only=False))
     codes = encoded.indices.fill_null(0).to_numpy()[rows]
-    pairs = np.unique(chunk.blob_index[rows] * len(hashes) + codes)
+    pairs = _distinct(chunk.blob_index[rows] * len(hashes) + codes, len(notes) * len(hashes))
     bounds = np.searchsorted(pairs, np.arange(len(notes) + 1) * len(hashes))
     for note, begin, end in zip(notes, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         note.hashes.append(hashes[pairs[begin:end] % len(hashes)])
+
+
+def _distinct(numbers: NDArray[np.int64], below: int) -> NDArray[np.int64]:
+    """Return the distinct numbers in order; all are less than `below`. If that is not large, nothing is sorted."""
+    if below > 64 * len(numbers):
+        return np.unique(numbers)
+    is_there = np.zeros(below, np.bool_)
+    is_there[numbers] = True
+    return np.flatnonzero(is_there)
 
 
 def _note_times(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> None:

@@ -15,6 +15,7 @@ from recapture.ordering.chunks import RowIndex
 from recapture.time_model.partition_metrics import KeyEvents, KeyMetrics
 from recapture.time_model.policies import Judged
 from recapture.time_model.verdicts import DROPPED, TROUBLES, Verdict
+from recapture.tokens import MARK
 
 SHOWN_KEYS = 10
 """Number of keys that are kept of each kind of trouble, and of those without a processed event."""
@@ -83,7 +84,9 @@ def _largest(table: pa.Table, name: str) -> tuple[KeyEvents, ...]:
     """Return the keys with the largest counts of one kind; of equal ones those that come first."""
     first = table.sort_by([(name, "descending"), ("key", "ascending")]).slice(0, SHOWN_KEYS).to_pylist()
     keys = [row.pop("key") for row in first]
-    return tuple(KeyEvents(key and key[:LONGEST_KEY], row) for key, row in zip(keys, first, strict=True))
+    return tuple(
+        KeyEvents(key and key.replace(MARK, "")[:LONGEST_KEY], row) for key, row in zip(keys, first, strict=True)
+    )
 
 
 def _counted(index: NDArray[np.int64], mask: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.int64]:

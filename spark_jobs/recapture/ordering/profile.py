@@ -22,6 +22,7 @@ from recapture.time_model.policies import BEFORE_EVERYTHING, Judged
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.time_model.verdicts import Verdict
+from recapture.tokens import texts
 
 LATENESS_BOUNDS = (
     *(-86_400, -21_600, -3600, -1800, -900, -600, -300, -120, -60, -30, -10, -5, -1),
@@ -276,7 +277,7 @@ def _batch(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
     """Return some events of a chunk as rows of a sample."""
     chunk, judged, indices = events.chunk, events.judged, pa.array(rows)
     largest_time = judged.largest_time[rows]
-    keys = [pc.cast(values.take(indices), pa.string()) for values in events.scope.values()]
+    keys = [texts(pc.cast(values.take(indices), pa.string())) for values in events.scope.values()]
     columns = [
         pa.array(events.time[rows], mask=~events.has_time[rows]),
         pa.array(chunk.arrival[rows]),

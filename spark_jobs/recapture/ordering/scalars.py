@@ -7,6 +7,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture import tokens
 from recapture.errors import RunError
 from recapture.model import TYPES, AsaType
 from recapture.query.plan.expressions import Expr
@@ -41,6 +42,9 @@ def _value(expression: Expr, rows: pa.RecordBatch) -> Datum:
         case Op.WITHIN_CALENDAR:
             time, refused = expression.arguments
             return _within_calendar(_value(time, rows), str(refused.constants[0]))
+        case Op.IN_ORDER:
+            sides = [_value(argument, rows) for argument in expression.arguments]
+            return tokens.in_order(str(expression.constants[0]), *sides)
     return _ARROW[expression.op](*(_value(argument, rows) for argument in expression.arguments))
 
 
@@ -88,6 +92,8 @@ _ARROW: Mapping[Op, Callable[..., Datum]] = {
     Op.OR: _all(pc.or_kleene),
     Op.NOT: pc.invert,
     Op.IS_NULL: pc.is_null,
+    Op.IS_NOT_NULL: pc.is_valid,
+    Op.TOKEN_TEXT: tokens.texts,
     Op.COALESCE: pc.coalesce,
     Op.CASE: _case,
     Op.ADD: pc.add,

@@ -1,6 +1,6 @@
 """The compiler of ASAQL: from the text of a query to what a run computes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from recapture.query.analyse.matches import MatchCompiler
 from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
 from recapture.query.analyse.step_relation import StepRelation, taken_over
+from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, token_of
 from recapture.query.analyse.values import Value
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
@@ -45,11 +46,13 @@ def compile_query(
     output_aliases: Sequence[str],
     functions: Sequence[JavaScriptFunction] = (),
     in_tasks: bool = True,
+    only_strings: Collection[str] = (),
 ) -> CompiledQuery:
     """Compile a query that reads `inputs`, writes `output_aliases` and may call `functions`.
 
     `inputs` maps the alias of each input to the metadata of its events, or to None for reference data. Without
-    `in_tasks`, all events are aggregated slice by slice, and the rows are the same.
+    `in_tasks`, all events are aggregated slice by slice, and the rows are the same. `only_strings` are the aliases of
+    the inputs whose bodies have only strings.
 
     Raise DefinitionError, with line and column of the text, for a syntax error and for whatever is not supported.
     """
@@ -57,7 +60,8 @@ def compile_query(
     with compiler_room(source):
         script = parse(text)
         called = bind_functions(script, functions)
-        types = FieldTypes(script.source, declared_types(source, script.declarations, inputs))
+        declared = declared_types(source, script.declarations, inputs)
+        types = FieldTypes(script.source, declared, only_strings=only_strings)
         compiled = _compiled(script, types, inputs, output_aliases).result(in_tasks)
         return replace(compiled, functions=called, geography=geography_functions(script))
 
@@ -302,7 +306,8 @@ class _Pass:
         SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)], {})
         """
         parts, written = with_published_names(self.source, parts)
-        columns, selections = _united(self.source, self.types, parts)
+        columns, selections = _united(self.source, self.types, parts, is_output=True)
+        self.types.decide_published(field for _, value in columns for field in value.fields)
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]
@@ -362,7 +367,7 @@ def _check_union(source: Source, parts: list[CompiledSelect]) -> None:
 
 
 def _united(
-    source: Source, types: FieldTypes, parts: list[CompiledSelect]
+    source: Source, types: FieldTypes, parts: list[CompiledSelect], is_output: bool = False
 ) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
     """Unify the columns of SELECTs by name, ignoring case; a column that one lacks is NULL there.
 
@@ -381,9 +386,11 @@ def _united(
         values = [types.refreshed(part_columns.get(key, Value(NULL, None))) for part_columns in columns_by_part]
         unified, kind = coercion.unify(values, parts[-1].node)
         undeclared = tuple(path for value in values for path in value.undeclared)
+        if any(map(is_dynamic, unified)) and not is_output:
+            unified = [of_token(value, token_of(value)) for value in unified]
         columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
         for part_items, value in zip(items, unified, strict=True):
-            part_items.append(Item(name, value.node))
+            part_items.append(Item(name, value.node if is_output else key_of(value)))
     selections = [
         replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
     ]

@@ -32,11 +32,11 @@ def quotient(left: float, right: float) -> float:
 
 
 def less(left: Any, right: Any) -> bool | None:
-    """Return left < right of two values of a body; NULL next to null; false for values of different types."""
+    """Return left < right of two values of a body; NULL next to null; false for values of different types and bits."""
     if left is None or right is None:
         return None
     same_type = type(left) is type(right) or not {type(left), type(right)} - {int, float}
-    return same_type and left < right
+    return same_type and not isinstance(left, bool) and left < right
 
 
 def equal(left: Any, right: Any) -> bool | None:

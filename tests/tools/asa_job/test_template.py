@@ -55,6 +55,22 @@ def test_a_job_is_read_with_its_parts_in_its_properties(tmp_path: Path) -> None:
     assert job.unread == ()
 
 
+def test_an_answer_of_the_rest_api_is_read_without_expressions(tmp_path: Path) -> None:
+    """The answer is made up in the form of "Streaming Jobs - Get" (Stream Analytics REST API), not recorded."""
+    query = "[a] -- no expression [b]"
+    transformation = {"name": "main", "type": f"{JOB}/transformations", "properties": {"query": query, "etag": "e"}}
+    answer = bare_job(name="contoso-telemetry", id="/subscriptions/1", location="West US")
+    answer["properties"] |= {
+        "inputs": [{"name": "telemetry", "properties": template_input()}],
+        "transformation": transformation,
+        "jobState": "Running",
+    }
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(answer))
+    job = read_job(file)
+    assert (job.name, job.query, [part.alias for part in job.inputs]) == ("contoso-telemetry", query, ["telemetry"])
+
+
 def test_parts_next_to_the_job_or_in_its_resources_give_the_same_job(tmp_path: Path) -> None:
     query = {"streamingUnits": 1, "query": PLAIN_QUERY.replace("\n", "\r\n")}
     resources = [

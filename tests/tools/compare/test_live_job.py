@@ -77,7 +77,7 @@ FAULT_OF = {
 """Name of the fault that a cause names; some causes begin with these words."""
 KINDS: tuple[Kind, ...] = ("tumbling", "hopping", "filtered", "session")
 ARRIVALS: tuple[Arrival, ...] = ("BlobLastModified", "EventEnqueuedUtcTime")
-WORLDS = range(50) if settings.get_current_profile_name() == "deep" else (1, 2, 7)
+WORLDS = range(50) if settings.get_current_profile_name() == "deep" else (1, 2, 15)
 """Seeds of the worlds in which all faults happen."""
 ALONE = tuple(name for name in FAULTS if name not in (LateBlob.name, MissingPartition.name))
 """Faults that change rows whose archive is complete when it is published."""

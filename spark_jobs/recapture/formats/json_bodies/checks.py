@@ -10,6 +10,7 @@ from recapture.formats.json_bodies.kinds import kind_at
 from recapture.formats.json_bodies.values import reasons_in
 from recapture.formats.views import starts_with
 from recapture.model import AsaType, InputColumn
+from recapture.tokens import MARK
 
 _EXACT_FLOATS = 2**53
 """Every integer up to this one is exactly a float."""
@@ -41,13 +42,13 @@ def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Se
     """
     if column.type is AsaType.FLOAT:
         large = pc.greater_equal(pc.abs(values), float(_EXACT_FLOATS))
-    elif column.type is AsaType.STRING:
+    elif column.is_token:
         large = pc.greater_equal(pc.binary_length(values), _DIGITS_THAT_MAY_NOT_FIT)
     else:
         return pa.nulls(len(values), pa.string())
     suspects = pc.indices_nonzero(large)
-    if column.type is AsaType.STRING and len(suspects):
-        is_number = pc.match_substring_regex(values.take(suspects), r"^-?\d+$")
+    if column.is_token and len(suspects):
+        is_number = pc.match_substring_regex(values.take(suspects), rf"^{MARK}-?\d+$")
         suspects = suspects.filter(is_number)
     number = f"json_extract(body, {pointer(path)})::VARCHAR"
     is_integer = f"regexp_full_match({number}, '-?[0-9]+')"

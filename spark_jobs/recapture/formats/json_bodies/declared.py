@@ -27,7 +27,10 @@ class Declared:
 
     def is_strict(self, column: InputColumn) -> bool:
         """Return whether a string is never converted to the type of a column, nor another value to a string."""
-        return column in self.columns and not self.only_strings
+        if column.is_token:
+            return True
+        is_number = not column.declared and column.type in (AsaType.BIGINT, AsaType.FLOAT)
+        return (column in self.columns or is_number) and not self.only_strings
 
     def reasons(self, documents: pa.Array, values: pa.Array, column: InputColumn, path: Sequence[str]) -> pa.Array:
         """Return why some bodies deviate from the declaration of a column (string), or NULL.

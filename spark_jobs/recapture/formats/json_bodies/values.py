@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture import tokens
 from recapture.formats.duckdb_sql import one_array, pointer, select
 from recapture.formats.views import copies
 from recapture.model import AsaType
 from recapture.time_model import timestamps
 
+_LONG = 12
+"""Length of the JSON of a float, in bytes, from which ASA may write it in another way."""
 _TRUE_FALSE = pa.array(["true", "false"])
 
 
@@ -83,6 +86,33 @@ def strings_in(values: pa.Array) -> pa.Array:
         return strings
     unescaped = select({"value": written.filter(escaped)}, "SELECT value::JSON->>'$' AS value FROM bodies")["value"]
     return pc.replace_with_mask(strings, escaped, one_array(unescaped))
+
+
+def tokens_in(values: pa.Array) -> pa.Array:
+    """Return JSON values as tokens: "a" => a, 12.0 => the token of 12"""
+    written = values.cast(pa.string())
+    is_string = pc.starts_with(written, '"')
+    if pc.any(is_string).as_py() is False:
+        return tokens.of_texts(_canonical(written))
+    strings = tokens.of_strings(strings_in(values))
+    if strings.null_count == values.null_count:
+        return strings
+    return pc.coalesce(strings, tokens.of_texts(_canonical(pc.if_else(is_string, None, written))))
+
+
+def _canonical(written: pa.Array) -> pa.Array:
+    """Return JSON values that are not strings as ASA writes them: 5.0 => 5, 1e20 => 1E+20"""
+    is_short = pc.less(pc.binary_length(written), _LONG)
+    is_plain = pc.invert(pc.or_(pc.ends_with(written, ".0"), pc.match_substring(written, "e")))
+    if pc.all(pc.and_(is_short, is_plain)).as_py() is not False and not pc.any(_is_tiny(written)).as_py():
+        return written
+    is_float = pc.match_substring_regex(written, r"^-?[0-9]+[.e]")
+    floats = pc.if_else(is_float, written, None).cast(pa.float64())
+    return pc.if_else(is_float, tokens.float_texts(floats), written)
+
+
+def _is_tiny(written: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(written, r"^-?0\.0000")
 
 
 def reasons_in(documents: pa.Array, suspects: pa.Array, reading: str) -> pa.Array:

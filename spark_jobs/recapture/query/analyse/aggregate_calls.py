@@ -11,6 +11,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.json_text import json_of
 from recapture.query.analyse.refusals import ONLY_COUNT_DISTINCT
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import require_only
@@ -97,7 +98,7 @@ class AggregateCall:
         """Return the aggregate of a value, and the value. What Collect and CollectTop take of a row is JSON."""
         function = function or self.function
         is_json = function in (AggregateFunction.COLLECT, AggregateFunction.COLLECTTOP)
-        argument = json_of(value) if is_json else value.node
+        argument = json_of(value) if is_json else key_of(value)
         return Aggregate(function, argument, value.type, orderings, share, limit, ordered), value
 
     def _percentile(self) -> tuple[Aggregate, Value]:
@@ -161,8 +162,6 @@ class AggregateCall:
 
     def _number(self, node: exp.Expr) -> Value:
         value = self.inside.value(node)
-        if value.type not in (AsaType.BIGINT, AsaType.FLOAT):
-            self.inside.types.note_measures(value.fields)
         number = self.inside.as_number(value, node, f"{self.function} takes bigint or float")
         return replace(number, fields=(), text=None)
 

@@ -10,6 +10,7 @@ from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.kinds import kinds_of, with_kind_of_all
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, read_from, token_of
 from recapture.query.analyse.values import Value
 from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
@@ -77,10 +78,15 @@ class AnalyticCall:
             raise source.error(arguments[0], "NULL alone has no type here")
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(NULL, None)
         value_and_default = [value, default]
-        (value, default), type_ = self.inside.unify(value_and_default, self.node)
-        found = EarlierValue(self._history(), value.node, steps, default.node)
+        (value, default), type_ = self.inside.unify(value_and_default, self.node, may_differ=True)
         undeclared = tuple(dict.fromkeys([*value.undeclared, *default.undeclared]))
-        result = replace(value, node=self.from_clause.column_of(found), type=type_, text=None, undeclared=undeclared)
+        result = replace(value, type=type_, undeclared=undeclared)
+        if any(map(is_dynamic, (value, default))):
+            found = EarlierValue(self._history(), token_of(value), steps, token_of(default))
+            result = of_token(result, self.from_clause.column_of(found))
+        else:
+            found = EarlierValue(self._history(), value.node, steps, default.node)
+            result = read_from(result, self.from_clause.column_of(found))
         kinds = kinds_of(value_and_default, [value, default])
         if kinds is None or (value.kind is None and default.kind is None):
             return replace(result, kind=None)
@@ -125,21 +131,19 @@ class AnalyticCall:
     def _history_of(self, length: int) -> History:
         when = self.node.args.get("when")
         condition = self.inside.condition(when) if when is not None else None
-        keys = tuple(key_of(self.inside, key) for key in self.node.args.get("partition_by") or [])
+        keys = tuple(partition_key(self.inside, key) for key in self.node.args.get("partition_by") or [])
         return History(keys, length, condition)
 
     def _whole_number(self, node: exp.Expr) -> int:
         return _whole_number(self.inside.source, node)
 
 
-def key_of(inside: Expressions, node: exp.Expr) -> Expr:
+def partition_key(inside: Expressions, node: exp.Expr) -> Expr:
     """Return a key of PARTITION BY. Raise DefinitionError for a record, an array and NULL."""
     value = inside.value(node)
     if value.type is None or value.type in (AsaType.RECORD, AsaType.ARRAY):
         raise inside.source.error(node, f"PARTITION BY cannot take {value.type or 'NULL'}: name a column")
-    for path in value.fields:
-        inside.types.note_key(path, node)
-    return value.node
+    return key_of(value)
 
 
 def duration_of(source: Source, node: exp.Expr, form: str) -> int:

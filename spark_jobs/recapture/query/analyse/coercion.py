@@ -11,6 +11,7 @@ from recapture.model import AsaType
 from recapture.query.analyse.casts import cast
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.kinds import kind_of_json
+from recapture.query.analyse.tokens import has_own_types, is_dynamic, of_token, token_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.source import Source
 from recapture.query.plan.expressions import FALSE, NULL, TRUE, bigint, call, cast_as
@@ -55,10 +56,12 @@ class Coercion:
             raise self.source.error(where, message)
         return self.required(value, AsaType.FLOAT, where, message)
 
-    def unify(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
+    def unify(self, values: list[Value], where: exp.Expr, *, may_differ: bool = False) -> tuple[list[Value], AsaType]:
         """Return the values in one type, and this type.
 
         1, 2.5 => 1.0, 2.5 · field of open type, 1 => both float · datetime, '2026-03-01' => both datetime
+
+        If values `may_differ`, strings and numbers each keep their type: they are strings that know their tokens.
 
         Raise DefinitionError if no type fits all values.
         """
@@ -66,6 +69,8 @@ class Coercion:
         if not kinds:
             return self._unify_open(values, where)
         kind = self._common_type(kinds, values)
+        if kind is None and may_differ and has_own_types(values):
+            return [of_token(replace(value, type=AsaType.STRING), token_of(value)) for value in values], AsaType.STRING
         if kind is None:
             raise self._mismatch(kinds, values, where)
         opened = [self.types.are_open(value.fields) for value in values]
@@ -137,7 +142,7 @@ class Coercion:
 
     def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and self.types.untyped(value):
+        if kind is AsaType.BIGINT and (self.types.untyped(value) or is_dynamic(value)):
             value = Value(call(Op.BIGINT_TEXT, value.node), AsaType.STRING)
         try:
             return Value(cast(value, kind, lenient), kind)

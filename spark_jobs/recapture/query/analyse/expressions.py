@@ -7,7 +7,6 @@ NULL silently. A query guards itself with NULLIF, CASE or TRY_CAST.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import Protocol
 
 from sqlglot import exp
@@ -17,7 +16,6 @@ from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.javascript_calls import javascript_call
 from recapture.query.analyse.kinds import (
-    compared,
     divided,
     is_open_number,
     kind_of,
@@ -29,6 +27,15 @@ from recapture.query.analyse.kinds import (
 from recapture.query.analyse.patterns import like, like_computed
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
+from recapture.query.analyse.tokens import (
+    COMPARABLE,
+    compared,
+    has_own_types,
+    is_dynamic,
+    key_of,
+    needs_tokens,
+    token_of,
+)
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
@@ -302,7 +309,7 @@ class Expressions(Coercion):
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
         results_and_default = [*results, self.value(default) if default else Value(NULL, None)]
-        (*values, other), kind = self.unify(results_and_default, node)
+        (*values, other), kind = self.unify(results_and_default, node, may_differ=True)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
         chosen = Value(case_when(branches, other.node), kind, fields=fields)
@@ -346,20 +353,17 @@ class Expressions(Coercion):
 
         x = 1 => equal(x, cast(1) to a float)
         """
+        if self._have_own_types([left, right], where):
+            return compared(comparison, left, right)
         (one, other), _ = self._comparable([left, right], comparison, where)
-        kinds = known_kinds([left, right])
-        if kinds is not None and self.are_of_open_type([left, right]):
-            return compared(comparison, [left.node, right.node], kinds)
         return call(comparison, one.node, other.node)
 
     def _membership(self, node: exp.In) -> Expr:
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        if sum(map(self.types.is_of_open_type, values)) > 1 and self.types.is_of_open_type(values[0]):
-            # Their kinds decide: x IN (1, y) => x = 1 OR x = y
-            equal = [self.comparison(Op.EQUAL, values[0], member, node) for member in values[1:]]
-            return reduce(partial(call, Op.OR), equal)
+        if self._have_own_types(values, node) or (self._have_tokens(values) and has_own_types(values)):
+            return call(Op.IN, *map(token_of, values))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))
 
@@ -379,7 +383,7 @@ class Expressions(Coercion):
         require_only(self.source, node, "this", "expression")
         if not isinstance(node.expression, exp.Null):
             raise self.source.error(node, "IS is supported as IS NULL and IS NOT NULL")
-        return call(Op.IS_NULL, self.value(node.this).node)
+        return call(Op.IS_NULL, key_of(self.value(node.this)))
 
     def _like(self, node: exp.Like, escape: exp.Expr | None) -> Expr:
         require_only(self.source, node, "this", "expression")
@@ -405,10 +409,8 @@ class Expressions(Coercion):
     def _comparable(self, values: list[Value], comparison: Op, where: exp.Expr) -> tuple[list[Value], AsaType]:
         if any(value.type is None for value in values):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
-        undeclared = [path for value in values for path in value.undeclared]
-        if self.types.closed and all(map(self.types.untyped, values)) and not self._has_kinds(values):
-            advice = self.types.advice(undeclared[0]) if undeclared else "CAST them"
-            raise self.source.error(where, f"the type of the values that are compared here is not known: {advice}")
+        if self.types.closed and all(map(self.types.untyped, values)):
+            raise self.source.error(where, "the type of the values that are compared here is not known: CAST them")
         unified, kind = self.unify(values, where)
         if kind in INCOMPARABLE:
             parts = "properties" if kind is AsaType.RECORD else "elements"
@@ -418,17 +420,30 @@ class Expressions(Coercion):
             raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[comparison]}")
         return unified, kind
 
-    def are_of_open_type(self, values: list[Value]) -> bool:
-        """Return whether nothing decides the types of values, so that their kinds do."""
-        return all(map(self.types.is_of_open_type, values))
+    def _have_own_types(self, values: list[Value], where: exp.Expr) -> bool:
+        """Return whether values are compared by the type that each of them has, and numbers exactly.
 
-    def _has_kinds(self, values: list[Value]) -> bool:
-        """Return whether the kinds of values are known, or a later pass will know them."""
-        if not self.are_of_open_type(values):
+        A field of open type that is compared with a number is published as a float. In CSV, it is one.
+        """
+        fields = tuple(field for value in values if is_dynamic(value) for field in value.fields)
+        others = [value for value in values if not is_dynamic(value)]
+        if not self._have_tokens(others):
             return False
-        return known_kinds(values) is not None or self.types.request_kinds(
-            path for value in values for path in value.undeclared
-        )
+        if len(others) == len(values):
+            return needs_tokens(values)
+        types = {value.type for value in others}
+        if types & {AsaType.BIGINT, AsaType.FLOAT}:
+            if self.types.are_of_strings(fields):
+                return False
+            self.types.suggest(fields, AsaType.FLOAT, where)
+        elif any(self.types.suggested([field]) for field in fields):
+            self.types.suggest(fields, AsaType.FLOAT, where)
+        if AsaType.STRING in types:
+            self.types.note_text(fields)
+        return True
+
+    def _have_tokens(self, values: list[Value]) -> bool:
+        return all(value.type in COMPARABLE and not value.is_json_element for value in values)
 
 
 @dataclass
@@ -470,7 +485,7 @@ class _Call:
         return kind_of(value.type)
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        return self.expressions.unify(values, self.node)
+        return self.expressions.unify(values, self.node, may_differ=True)
 
     def condition(self, index: int) -> Expr:
         return self.expressions.condition(self._node(index))

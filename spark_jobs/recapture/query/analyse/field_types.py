@@ -1,6 +1,6 @@
 """The types of the fields of bodies: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -24,13 +24,14 @@ class FieldTypes:
     """
     only_declared: bool = True
     """Whether a query may only read the declared fields of an input that has any."""
+    only_strings: Collection[str] = ()
+    """Aliases of the inputs whose bodies have only strings."""
     closed: bool = False
     """Whether this is the last pass, in which no field is open."""
     _spellings: dict[InputField, Path] = field(default_factory=dict)
     """First spelling of every field in the query, by the field in lower case."""
     _known: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
-    _keys: dict[InputField, exp.Expr] = field(default_factory=dict)
-    _measures: set[InputField] = field(default_factory=set)
+    _suggested: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _texts: set[InputField] = field(default_factory=set)
     kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
@@ -71,11 +72,29 @@ class FieldTypes:
         return bool(fields) and not any(self._decided(field) for field in fields)
 
     def decide(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
-        """Let open fields be of a type. Raise DefinitionError for keys, whose use as a number may be a mistake."""
+        """Let open fields be of a type."""
         for input_field in fields:
-            if input_field in self._keys and input_field not in self._measures and kind is not AsaType.STRING:
-                raise self._doubtful_key(input_field, kind, where)
             self._known[input_field] = (kind, where)
+
+    def suggest(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
+        """Let open fields be of a type where one is needed: in a published column."""
+        for input_field in fields:
+            self._suggested.setdefault(input_field, (kind, where))
+
+    def are_of_strings(self, fields: Iterable[InputField]) -> bool:
+        """Return whether one of these fields is of an input whose bodies have only strings."""
+        return any(field.input in self.only_strings for field in fields)
+
+    def suggested(self, fields: Iterable[InputField]) -> AsaType | None:
+        """Return the type that uses suggest for all of these open fields; None if they suggest none."""
+        kinds = {self._suggested[field][0] if field in self._suggested else None for field in fields}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def decide_published(self, fields: Iterable[InputField]) -> None:
+        """Let open fields that are published have the type that uses suggest for them."""
+        for input_field in fields:
+            if input_field in self._suggested and self.are_open([input_field]):
+                self.decide([input_field], *self._suggested[input_field])
 
     def untyped(self, value: Value) -> bool:
         """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
@@ -120,18 +139,6 @@ class FieldTypes:
         """Note fields of open type that are used as texts; another use may still decide their type."""
         self._texts.update(fields)
 
-    def note_measures(self, fields: Iterable[InputField]) -> None:
-        """Note fields that are aggregated as numbers: they are measures, not identifiers, even as keys."""
-        self._measures.update(fields)
-
-    def note_key(self, field: InputField, where: exp.Expr) -> None:
-        """Note a field that GROUP BY or OVER names. Raise DefinitionError if a use has made it a number."""
-        self._keys[field] = where
-        known = self._known[field][0] if field in self._known and field not in self._measures else AsaType.STRING
-        if known not in (AsaType.STRING, AsaType.DATETIME):
-            kind, use = self._known[field]
-            raise self._doubtful_key(field, kind, use)
-
     def disagreement(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
         for used in fields:
@@ -146,9 +153,9 @@ class FieldTypes:
         declared = f"CREATE TABLE {field.input} ({field.name} bigint, …)"
         return f"declare the type of every field, such as {declared}; recapture infer PIPELINE --write does so"
 
-    def state(self) -> dict[InputField, AsaType]:
-        """Return the types that uses have decided; equal before and after a pass that learns nothing."""
-        return {field: kind for field, (kind, _) in self._known.items()}
+    def state(self) -> tuple[dict[InputField, AsaType], int]:
+        """Return the types that uses have decided or suggested; equal before and after a pass that learns nothing."""
+        return {field: kind for field, (kind, _) in self._known.items()}, len(self._suggested)
 
     def used(self, input_: str) -> dict[Path, AsaType | None]:
         """Return an input's declared fields and those that the query reads, with their types; None if no use decides.
@@ -158,7 +165,7 @@ class FieldTypes:
         types: dict[Path, AsaType | None] = {}
         for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
             field = InputField(input_, path)
-            kind = self._type(field) or (AsaType.STRING if field in self._texts else None)
+            kind = self._type(field) or self.suggested([field]) or (AsaType.STRING if field in self._texts else None)
             top = self.spell(field._replace(path=path[:1])).path
             types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or kind
             if len(path) > 1 and path in self.declared.get(input_, {}):
@@ -178,7 +185,3 @@ class FieldTypes:
 
     def _declared(self, field: InputField) -> AsaType | None:
         return self.declared.get(field.input, {}).get(field.path)
-
-    def _doubtful_key(self, field: InputField, kind: AsaType, where: exp.Expr) -> DefinitionError:
-        message = f"`{field.name}` is a key, but is used as {kind} here: {self.advice(field)}"
-        return self.source.error(where, message)

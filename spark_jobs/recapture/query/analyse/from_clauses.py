@@ -175,8 +175,6 @@ class FromCompiler:
             column = from_clause.event_column(node)
             if column is None:
                 raise self.source.error(node, "OVER takes fields, not expressions")
-            if isinstance(column, InputColumn):
-                self.types.note_key(from_clause.input_field(column), node)
             if column != MetadataColumn(Metadata.PARTITION_ID):
                 keys.setdefault(column)
         return tuple(keys)

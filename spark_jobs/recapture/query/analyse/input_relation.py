@@ -16,6 +16,7 @@ from recapture.query.analyse.metadata_properties import (
     metadata_property,
     suggested,
 )
+from recapture.query.analyse.tokens import of_token
 from recapture.query.analyse.values import Value
 from recapture.query.model import input_view, reference_view
 from recapture.query.parse.names import RESERVED, InputField, Path
@@ -168,7 +169,8 @@ class InputRelation:
         kind = None
         if self.types.has_kind(field):
             kind = self._read(InputColumn(column.path, AsaType.STRING, is_kind=True), where).node
-        return replace(value, fields=(field,), undeclared=(field,), kind=kind)
+        value = replace(value, fields=(field,), undeclared=(field,), kind=kind)
+        return of_token(value, value.node) if column.is_token else value
 
     def _read(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows."""

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.analyse.kinds import known_kinds, same_key
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import OnScope
 from recapture.query.analyse.time_bounds import limits_of
@@ -83,7 +82,7 @@ class JoinCompiler:
                 if outer and user_calls(condition):
                     message = "a JavaScript or ST_… function in ON of LEFT JOIN is not supported: call it in a step"
                     raise self.source.error(node, message)
-                conditions += [*self._keys(row, node), condition]
+                conditions.append(condition)
                 continue
             if outer and not new.is_reference and (limits.start.optional or limits.end.optional):
                 raise self.source.error(node, "in LEFT JOIN, DATEDIFF cannot refer to an earlier nullable side")
@@ -92,19 +91,6 @@ class JoinCompiler:
             if bound is not None:
                 bounds.append(bound)
         return reduce(partial(call, Op.AND), conditions), bounds
-
-    def _keys(self, row: Expressions, node: exp.Expr) -> list[Expr]:
-        """Return a condition that is a key for values of open type, for a condition that compares two.
-
-        A field that ON compares with itself, as in a.id = b.id, is a key.
-        """
-        if not isinstance(node, exp.EQ):
-            return []
-        values = [row.value(side) for side in (node.this, node.expression)]
-        if len(values[0].fields) == 1 and values[0].fields == values[1].fields:
-            self.types.note_key(values[0].fields[0], node)
-        kinds = known_kinds(values) if row.are_of_open_type(values) else None
-        return [] if kinds is None else [same_key([value.node for value in values], kinds)]
 
     def _check_keys(self, from_clause: From, new: NamedRelation, on: exp.Expr) -> None:
         """Raise DefinitionError unless ON compares the keys of PARTITION BY and of OVER, as ASA demands."""

@@ -27,13 +27,18 @@ def json_record(columns: Sequence[tuple[str, Value]]) -> Expr:
 def json_of(value: Value) -> Expr:
     """Return a value as JSON text, which is never NULL: n => coalesce(cast(n), 'null')
 
-    A text with a kind may stand for a value of any type, which its kind tells. Unless that is a text, it is JSON.
+    A text with a kind may stand for a value of any type, which its kind tells. Unless that is a text, it is JSON; the
+    text of a float that is an integer lacks the fraction: 5 => 5.0
     """
     text: Expr
     match value.type:
         case AsaType.STRING if value.kind is not None:
-            is_text = call(Op.EQUAL, value.kind, string(AsaType.STRING.value))
-            text = case_when([(is_text, json_of(replace(value, kind=None)))], value.node)
+            is_text, is_float = (
+                call(Op.EQUAL, value.kind, string(type_.value)) for type_ in (AsaType.STRING, AsaType.FLOAT)
+            )
+            is_integral = call(Op.AND, is_float, call(Op.IS_BIGINT_TEXT, value.node))
+            with_fraction = call(Op.CONCAT, value.node, string(".0"))
+            text = case_when([(is_text, json_of(replace(value, kind=None))), (is_integral, with_fraction)], value.node)
         case AsaType.RECORD | AsaType.ARRAY:
             text = value.node
         case AsaType.BIGINT | AsaType.BIT:

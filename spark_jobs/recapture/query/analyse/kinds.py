@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from recapture.model import AsaType
+from recapture.query.analyse.tokens import has_own_types, with_token_of_choice
 from recapture.query.analyse.values import Value
 from recapture.query.plan.aggregates import Aggregate, AggregateFunction
-from recapture.query.plan.expressions import FALSE, NULL, TRUE, Expr, bigint, call, case_when, cast_as, string
+from recapture.query.plan.expressions import NULL, Expr, bigint, call, case_when, string
 from recapture.query.plan.operations import Op
 
 
@@ -45,24 +46,6 @@ def divided(left: Expr, right: Expr, kinds: list[Expr]) -> Expr:
     return case_when([(_all_bigint(kinds), truncated)], call(Op.DIVIDE, left, right))
 
 
-def compared(comparison: Op, sides: list[Expr], kinds: list[Expr]) -> Expr:
-    """Return the comparison of two values, read as texts, by their kinds: numbers as numbers, texts as texts.
-
-    Values of different kinds are not equal, and neither is less than the other. NULL if one of them is NULL.
-    """
-    one, other = sides
-    as_bigints, as_floats = (
-        call(comparison, cast_as(one, number), cast_as(other, number)) for number in (AsaType.BIGINT, AsaType.FLOAT)
-    )
-    branches = [
-        (call(Op.IS_ANY_NULL, one, other), NULL),
-        (_all_bigint(kinds), as_bigints),
-        (call(Op.ARE_NUMBER_KINDS, *kinds), as_floats),
-        (call(Op.EQUAL, *kinds), call(comparison, one, other)),
-    ]
-    return case_when(branches, TRUE if comparison is Op.NOT_EQUAL else FALSE)
-
-
 def _all_bigint(kinds: list[Expr]) -> Expr:
     conditions = [is_bigint(kind) for kind in kinds]
     return conditions[0] if len(conditions) == 1 else call(Op.AND, conditions[0], _all_bigint(kinds[1:]))
@@ -88,15 +71,6 @@ def known_kind(value: Value) -> Expr | None:
     if value.kind is not None:
         return value.kind
     return None if value.undeclared or value.type is None else kind_of(value.type)
-
-
-def same_key(sides: list[Expr], kinds: list[Expr]) -> Expr:
-    """Return an equality that is a key of a JOIN: true wherever `compared` is for =, and maybe elsewhere."""
-    is_number = [call(Op.ARE_NUMBER_KINDS, kind) for kind in kinds]
-    texts = [call(Op.NUMBER_KEY, side) for side in sides]
-    branches = zip(is_number, texts, sides, strict=True)
-    one, other = (case_when([(condition, key)], side) for condition, key, side in branches)
-    return call(Op.EQUAL, one, other)
 
 
 def known_kinds(values: Sequence[Value]) -> list[Expr] | None:
@@ -148,11 +122,12 @@ def with_kind_of_choice(
 
     `converted` are the values in one type.
     """
+    chosen = with_token_of_choice(chosen, conditions, converted)
     typed = [value for value in values if value.type is not None]
     if chosen.type is AsaType.STRING and all(value.is_json_element for value in typed):
         return replace(chosen, is_json_element=True)
     undeclared = tuple(dict.fromkeys(path for value in values for path in value.undeclared))
-    if not undeclared and all(value.kind is None for value in converted):
+    if not undeclared and all(value.kind is None for value in converted) and not has_own_types(values):
         return chosen
     kinds = kinds_of(values, converted)
     kind = None if kinds is None else case_when(list(zip(conditions, kinds, strict=False)), kinds[-1])

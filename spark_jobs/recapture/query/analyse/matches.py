@@ -10,13 +10,14 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
-from recapture.query.analyse.analytic_calls import duration_of, key_of
+from recapture.query.analyse.analytic_calls import duration_of, partition_key
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.kinds import with_kind_of_all
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import passed_on
+from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.values import Value
 from recapture.query.parse.match_clauses import PATTERN
 from recapture.query.parse.names import call_name, can_name_column, identifiers
@@ -46,7 +47,7 @@ class MatchCompiler:
         if relation.partition_by:
             raise source.error(self.match, "write PARTITION BY inside of MATCH_RECOGNIZE, not after the input")
         row = Expressions(source, self.types, RowScope(self.from_clause))
-        keys = tuple(key_of(row, node) for node in self.match.args.get("partition_by") or [])
+        keys = tuple(partition_key(row, node) for node in self.match.args.get("partition_by") or [])
         length = duration_of(source, self.match.args["duration"], "LIMIT DURATION(minute, 1)")
         walked = self._automaton()
         scope = MatchScope(self.from_clause, walked.variables)
@@ -183,7 +184,8 @@ class MatchScope:
         if function in (Taken.FIRST, Taken.LAST):
             value = self._field(names)
             kind = None if value.kind is None else self._column(MatchAggregate(function, number, value.kind))
-            return replace(value, node=self._column(MatchAggregate(function, number, value.node)), kind=kind, text=None)
+            taken = self._column(MatchAggregate(function, number, key_of(value)))
+            return read_from(replace(value, kind=kind), taken)
         inside = Expressions(self.source, self.from_clause.types, replace(self, current=variable))
         aggregate, argument = AggregateCall(inside, self.from_clause, node, node, []).compile()
         assert argument is not None

@@ -139,8 +139,8 @@ class NamedRelation:
         """Return a value over the columns of a joined table: upper(x) => upper(1.x)"""
         if self.number is None:
             return value
-        kind = None if value.kind is None else self._renamed(value.kind, self.number)
-        return replace(value, node=self._renamed(value.node, self.number), kind=kind)
+        kind, token = (None if part is None else self._renamed(part, self.number) for part in (value.kind, value.token))
+        return replace(value, node=self._renamed(value.node, self.number), kind=kind, token=token)
 
     def _renamed(self, expression: Expr, number: int) -> Expr:
         """Return an expression with the side's number in the names of its columns, which are read from now on."""

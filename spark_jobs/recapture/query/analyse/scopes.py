@@ -14,6 +14,7 @@ from recapture.query.analyse.javascript_calls import javascript_call, javascript
 from recapture.query.analyse.kinds import with_kind_of_all
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
@@ -139,17 +140,15 @@ class GroupScope:
 
     def add_partition_key(self, value: Value, node: exp.Expr) -> bool:
         """Add a key that SELECT need not name, and return whether it is new."""
-        for path in value.fields:
-            self.types.note_key(path, node)
-        if value.node in self._key_indexes:
+        if key_of(value) in self._key_indexes:
             return False
-        self._key_indexes[value.node] = len(self.keys)
+        self._key_indexes[key_of(value)] = len(self.keys)
         self.keys.append((value, node))
         return True
 
     def key_of(self, node: exp.Expr) -> int:
         """Return the index of a key. Raise DefinitionError if GROUP BY does not have it."""
-        index = self._key_indexes.get(self.row.value(node).node)
+        index = self._key_indexes.get(key_of(self.row.value(node)))
         if index is None:
             raise self.source.error(node, f"`{self.source.word(node)}` is in PARTITION BY but not in GROUP BY: add it")
         return index
@@ -163,12 +162,12 @@ class GroupScope:
         if selected is not None:
             return selected
         value = self._of_row(plain)
-        index = self._key_indexes.get(value.node)
+        index = self._key_indexes.get(key_of(value))
         if index is not None:
             kind = None
             if value.kind is not None:
                 kind = self._result(Aggregate(AggregateFunction.MIN, value.kind, AsaType.STRING))
-            return replace(value, node=column(f"_k{index}"), kind=kind)
+            return read_from(replace(value, kind=kind), column(f"_k{index}"))
         quoted = quoted_string(self.from_clause, plain)
         if quoted is not None:
             if quoted.text is None:
@@ -223,7 +222,7 @@ class GroupScope:
             kind = None
             if argument.kind is not None:
                 kind = self._result(replace(aggregate, argument=argument.kind, argument_type=AsaType.STRING))
-            return replace(argument, node=result.node, kind=kind, text=None)
+            return read_from(replace(argument, kind=kind), result.node)
         if argument is not None and aggregate.function in (
             AggregateFunction.SUM,
             AggregateFunction.MIN,
@@ -244,7 +243,7 @@ class GroupScope:
         for number, (key, node) in enumerate(self.keys):
             name = ".".join(part.name for part in identifiers(node) or [])
             unique = f"key {number + 1}" if not name or name in columns else name
-            columns[unique] = replace(key, node=column(f"_k{number}"), kind=None)
+            columns[unique] = read_from(replace(key, kind=None), column(f"_k{number}"))
         return javascript_record(list(columns.items()), None)
 
     def _result(self, aggregate: Aggregate) -> Expr:

@@ -14,6 +14,7 @@ from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
+from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path, can_name_column, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
@@ -159,7 +160,7 @@ class SelectCompiler:
         self._add_items(items, select, group, None)
         scope.select_columns = {name.lower(): value for name, value in items.columns}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
-        keys = tuple(value.node for value, _ in scope.keys)
+        keys = tuple(key_of(value) for value, _ in scope.keys)
         return Grouping(windows, keys, tuple(scope.aggregates), having)
 
     def _partition(self, scope: GroupScope, named: NamedRelation, group: exp.Expr) -> None:

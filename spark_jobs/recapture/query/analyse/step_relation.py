@@ -10,6 +10,7 @@ from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.stars import StarSource
+from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
@@ -30,14 +31,18 @@ def items_of(columns: Sequence[tuple[str, Value]]) -> list[Item]:
 
 
 def passed_on(columns: Sequence[tuple[str, Value]]) -> list[Item]:
-    """Return the items of a step's select list: its columns, and their kinds where later steps ask for them."""
+    """Return the items of a step's select list: its columns, and their kinds where later steps ask for them.
+
+    A column of values with types of their own has their tokens.
+    """
     kinds = [Item(kind_name(name), value.kind) for name, value in columns if value.kind is not None]
-    return [*items_of(columns), *kinds]
+    return [*(Item(name, key_of(value)) for name, value in columns), *kinds]
 
 
 def taken_over(name: str, value: Value) -> Value:
     """Return a step's column as a value of the step that reads it."""
-    return replace(value, node=column(name), kind=None if value.kind is None else column(kind_name(name)))
+    kind = None if value.kind is None else column(kind_name(name))
+    return read_from(replace(value, kind=kind), column(name))
 
 
 @dataclass

@@ -41,7 +41,10 @@ class Call(Protocol):
         """Return the type that each value of an argument has in ASA, as text; any text for NULL (see `kinds`)."""
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime."""
+        """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime.
+
+        Strings and numbers each keep their type: they are strings that know their tokens.
+        """
 
     def condition(self, index: int) -> Expr:
         """Return an argument that is a condition, as in IIF."""

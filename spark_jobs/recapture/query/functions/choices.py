@@ -1,8 +1,7 @@
 """COALESCE, NULLIF and IIF: one value or another."""
 
-from dataclasses import replace
-
 from recapture.query.analyse.kinds import with_kind_of_choice
+from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.values import Value
 from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.parse.names import InputField
@@ -25,7 +24,7 @@ def nullif(call: Call) -> Value:
     takes(call, 2)
     equal = call.equal(0, 1)
     value = call.value(0)
-    return replace(value, node=case_when([(equal, NULL)], value.node), text=None)
+    return read_from(value, case_when([(equal, NULL)], key_of(value)))
 
 
 def iif(call: Call) -> Value:

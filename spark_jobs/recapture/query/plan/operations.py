@@ -117,10 +117,13 @@ class Op(StrEnum):
     """Whether a string holds an integer, as JSON writes it."""
     BIGINT_TEXT = "bigint_text"
     """A JSON value as the text of a bigint: a float is truncated, a bit is 1 or 0, the rest is unchanged."""
-    ARE_NUMBER_KINDS = "are_number_kinds"
-    """Whether all of these kinds are bigint or float."""
-    NUMBER_KEY = "number_key"
-    """The text of a number, equal for equal numbers, however they are written."""
+
+    TOKEN = "token"
+    """A bigint, a float or a string: its token (see `recapture.tokens`)."""
+    TOKEN_TEXT = "token_text"
+    """A token: its value as a string."""
+    IN_ORDER = "in_order"
+    """[less, less_or_equal, greater or greater_or_equal]: two tokens, bigints or floats; false for unlike types."""
 
     DATE_PART = "date_part"
     """[part]: the part of a datetime, a bigint."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
 from recapture.query.plan.analytics import Analytics
-from recapture.query.plan.expressions import Expr, columns_of
+from recapture.query.plan.expressions import Expr, call, column, columns_of
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.matches import MatchedTable
+from recapture.query.plan.operations import Op
 from recapture.time_model.windows import Reach, SnapshotWindow, Window
 
 SLICE_START = "slice_start"
@@ -74,8 +75,9 @@ class Selection:
     @property
     def key_columns(self) -> tuple[str, ...]:
         """Columns that are keys of its GROUP BY."""
-        keys = [] if self.grouping is None else self.grouping.key_names
-        return tuple(item.name for item in self.items if item.expression.is_column and item.expression.name in keys)
+        keys = [] if self.grouping is None else [column(name) for name in self.grouping.key_names]
+        published = {*keys, *(call(Op.TOKEN_TEXT, key) for key in keys)}
+        return tuple(item.name for item in self.items if item.expression in published)
 
     @property
     def group_columns(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from recapture.model import AsaType
 from recapture.query.merges import WINDOW_END
-from recapture.query.plan.expressions import Expr, cast_as, column, double, walk
+from recapture.query.plan.expressions import Constant, Expr, cast_as, column, double, walk
 from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 
@@ -89,9 +89,11 @@ class _UnknownError(Exception):
     """Arrow may compute another value than `evaluate`."""
 
 
-def _operation(op: Op, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True) -> Typed:
+def _operation(
+    op: Op, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True, constants: Sequence[Constant] = ()
+) -> Typed:
     size = 1 + sum(argument.size for argument in arguments)
-    return Typed(Expr(op, [argument.expression for argument in arguments]), type_, finite, size)
+    return Typed(Expr(op, [argument.expression for argument in arguments], constants), type_, finite, size)
 
 
 def _all_typed(expressions: Sequence[Expr], row: Row) -> list[Typed]:
@@ -119,7 +121,7 @@ def _typed(expression: Expr, row: Row) -> Typed:
             return Typed(Expr(arguments[0].op, (), [-number]), _LITERALS[arguments[0].op])
         case Op.NOT | Op.AND | Op.OR:
             return _operation(op, _bits(arguments, row), pa.bool_())
-        case Op.IS_NULL:
+        case Op.IS_NULL | Op.IS_NOT_NULL:
             return _operation(op, _all_typed(arguments, row), pa.bool_())
         case Op.IN:
             value, *members = _all_typed(arguments, row)
@@ -137,6 +139,13 @@ def _typed(expression: Expr, row: Row) -> Typed:
             if value.type in (pa.int64(), pa.float64()):
                 as_float = cast_as(value.expression, AsaType.FLOAT)
                 return Typed(as_float, pa.float64(), value.finite, 1 + value.size)
+        case Op.TOKEN_TEXT:
+            return _operation(op, _all_typed(arguments, row), pa.string())
+        case Op.IN_ORDER:
+            sides = _all_typed(arguments, row)
+            if any(side.type not in (pa.string(), pa.int64(), pa.float64()) for side in sides):
+                raise _UnknownError
+            return _operation(op, sides, pa.bool_(), constants=expression.constants)
         case Op.WITHIN_CALENDAR if arguments[0].op is Op.MOVED:
             return _moved(expression, row)
         case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:

@@ -156,6 +156,8 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
     """
     file = path.name
     document = parse_json(read_text(path, file), file)
+    if _is_answer(document):
+        document = {"resources": [_literal(document)]}
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
         raise DefinitionError(f"{file}: not an ARM template: it has no resources")
     resources = list(_in_template(document, TemplateScope(Expansion(file), arguments=_given(path))))
@@ -193,6 +195,20 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
             f"{file}, {resource.name}" for resource in own if resource.type.removeprefix(f"{JOB}/") not in _PARTS
         ),
     )
+
+
+def _is_answer(document: Any) -> bool:
+    """Return whether a document is a job as Azure's REST API answers, not a template."""
+    return isinstance(document, dict) and str(document.get("type", "")).lower() == JOB and "properties" in document
+
+
+def _literal(value: Any) -> Any:
+    """Return a value in a template's notation: [a] => [[a]"""
+    if isinstance(value, dict):
+        return {key: _literal(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_literal(item) for item in value]
+    return f"[{value}" if isinstance(value, str) and value.startswith("[") and value.endswith("]") else value
 
 
 def _given(path: Path) -> dict[str, Any]:

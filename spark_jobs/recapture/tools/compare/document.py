@@ -171,7 +171,7 @@ def compare(
             ]
             if open_slices and not any(guesses <= {*combination} for guesses in refused):
                 reason = reason_of(combination)
-                is_guess = since is not None or not are_known(combination)
+                guessed = frozenset(it for it in combination if not it.is_known or it.setting == "restart")
                 try:
                     files = trials.files(trial, open_slices, compute)
                 except RunError as error:
@@ -182,7 +182,7 @@ def compare(
                     warnings.append(f"{words(reason)} was not tried, because it cannot be computed: {error}")
                     continue
                 rows = rows_of(files, folder / f"tried-{number}", layout, columns)
-                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since, is_guess=is_guess)
+                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since, guessed)
                 tried[reason] = combination
     silences = reasons.silences(time, ours)
     for stop, restart in [*downtimes, *silences]:

@@ -75,12 +75,15 @@ class Reasons:
         `holes` are the numbers of the slices of which the archive lacks events.
         """
         self.connection, self.compared, self._holes = connection, compared, holes
+        self._guesses: list[frozenset[Any]] = []
+        """What each guess assumes, in the order in which they were made."""
         self._compare("differences", ours)
         self._execute(
             f"""
             CREATE OR REPLACE TEMP TABLE reasons AS
             SELECT {", ".join(compared.keys)}, live, ours, has_duplicates,
-                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason, NULL::VARCHAR AS guess
+                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason,
+                NULL::VARCHAR AS guess, NULL::INTEGER AS guess_number
             FROM differences
             """
         )
@@ -92,15 +95,15 @@ class Reasons:
         slices: Sequence[int],
         time: str,
         since: datetime | None,
-        *,
-        is_guess: bool = False,
+        guessed: frozenset[Any] = frozenset(),
     ) -> None:
         """Give this reason to the differences without one, in slices, that other rows, given by a query, do not have.
 
         The query has the rows of all `slices`, given by their numbers; of these, only rows that end after `since`
         count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
-        out of account, and named. A guess is believed only if it explains a row that the live job wrote: that a row
-        lacks has many causes. Otherwise, it is kept for `explain_by_guesses`.
+        out of account, and named. What is `guessed` is believed only if it explains a row that the live job wrote: that
+        a row lacks has many causes. Then earlier guesses that assume no more are believed. Otherwise, the reason is
+        kept for `explain_by_guesses`.
         """
         self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
@@ -111,8 +114,16 @@ class Reasons:
         )
         ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND {explained}")
         text = f"coalesce((SELECT {_joined(_text(reason), 'tried')} FROM tried WHERE {same}), {_text(reason)})"
-        changed = f"guess = coalesce(guess, {text})" if is_guess and not confirmed else f"reason = {text}"
-        self._execute(f"UPDATE reasons SET {changed} WHERE {explained}")
+        if guessed and not confirmed:
+            changed, unguessed = f"guess = {text}, guess_number = {len(self._guesses)}", "AND guess IS NULL"
+            self._execute(f"UPDATE reasons SET {changed} WHERE {explained} {unguessed}")
+            self._guesses.append(guessed)
+            return
+        believed = [number for number, guess in enumerate(self._guesses) if guess <= guessed]
+        if believed:
+            numbers = ", ".join(map(str, believed))
+            self._execute(f"UPDATE reasons SET reason = guess WHERE reason IS NULL AND guess_number IN ({numbers})")
+        self._execute(f"UPDATE reasons SET reason = {text} WHERE {explained}")
 
     def explain_by_guesses(self) -> None:
         """Give the differences without a reason the first guess that explains them."""

@@ -16,6 +16,7 @@ from recapture.query.plan.analytics import EarlierValue
 from recapture.query.plan.expressions import Expr, columns_of
 from recapture.query.plan.joins import JoinedTable, Lookup, side_column
 from recapture.time_model import ticks
+from recapture.tokens import text_of
 from recapture.tools.events.event import json_value
 from recapture.tools.events.histories import LookedAt
 
@@ -112,7 +113,8 @@ def _joined_row(expression: Expr, sides: Sequence[pa.Table], places: Sequence[in
 
 def _value(row: pa.Table, expression: Expr, bounds: SliceBounds) -> Any:
     (values,) = evaluated(row, [expression], bounds)
-    return json_value(values[0].as_py())
+    value = json_value(values[0].as_py())
+    return text_of(value) if isinstance(value, str) else value
 
 
 def _name(expression: Expr, side: int | None) -> str:

@@ -25,6 +25,7 @@ from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import HoppingWindow
+from recapture.tokens import text_of
 from recapture.tools.events.index import ArchiveIndex, Value
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, with_index
@@ -57,7 +58,7 @@ class Grouping:
         columns: tuple[EventKey, ...] = (*compiled.columns, *compiled.metadata)
         strings = {column.name: column for column in columns if column.type is AsaType.STRING}
         named = ((key.value.name, value) for key, value in zip(self.keys, keys, strict=True) if key.value.is_column)
-        return [(strings[name], value) for name, value in named if name in strings and value is not None]
+        return [(strings[name], text_of(value)) for name, value in named if name in strings and value is not None]
 
 
 @dataclass(frozen=True)
