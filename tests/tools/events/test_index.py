@@ -173,8 +173,13 @@ def test_an_event_is_explained_from_the_blob_that_has_its_number(world: World, c
         [b'{"deviceId": "a", "n": 5.0}', b'{"deviceId": "b", "n": "5"}', b'{"deviceId": "c", "n": 50e-1}'],
         [b'{"deviceId": "a", "N": 5}', b'{"deviceId": "\\u0061", "n": {"x": 1}}', b'[{"deviceId": "b", "n": 5}]'],
         [b'{"deviceId": "a", "n": 5, "temperature": "warm"}', b'{"deviceId": "a", "n": "5'],
+        [
+            b'{"deviceId": "a", "n": 1e20}',
+            b'{"deviceId": "b", "n": 9007199254740993.0}',
+            b'{"deviceId": "c", "n": "\\uffff5"}',
+        ],
     ],
-    ids=["spellings", "shapes", "malformed"],
+    ids=["spellings", "shapes", "malformed", "large"],
 )
 @pytest.mark.parametrize("query", ["temperature", "n", "n, temperature + 1 AS t"])
 def test_a_value_is_noted_as_a_search_reads_it(tmp_path: Path, bodies: list[bytes], query: str) -> None:
@@ -183,7 +188,7 @@ def test_a_value_is_noted_as_a_search_reads_it(tmp_path: Path, bodies: list[byte
         world.put("0", at(5 + 5 * number), [content], number)
     pipeline = world.define(f"SELECT {query} INTO aggregates FROM telemetry", inputs=[TELEMETRY | {"index": ["n"]}])
     shown = note(pipeline, 1)
-    for where in ("n=5", "n=5.0", 'n={"x":1}', "n=6"):
+    for where in ("n=5", "n=5.0", 'n={"x":1}', "n=1e20", "n=9007199254740992.0", "n=\uffff5", "n=6"):
         assert answer(search(pipeline, where, shown)) == answer(search(pipeline, where, None))
     assert search(pipeline, "n=6", shown).skipped
 
