@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.archive.pinning import PinnedBlob
-from recapture.formats.bodies import Bodies, Projection
+from recapture.formats.bodies import Projection
 from recapture.formats.event_keys import EventKey
 from recapture.formats.views import copied
 from recapture.model import InputColumn
@@ -80,7 +80,7 @@ class BlobNotes:
         return [key for key in self.keys if isinstance(key, InputColumn)]
 
     def observe(
-        self, read: Chunk, duplicates: NDArray[np.bool_], chunk: Chunk, parsed: Bodies, judged: Judged
+        self, read: Chunk, duplicates: NDArray[np.bool_], chunk: Chunk, judged: Judged
     ) -> Iterator[tuple[PinnedBlob, dict[str, object]]]:
         """Note the next chunk as it was `read`, and its events after duplicates; yield blobs that are read to the end.
 
@@ -96,7 +96,7 @@ class BlobNotes:
         if read.numbered:
             _note_numbers(notes, read)
         if len(chunk):
-            strings, unreadable = self._strings(chunk, parsed)
+            strings, unreadable = self._strings(chunk)
             for blob in np.unique(chunk.blob_index[unreadable]).tolist():
                 notes[blob].is_whole = False
             for number, values in enumerate(strings):
@@ -106,22 +106,17 @@ class BlobNotes:
             self._open = {}
             yield from ((note.pinned, note.row()) for note in notes if note.is_whole)
 
-    def _strings(self, chunk: Chunk, parsed: Bodies) -> tuple[list[pa.Array], NDArray[np.intp]]:
+    def _strings(self, chunk: Chunk) -> tuple[list[pa.Array], NDArray[np.intp]]:
         """Return the values of each key, and the events whose bodies cannot be read.
 
-        A body that the query cannot use is read again, for the keys alone.
+        The fields are read by themselves, as a search reads them: the query may read them with other types.
         """
-        strings = {key: parsed.strings[key] for key in self.fields}
-        malformed = pc.indices_nonzero(pc.is_valid(parsed.malformed)).to_numpy()
-        unreadable = malformed
-        if len(malformed):
-            again = chunk.taken(malformed).decoded(Projection(timestamp_fields=self.fields))
-            unreadable = malformed[pc.is_valid(again.malformed).to_numpy(zero_copy_only=False)]
-            is_malformed = pc.is_valid(parsed.malformed)
-            for key in self.fields:
-                strings[key] = pc.replace_with_mask(copied(strings[key]), is_malformed, copied(again.strings[key]))
-        values = [strings[key] if isinstance(key, InputColumn) else chunk.metadata(key) for key in self.keys]
-        return values, unreadable
+        fields = self.fields
+        if not fields:
+            return [chunk.metadata(key) for key in self.keys if not isinstance(key, InputColumn)], np.empty(0, np.intp)
+        bodies = chunk.decoded(Projection(timestamp_fields=fields))
+        values = [bodies.strings[key] if isinstance(key, InputColumn) else chunk.metadata(key) for key in self.keys]
+        return values, np.flatnonzero(pc.is_valid(bodies.malformed).to_numpy(zero_copy_only=False))
 
 
 def notes_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:

@@ -132,8 +132,7 @@ class _ChunkProcessor:
         if not chunk.is_judged:
             return
         read = chunk
-        fields = () if self.notes is None else self.notes.fields
-        chunk, parsed = parse_bodies(read.without(duplicates), self.compiled, fields)
+        chunk, parsed = parse_bodies(read.without(duplicates), self.compiled)
         judgements = self.judge.judge(chunk, parsed)
         judged, reasons, timed = judgements
         if self.pushers is not None:
@@ -142,7 +141,7 @@ class _ChunkProcessor:
                 arrived = slice_.contains(chunk.arrival[rows])
                 counters.not_on_time += [verdicts.filter(pa.array(arrived))] if arrived.any() else []
         if self.notes is not None:
-            for pinned, note in self.notes.observe(read, duplicates, chunk, parsed, judged):
+            for pinned, note in self.notes.observe(read, duplicates, chunk, judged):
                 self._note(pinned, note)
         del read  # it keeps its blob in memory
         keys = columns_of(self.compiled.keys, chunk, parsed)

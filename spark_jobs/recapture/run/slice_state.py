@@ -47,6 +47,19 @@ class State(StrEnum):
         return _MEANINGS[self]
 
 
+STANDING_STATES = (
+    State.BLOCKED,
+    State.FAILED,
+    State.PROVISIONAL,
+    State.STALE,
+    State.OUTDATED,
+    State.UNCHECKED,
+    State.APPROVED,
+    State.WARNINGS,
+    State.PUBLISHED,
+)
+"""States that `Standing.state` returns. The others also depend on the archive or on Airflow's DAG runs."""
+
 _MEANINGS = {
     State.AWAITING: "A person is asked whether to publish the run: it is staged, or its audit stopped it.",
     State.BLOCKED: "The audit stopped the last run, so nothing new was published.",

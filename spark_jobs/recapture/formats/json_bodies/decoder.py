@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture import tokens
 from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.json_bodies import spellings
@@ -20,7 +21,7 @@ from recapture.formats.json_bodies.checks import first_reasons, inexact, not_obj
 from recapture.formats.json_bodies.columns import read_columns
 from recapture.formats.json_bodies.declared import Declared
 from recapture.formats.json_bodies.spellings import Spelling
-from recapture.formats.json_bodies.values import convert, strings_in, texts_in, tokens_in, with_integral_floats
+from recapture.formats.json_bodies.values import convert, strings_in, tokens_in, with_integral_floats
 from recapture.formats.views import copied, copies, is_view, starts_with
 from recapture.model import AsaType, InputColumn
 
@@ -97,9 +98,6 @@ def _decoded(
     table = read_columns(documents, tuple(index), strict)
     malformed = first_reasons(malformed, not_objects(documents, one_array(table["valid"])))
     raw = {column: one_array(table[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
-    as_strings = {
-        column: texts_in(raw[column]) for column in raw if column.is_token and column in reading.timestamp_fields
-    }
     raw |= {
         column: tokens_in(raw[column]) if column.is_token else strings_in(raw[column])
         for column in raw
@@ -122,7 +120,9 @@ def _decoded(
                 malformed = first_reasons(malformed, unconverted(documents, values, column, path))
             if not column.declared:
                 malformed = first_reasons(malformed, inexact(documents, values, column, path))
-    strings = {column: as_strings.get(column, raw[column]) for column in reading.timestamp_fields}
+    strings = {
+        column: tokens.texts(raw[column]) if column.is_token else raw[column] for column in reading.timestamp_fields
+    }
     return Bodies(converted, strings, malformed), raw
 
 

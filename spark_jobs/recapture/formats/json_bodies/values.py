@@ -88,12 +88,6 @@ def strings_in(values: pa.Array) -> pa.Array:
     return pc.replace_with_mask(strings, escaped, one_array(unescaped))
 
 
-def texts_in(values: pa.Array) -> pa.Array:
-    """Return JSON values as strings: "a" => a, 12.0 => 12.0"""
-    written = values.cast(pa.string())
-    return pc.coalesce(strings_in(values), pc.if_else(pc.starts_with(written, '"'), None, written))
-
-
 def tokens_in(values: pa.Array) -> pa.Array:
     """Return JSON values as tokens: "a" => a, 12.0 => the token of 12"""
     written = values.cast(pa.string())

@@ -6,7 +6,7 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import PARTITION_METRICS, combine
-from recapture.run.slice_state import State
+from recapture.run.slice_state import STANDING_STATES
 from recapture.run.status import status
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.tools.monitoring.exposition import Gauge, Sample
@@ -51,7 +51,7 @@ def _of_status(
     pipeline: Pipeline, result: Mapping[str, Any], published: Sequence[Mapping[str, Any]]
 ) -> Iterator[Sample]:
     labels = {"pipeline": pipeline.name}
-    for state in State:
+    for state in STANDING_STATES:
         yield Sample(SLICES, labels | {"state": str(state)}, result["states"].get(state, 0))
     yield Sample(UNPUBLISHED_RANGES, labels, len(result["outputs"][0]["unpublished"]))
     yield Sample(PROBLEMS, labels, len(result["problems"]))
