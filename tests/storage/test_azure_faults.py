@@ -275,7 +275,7 @@ def test_a_version_of_the_api_that_the_client_does_not_know_is_refused(
 ) -> None:
     monkeypatch.setenv("RECAPTURE_STORAGE_API_VERSION", "2017-11-09")
     with pytest.raises(
-        DefinitionError, match=r"^RECAPTURE_STORAGE_API_VERSION: .* does not speak version 2017-11-09; set"
+        DefinitionError, match=r"^RECAPTURE_STORAGE_API_VERSION: .* does not support version 2017-11-09; set"
     ):
         open_container(url)
 
