@@ -83,6 +83,7 @@ def test_a_string_is_read_back_from_its_token(string: str) -> None:
         ("1e3", "1000"),
         ("9007199254740993.0", "9007199254740992"),
         ("1e20", "1E+20"),
+        ("-1e400", "-Infinity"),
         ("1e-7", "1E-07"),
         ("true", "true"),
         ('{"a": [1]}', '{"a":[1]}'),

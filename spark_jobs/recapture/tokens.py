@@ -10,6 +10,7 @@ mark, the noncharacter U+FFFF. A string that begins with the mark gets the mark 
 """
 
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -38,9 +39,14 @@ def of_number(number: int | float) -> str:
 
 
 def number_text(number: int | float) -> str:
-    """Return a number as ASA writes it, but each float that is a bigint as this bigint: 5.0 => 5, 1e20 => 1E+20"""
+    """Return a number as ASA writes it, but each float that is a bigint as this bigint: 5.0 => 5, 1e20 => 1E+20
+
+    A number beyond the floats is infinite: 1e400 => Infinity
+    """
     if isinstance(number, int):
         return str(number)
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
     if number.is_integer() and -_LARGEST <= number < _LARGEST:
         return str(int(number))
     mantissa, _, exponent = repr(abs(number)).partition("e")

@@ -126,7 +126,7 @@ def read(found: Any) -> tuple[int, dict[str, int]]:
 
 
 def test_find_and_explain_skip_the_blobs_that_do_not_hold_the_key(world: World, command: Command) -> None:
-    assert "tasks note for find and explain: deviceId" in command.text("plan", world.file, *TWO_HOURS)
+    assert "index for find and explain: deviceId" in command.text("plan", world.file, *TWO_HOURS)
     command.run("backfill", world.file, *TWO_HOURS)
     found = command.json("find", world.file, *A_DEVICE)
     assert read(found) == (24, {"may_hold": 24, "not_noted": 25})
@@ -151,7 +151,7 @@ def test_a_blob_that_changed_is_read_and_so_are_all_after_another_definition(wor
 
 def test_an_index_that_a_search_cannot_use_says_why(world: World, command: Command) -> None:
     found = command.json("find", world.file, *TWO_HOURS, "--where", "temperature=20")
-    assert found["inputs"][0]["index"]["not_used_because"] == "no condition names one of its keys"
+    assert found["inputs"][0]["index"]["not_used_because"] == "no condition names one of its keys, spelt alike"
     explained = command.json("explain", world.file, *TWO_HOURS, "--event", "0/100")
     because = explained["inputs"][0]["index"]["not_used_because"]
     assert because.startswith("each deviceId has a watermark of its own (OVER), and no condition names it")
@@ -173,8 +173,13 @@ def test_an_event_is_explained_from_the_blob_that_has_its_number(world: World, c
         [b'{"deviceId": "a", "n": 5.0}', b'{"deviceId": "b", "n": "5"}', b'{"deviceId": "c", "n": 50e-1}'],
         [b'{"deviceId": "a", "N": 5}', b'{"deviceId": "\\u0061", "n": {"x": 1}}', b'[{"deviceId": "b", "n": 5}]'],
         [b'{"deviceId": "a", "n": 5, "temperature": "warm"}', b'{"deviceId": "a", "n": "5'],
+        [
+            b'{"deviceId": "a", "n": 1e20}',
+            b'{"deviceId": "b", "n": 9007199254740993.0}',
+            b'{"deviceId": "c", "n": "\\uffff5"}',
+        ],
     ],
-    ids=["spellings", "shapes", "malformed"],
+    ids=["spellings", "shapes", "malformed", "large"],
 )
 @pytest.mark.parametrize("query", ["temperature", "n", "n, temperature + 1 AS t"])
 def test_a_value_is_noted_as_a_search_reads_it(tmp_path: Path, bodies: list[bytes], query: str) -> None:
@@ -183,9 +188,22 @@ def test_a_value_is_noted_as_a_search_reads_it(tmp_path: Path, bodies: list[byte
         world.put("0", at(5 + 5 * number), [content], number)
     pipeline = world.define(f"SELECT {query} INTO aggregates FROM telemetry", inputs=[TELEMETRY | {"index": ["n"]}])
     shown = note(pipeline, 1)
-    for where in ("n=5", "n=5.0", 'n={"x":1}', "n=6"):
+    for where in ("n=5", "n=5.0", 'n={"x":1}', "n=1e20", "n=9007199254740992.0", "n=\uffff5", "n=6"):
         assert answer(search(pipeline, where, shown)) == answer(search(pipeline, where, None))
     assert search(pipeline, "n=6", shown).skipped
+
+
+def test_a_key_that_is_spelt_otherwise_is_looked_for_in_every_blob(tmp_path: Path) -> None:
+    """Of two fields whose names differ only in case, each spelling finds its own."""
+    world = World(tmp_path)
+    world.put("0", at(5), [b'{"n": 1, "N": 2}'])
+    query = "SELECT n INTO aggregates FROM telemetry"
+    pipeline = world.define(query, inputs=[TELEMETRY | {"index": "n"}])
+    shown = note(pipeline, 1)
+    assert search(pipeline, "n=2", shown).skipped
+    assert search(pipeline, "N=2", shown).events.num_rows == 1
+    respelt = world.define(query, inputs=[TELEMETRY | {"index": "N"}])
+    assert search(respelt, "N=2", shown).events.num_rows == 1
 
 
 def test_an_index_changes_neither_the_run_nor_its_rows(world: World) -> None:
@@ -199,7 +217,7 @@ def test_an_index_changes_neither_the_run_nor_its_rows(world: World) -> None:
     [
         (None, "write a key such as deviceId, or remove the key"),
         ([], "write a key such as deviceId, or remove the key"),
-        ("PartitionId", "PartitionId needs no index: write fields of the body, or metadata that names a device"),
+        ("PartitionId", "PartitionId needs no index: name fields of the body, or metadata of the device"),
         ("Offset", "Offset needs no index"),
         (["deviceId", "site."], "'site.' names no field: write it as deviceId or site.id"),
         (7, "should be"),

@@ -64,6 +64,8 @@ def condition(text: str, known: InputMetadata) -> Condition:
     name, equals, value = text.partition("=")
     if not equals or not all(name.strip().split(".")):
         raise DefinitionError(f"--where {text} is not a condition: write it as deviceId=sensor-7 or site.id=4")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise DefinitionError(f"--where {text!a} is not UTF-8: write it in UTF-8")
     try:
         return Condition(event_key(name, known), value)
     except DefinitionError as error:

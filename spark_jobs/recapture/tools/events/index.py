@@ -269,12 +269,15 @@ _COLUMNS = (
 def sought_by(
     index: Index, compiled: CompiledInput, values: Sequence[Value], times: Slice | None = None
 ) -> Sought | str:
-    """Return what a search for events with these values looks for in notes, or why it cannot use them."""
-    names = [_name(key) for key in index.keys]
-    noted = [(names.index(_name(key)), value) for key, value in values if _name(key) in names]
+    """Return what a search for events with these values looks for in notes, or why it cannot use them.
+
+    The names of keys are compared exactly: of two fields that differ only in case, the one that is spelt alike counts.
+    """
+    names = [key.name for key in index.keys]
+    noted = [(names.index(key.name), value) for key, value in values if key.name in names]
     number = next((_integer(value) for key, value in values if key == _SEQUENCE_NUMBER), None)
     if not noted and number is None and times is None:
-        return "no condition names one of its keys"
+        return "no condition names one of its keys, spelt alike"
     if compiled.over and not {names[place] for place, _ in noted} & set(map(_name_of_string, compiled.over)):
         over = ", ".join(column.name.lstrip("@") for column in compiled.over)
         return f"each {over} has a watermark of its own (OVER), and no condition names it as a key of the index"
@@ -282,14 +285,10 @@ def sought_by(
     return Sought(np.concatenate([np.empty(0, np.uint64), *hashes]), number, times)
 
 
-def _name(key: EventKey) -> str:
-    return key.name.lower()
-
-
 def _name_of_string(key: EventKey) -> str | None:
     """Return the name of a key whose equal values are equal strings; None for others, such as numbers."""
     is_kind = isinstance(key, InputColumn) and key.is_kind
-    return _name(key) if key.type is AsaType.STRING and not is_kind else None
+    return key.name if key.type is AsaType.STRING and not is_kind else None
 
 
 def _integer(value: str) -> int | None:
