@@ -131,7 +131,7 @@ def print_plan(out: Console, result: dict[str, Any], progress: Mapping[str, Iter
         how = "aggregate its events" if read["aggregated_in_tasks"] else ordered
         out.print(_line(f"input {read['alias']}: tasks {how}"))
         if read["index"]:
-            out.print(_line(f"input {read['alias']}: tasks note for find and explain: {', '.join(read['index'])}"))
+            out.print(_line(f"input {read['alias']}: index for find and explain: {', '.join(read['index'])}"))
     if result["engine"] == Engine.PROCESSES:
         out.print("recapture backfill computes the rows without Spark, unless --master names a cluster")
     for reference in result["references"]:

@@ -155,4 +155,4 @@ def test_slices_have_the_matches_of_the_whole_stream(pattern: str, slices: list[
 @pytest.mark.parametrize(("pattern", "warns"), [("A B", False), ("A+ B", False), ("A B+", True), ("A B?", True)])
 def test_a_plan_warns_if_a_complete_pattern_may_go_on(pattern: str, warns: bool) -> None:
     warnings = [*undocumented(compiled(query(pattern, "", "")))]
-    assert ["a match of MATCH_RECOGNIZE may go on" in warning for warning in warnings] == [True] * warns
+    assert ["the pattern of MATCH_RECOGNIZE can match again" in warning for warning in warnings] == [True] * warns

@@ -86,7 +86,7 @@ def test_the_template_itself_compiles() -> None:
         ("GetMetadataPropertyValue(a, 'b') AS n", 33, "the first argument is the input as FROM names it: telemetry"),
         ("COUNT(GetMetadataPropertyValue(telemetry, 'b')) AS n", 50, "'b' is not supported: use [EventHub]"),
         ("MAX('1') AS n", 12, "MAX takes strings only from a CAST: write MAX(CAST(x AS nvarchar(max)))"),
-        ("sentiment(x) AS n", 8, "A machine learning function of the job runs outside of ASA"),
+        ("sentiment(x) AS n", 8, "If it is a machine learning function of the job, publish its arguments"),
         ("CAST(x AS bigint) AS n", 13, "`x` is neither in GROUP BY nor in an aggregate"),
         ("COUNT(CAST(x AS int)) AS n", 19, "`int` is not a type: the types are bigint"),
         ("x > 1 AS n", 8, "a condition is not a value"),

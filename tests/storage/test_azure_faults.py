@@ -209,7 +209,7 @@ def test_a_read_that_fails_names_its_blob(proxy: FaultProxy, url: str) -> None:
     ("fault", "reason"),
     [
         (answered(409, "BlobArchived"), r"cannot read a .*\(BlobArchived\): the blob is in the archive tier: move it "),
-        (answered(409, "BlobBeingRehydrated"), r"\(BlobBeingRehydrated\): the blob is on its way out of the archive"),
+        (answered(409, "BlobBeingRehydrated"), r"\(BlobBeingRehydrated\): the blob is being moved out of the archive"),
         (answered(400, "InvalidHeaderValue"), "not in Azure's cloud, set RECAPTURE_STORAGE_API_VERSION"),
         (
             answered(403, "AuthorizationFailure"),
@@ -249,7 +249,7 @@ def test_a_service_that_stays_busy_is_asked_six_times(
     monkeypatch.setattr(HttpTransport, "sleep", lambda transport, seconds: waited.append(seconds))
     container = open_container(url)
     proxy.inject(answered(503, "ServerBusy"), "list")
-    reason = "the service answered 503 (ServerBusy) to each attempt, because it limits requests"
+    reason = "the service answered 503 (ServerBusy) to every attempt: it is busy, or limits requests"
     assert message_of(lambda: list(container.list())).startswith(f"cannot list {url}: {reason}; run the same command")
     assert len(proxy.requested("list")) == 6
     assert 20 <= sum(waited) <= 30
@@ -275,7 +275,7 @@ def test_a_version_of_the_api_that_the_client_does_not_know_is_refused(
 ) -> None:
     monkeypatch.setenv("RECAPTURE_STORAGE_API_VERSION", "2017-11-09")
     with pytest.raises(
-        DefinitionError, match=r"^RECAPTURE_STORAGE_API_VERSION: .* does not speak version 2017-11-09; set"
+        DefinitionError, match=r"^RECAPTURE_STORAGE_API_VERSION: .* does not support version 2017-11-09; set"
     ):
         open_container(url)
 

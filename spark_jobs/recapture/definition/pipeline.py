@@ -291,7 +291,7 @@ def require_index_of_strings(pipeline: Pipeline, document: Document) -> None:
             with document.at(("input", index, "index")):
                 key = event_key(name, section.metadata)
             if key.type is not AsaType.STRING or key in _SAME_IN_BLOB:
-                reason = f"{name} needs no index: write fields of the body, or metadata that names a device or sender"
+                reason = f"{name} needs no index: name fields of the body, or metadata of the device or sender"
                 raise document.error(("input", index, "index"), reason)
 
 

@@ -260,7 +260,7 @@ class _Search:
         chosen.sort()
         if self.shared and np.bincount(starts[chosen] - first).max() > MOST_WAYS:
             reason = f"MATCH_RECOGNIZE: the events of one match fit the pattern in more than {MOST_WAYS:,} ways"
-            raise RunError(f"{reason}: write conditions of which only one is true for an event, or a shorter limit")
+            raise RunError(f"{reason}: make the conditions in DEFINE exclude each other, or shorten LIMIT DURATION")
         return threads.at(chosen)
 
     def _complete(self, threads: _Threads, offset: int) -> _Found:

@@ -12,6 +12,6 @@ def undocumented(query: CompiledQuery) -> Iterator[str]:
         assert output.plan is not None
         if any(isinstance(table, MatchedTable) and table.automaton.goes_on for table in output.plan.steps):
             yield (
-                f"output {output.alias}: a match of MATCH_RECOGNIZE may go on, and each event that completes the "
-                "pattern gives a row, as in Trill; Microsoft's page does not say so: compare some rows with the job's"
+                f"output {output.alias}: the pattern of MATCH_RECOGNIZE can match again with further events. Each "
+                "match gives a row, as in Trill; Microsoft's page does not say so: compare some rows with the job's"
             )

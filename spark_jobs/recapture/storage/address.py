@@ -105,7 +105,7 @@ def _azure(parts: SplitResult, host: str, shown: str) -> AzureAddress:
         endpoint = normal_endpoint(parts._replace(netloc=parts.netloc.lower().replace(host, blob_host), path=""))
     if host.endswith(_FABRIC):
         if not names or not _WORKSPACE_NAME.fullmatch(names[0]):
-            raise DefinitionError(f"{shown}: no valid name of a workspace in this url; use the workspace's GUID")
+            raise DefinitionError(f"{shown}: this url has no valid workspace name; use the workspace's GUID")
     elif not account or not names or not _CONTAINER_NAME.fullmatch(names[0]):
         raise DefinitionError(f"{shown}: no valid container name in this url; {_FORMS}")
     if any(name in ("", ".", "..") for name in names):

@@ -64,8 +64,8 @@ def _shared_client(
         return ContainerClient(endpoint, container, credential=credential, api_version=version, **options)
     except ValueError:
         raise DefinitionError(
-            f"{API_VERSION}: azure-storage-blob {azure.storage.blob.__version__} does not speak version {version}; set "
-            "one that it lists in its changelog, such as 2019-07-07, or unset it"
+            f"{API_VERSION}: azure-storage-blob {azure.storage.blob.__version__} does not support version {version}; "
+            "set one that it supports, such as 2019-07-07, or unset the variable"
         ) from None
 
 

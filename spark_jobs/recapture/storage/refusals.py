@@ -20,20 +20,20 @@ ENDLESS = (
 )
 
 BUSY = (429, 503)
-"""Statuses of a service that limits requests. They were sent again for about half a minute before."""
+"""Statuses of a busy service, after the retries of `Retries`."""
 _ADVICE = {
     "BlobArchived": "the blob is in the archive tier: move it to the tier Hot or Cool, wait until it is there, which "
-    "takes up to 15 hours, then run the same command again",
-    "BlobBeingRehydrated": "the blob is on its way out of the archive tier, which takes up to 15 hours: run the same "
-    "command again when it is there",
-    "BlobImmutableDueToPolicy": "an immutability policy protects the blob: tables need a container without one",
+    "can take 15 hours, then run the same command again",
+    "BlobBeingRehydrated": "the blob is being moved out of the archive tier, which can take 15 hours: run the same "
+    "command again after that",
+    "BlobImmutableDueToPolicy": "an immutability policy protects the blob: keep the tables in a container without one",
     "FeatureVersionMismatch": f"set {API_VERSION} to a version that the account knows",
     "InvalidHeaderValue": f"if the account is not in Azure's cloud, set {API_VERSION} to a version that it knows",
 }
 """What to do about a request that was refused, by the error code of the service."""
 _NOT_AUTHORISED = {
     "AuthorizationFailure": "let requests from this network pass the account's firewall or private endpoint, or {}",
-    "AuthorizationSourceIPMismatch": "the signature is for other addresses than that of this machine: {}",
+    "AuthorizationSourceIPMismatch": "the signature does not allow the IP address of this machine: {}",
     "KeyBasedAuthenticationNotPermitted": f"the account allows no keys: unset {CONNECTION_STRING}, and use an identity",
 }
 """What to do about a request that was not authorised, by the error code; {} is the advice for the credential."""
@@ -55,8 +55,8 @@ def refusal(action: str, address: AzureAddress, advice: str, status: int | None,
         return SetupError(f"cannot {action}{reason}: {_ADVICE[code]}")
     if status in BUSY:
         return RunError(
-            f"cannot {action}: the service answered {status}{reason} to each attempt, because it limits requests; run "
-            "the same command again later, and fewer at a time"
+            f"cannot {action}: the service answered {status}{reason} to every attempt: it is busy, or limits requests; "
+            "run the same command again later, or send fewer requests at a time (docs/azure.md)"
         )
     if status is not None:
         return RunError(f"cannot {action}: the service answered {status}{reason}")

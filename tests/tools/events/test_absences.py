@@ -19,12 +19,12 @@ AT_ELEVEN = "of telemetry after 2024-03-01T10:01:00Z until 2024-03-01T10:11:00Z 
         (
             f"{TIME}, deviceId, LAG(temperature) {OVER} AS p INTO aggregates FROM {INPUT}",
             "t=2024-03-01T10:11Z,deviceId=b",
-            f"LAG found no row {AT_ELEVEN}, before this one, that meets WHEN",
+            f"LAG found no row {AT_ELEVEN}, before this one, for which WHEN is true",
         ),
         (
             f"{TIME}, deviceId, LAG(temperature, 2) {OVER} AS p INTO aggregates FROM {INPUT}",
             "t=2024-03-01T10:11Z,deviceId=b",
-            f"LAG found fewer than 2 rows {AT_ELEVEN}, before this one, that meets WHEN",
+            f"LAG found fewer than 2 rows {AT_ELEVEN}, before this one, for which WHEN is true",
         ),
         (
             f"{TIME}, deviceId, ISFIRST(minute, 10) OVER (PARTITION BY deviceId) AS f INTO aggregates FROM {INPUT}",

@@ -126,7 +126,7 @@ def read(found: Any) -> tuple[int, dict[str, int]]:
 
 
 def test_find_and_explain_skip_the_blobs_that_do_not_hold_the_key(world: World, command: Command) -> None:
-    assert "tasks note for find and explain: deviceId" in command.text("plan", world.file, *TWO_HOURS)
+    assert "index for find and explain: deviceId" in command.text("plan", world.file, *TWO_HOURS)
     command.run("backfill", world.file, *TWO_HOURS)
     found = command.json("find", world.file, *A_DEVICE)
     assert read(found) == (24, {"may_hold": 24, "not_noted": 25})
@@ -217,7 +217,7 @@ def test_an_index_changes_neither_the_run_nor_its_rows(world: World) -> None:
     [
         (None, "write a key such as deviceId, or remove the key"),
         ([], "write a key such as deviceId, or remove the key"),
-        ("PartitionId", "PartitionId needs no index: write fields of the body, or metadata that names a device"),
+        ("PartitionId", "PartitionId needs no index: name fields of the body, or metadata of the device"),
         ("Offset", "Offset needs no index"),
         (["deviceId", "site."], "'site.' names no field: write it as deviceId or site.id"),
         (7, "should be"),

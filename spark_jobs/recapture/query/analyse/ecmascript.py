@@ -71,7 +71,7 @@ def _set(pattern: str, start: int) -> tuple[str, int]:
             index += 1
         written += piece
     if index == len(pattern) or index == first:
-        raise PatternError(f"`{pattern[start:index]}` is a set without a character or an end")
+        raise PatternError(f"`{pattern[start:index]}` is an empty or unclosed set")
     return written + "]", index + 1
 
 

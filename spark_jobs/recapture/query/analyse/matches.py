@@ -45,7 +45,7 @@ class MatchCompiler:
         """Return its matches as the table `name`, and their columns. Raise DefinitionError for what ASA lacks."""
         source, [relation] = self.source, self.from_clause.relations
         if relation.partition_by:
-            raise source.error(self.match, "write PARTITION BY inside of MATCH_RECOGNIZE, not after the input")
+            raise source.error(self.match, "write PARTITION BY inside MATCH_RECOGNIZE (…), not after the input")
         row = Expressions(source, self.types, RowScope(self.from_clause))
         keys = tuple(partition_key(row, node) for node in self.match.args.get("partition_by") or [])
         length = duration_of(source, self.match.args["duration"], "LIMIT DURATION(minute, 1)")
@@ -72,10 +72,10 @@ class MatchCompiler:
         try:
             walked = automaton(self.match.meta[PATTERN])
         except PatternTooLongError:
-            message = f"PATTERN is too long: it may have {MOST_PLACES:,} variables, and A{{3}} counts three times"
+            message = f"PATTERN is too long: the limit is {MOST_PLACES:,} variables, and A{{3}} counts three times"
             raise self.source.error(self.match, message) from None
         if walked is None:
-            message = "PATTERN matches without any event, which is not documented for ASA: let one variable occur"
+            message = "PATTERN can match no event at all, which ASA does not document: write A+ instead of A*"
             raise self.source.error(self.match, message)
         return walked
 
@@ -85,7 +85,9 @@ class MatchCompiler:
         for definition in self.match.args["define"]:
             name = definition.alias.lower()
             if name in conditions:
-                raise self.source.error(definition.args["alias"], f"DEFINE has `{definition.alias}` twice")
+                raise self.source.error(
+                    definition.args["alias"], f"DEFINE has `{definition.alias}` twice: join its conditions"
+                )
             if name not in walked.variables:
                 message = f"`{definition.alias}` is in DEFINE but not in PATTERN: correct one of the names"
                 raise self.source.error(definition.args["alias"], message)
@@ -149,7 +151,7 @@ class MatchScope:
         if self.current is None:
             raise self.source.error(node, f"MEASURES aggregates the events of a match: write Last({names[0].name}.…)")
         if variable != self.current:
-            message = f"`{names[0].name}` has several events here: write Last({names[0].name}.…), First, Min or Max"
+            message = f"`{names[0].name}` may be several events: write Last({names[0].name}.…), First, Min or Max"
             raise self.source.error(node, message)
         return self._field(names)
 
@@ -159,10 +161,10 @@ class MatchScope:
         if name not in self.variables and len(names) > 1:
             raise self.source.error(names[0], f"`{names[0].name}` is not a variable of PATTERN")
         if len(names) < 2:
-            message = f"a column goes after a variable of PATTERN and a dot: write A.{names[0].name}, with its name"
+            message = f"a column needs a variable of PATTERN before it: write A.{names[0].name}, with your variable"
             raise self.source.error(names[0], message)
         if self.known is not None and name not in self.known:
-            message = f"DEFINE has `{names[0].name}` only below: a condition names variables that are defined before it"
+            message = f"DEFINE has `{names[0].name}` below: a condition names only its own variable and those above it"
             raise self.source.error(names[0], message)
         return name
 
@@ -199,7 +201,7 @@ class MatchScope:
         return column(aggregate_name(self.aggregates.setdefault(aggregate, len(self.aggregates))))
 
     def system_timestamp(self, node: exp.Expr) -> Value:
-        message = "System.Timestamp() in MATCH_RECOGNIZE is not documented for ASA: name it in a step, as a column"
+        message = "ASA does not document System.Timestamp() in MATCH_RECOGNIZE: select it as a column in a step"
         raise self.source.error(node, message)
 
     def window_id(self, node: exp.Expr) -> Value:
@@ -207,13 +209,13 @@ class MatchScope:
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         word = self.source.word(node)
-        raise self.source.error(node, f"{word} is not an aggregate of MATCH_RECOGNIZE: it takes First, Last, Min, Max")
+        raise self.source.error(node, f"{word} is not an aggregate of MATCH_RECOGNIZE: use First, Last, Min or Max")
 
     def analytic(self, node: exp.Expr) -> Value:
-        raise self.source.error(node, f"an analytic function cannot be in MATCH_RECOGNIZE: name it in a step. {_FIELD}")
+        raise self.source.error(node, f"MATCH_RECOGNIZE takes no analytic function: call it in a step. {_FIELD}")
 
     def metadata(self, node: exp.Anonymous) -> Value:
-        raise self.source.error(node, "GetMetadataPropertyValue goes into a step before MATCH_RECOGNIZE")
+        raise self.source.error(node, "MATCH_RECOGNIZE takes no GetMetadataPropertyValue: call it in a step")
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         return None

@@ -17,8 +17,8 @@ ONLY_COUNT_DISTINCT = (
     "DISTINCT is only for COUNT(DISTINCT x), as in ASA: to aggregate each value once, GROUP BY it in a step"
 )
 _OTHERS = (
-    "docs/query-language.md lists the functions. A machine learning function of the job runs outside of ASA: "
-    "publish its arguments, and apply the model to the table"
+    "docs/query-language.md lists the functions. If it is a machine learning function of the job, publish its "
+    "arguments, and apply the model to the table"
 )
 
 

@@ -66,7 +66,7 @@ class StarSources:
         possible = [star for star in self.all if star.can_have(name)]
         if len(possible) > 1 and not possible[0].lists(name):
             advice = "name the column there, or declare the inputs with CREATE TABLE"
-            raise self.source.error(names[0], f"`{name}` may be a column of several * of the step: {advice}")
+            raise self.source.error(names[0], f"`{name}` may come from more than one * of the step: {advice}")
         return possible[0].unqualified(names) if possible else None
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
@@ -80,7 +80,7 @@ class StarSources:
         return list(columns.values())
 
     def record(self, where: exp.Expr) -> Value:
-        raise self.source.error(where, "a step with several * has no record of all its columns: name the columns")
+        raise self.source.error(where, "not all columns of a step with several * are known: name those that you need")
 
     def has(self, name: str) -> bool:
         return any(star.has(name) for star in self.all)

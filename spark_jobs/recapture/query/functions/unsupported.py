@@ -2,7 +2,7 @@
 
 _MODEL = (
     "needs ASA's own model, whose details are not published: publish its argument, and score the table, for example "
-    "with ML.NET's DetectIidSpike and DetectIidChangePoint"
+    "with ML.NET's DetectIidSpike or DetectIidChangePoint; the scores may differ from ASA's"
 )
 _NO_ASA = "is not a function of Azure Stream Analytics"
 

@@ -315,7 +315,7 @@ def _matched(source: Source, clause: exp.Expr) -> Step:
     table = clause.this
     match = table.args["match"]
     if not isinstance(clause, exp.From) or table.args.get("joins"):
-        raise source.error(match, f"{MATCH_RECOGNIZE} next to a JOIN is not documented for ASA: put it into a step")
+        raise source.error(match, f"ASA does not document {MATCH_RECOGNIZE} next to a JOIN: put it into a step")
     table.set("match", None)
     key = f"\0{source.offset(match)}"
     name = exp.Identifier(this=key, quoted=True)

@@ -17,7 +17,7 @@ PATTERN = "pattern"
 ANY = "."
 """Variable that stands for any row."""
 _SIGNS = {TokenType.STAR: (0, None), TokenType.PLUS: (1, None), TokenType.PLACEHOLDER: (0, 1)}
-_SKIP = "AFTER MATCH SKIP TO NEXT ROW is the only one that ASA has: write it before PATTERN"
+_SKIP = "ASA has only AFTER MATCH SKIP TO NEXT ROW: write it before PATTERN"
 _FORM = "write PATTERN (A B+), with the names of DEFINE, the quantifiers * + ? {n} {n,} {n,m}, | and parentheses"
 
 
@@ -48,7 +48,7 @@ class MatchParser:
         """Return the clauses. Raise ParseError, with an `advice` if something is missing."""
         parser, start = self.parser, self.parser._prev
         if not parser._match(TokenType.L_PAREN):
-            self._refuse(f"parentheses go after {NAME}")
+            self._refuse(f"a parenthesis is missing after {NAME}")
         duration, partition_by = None, None
         while True:
             if duration is None and parser._match(TokenType.LIMIT):
@@ -74,7 +74,7 @@ class MatchParser:
         if not parser._match(TokenType.R_PAREN):
             self._refuse(f"`)` is missing after the last condition of DEFINE of {NAME}")
         if not parser._match(TokenType.ALIAS):
-            self._refuse(f"a name goes after {NAME} (…): write AS and a name")
+            self._refuse(f"a name is missing after {NAME} (…): write AS and a name")
         node = exp.MatchRecognize(
             partition_by=partition_by, duration=duration, measures=measures, define=define, alias=self._name()
         )
@@ -89,12 +89,12 @@ class MatchParser:
     def _named(self, value: exp.Expr | None) -> exp.Alias:
         """Return an expression with the name after AS."""
         if value is None or not self.parser._match(TokenType.ALIAS):
-            self._refuse("each of MEASURES has a name: write Last(A.x) AS x")
+            self._refuse("a measure needs a name: write Last(A.x) AS x")
         return self.parser.expression(exp.Alias(this=value, alias=self._name()))
 
     def _definition(self) -> exp.Alias:
         """Return a condition under the name of its variable: A AS A.x > 1."""
-        form = "DEFINE takes a name and its condition: A AS A.x > 1"
+        form = "DEFINE takes a variable and its condition: A AS A.x > 1"
         name = self._name()
         condition = self.parser._parse_disjunction() if self.parser._match(TokenType.ALIAS) else None
         if condition is None:
@@ -148,7 +148,7 @@ class MatchParser:
         if limits is None:
             return part
         if parser._curr and parser._curr.token_type in (*_SIGNS, TokenType.L_BRACE):
-            self._refuse("a quantifier after a quantifier is not documented for ASA: put parentheses around the first")
+            self._refuse("ASA does not document a quantifier after a quantifier: write (A+)? instead of A+?")
         least, most = limits
         if most is not None and (most < least or most == 0):
             self._refuse("a quantifier {n,m} needs 0 <= n <= m and 1 <= m")

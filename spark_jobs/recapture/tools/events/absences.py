@@ -94,7 +94,7 @@ def of_history(looked_at: LookedAt, place: int, table: str, rows: pa.Table, boun
         which = f"fewer than {function.steps} rows" if function.steps > 1 else which
         more = more if function.steps else ""
     if function.history.when is not None:
-        more += ", that meets WHEN"
+        more += ", for which WHEN is true"
     after, last = range_
     return Absence(by, _shown(table), (("after", after), ("until", last)), keys, which, more)
 
