@@ -48,7 +48,10 @@ def test_a_property_has_the_type_of_its_use_if_it_is_given() -> None:
     [
         ("SELECT *, site.*, site.floor.*, Site.* INTO out FROM telemetry", ["site", "site.floor", "Site"]),
         ("SELECT telemetry.* INTO out FROM telemetry UNION SELECT t.*, t.a.b.* FROM telemetry t", ["a.b"]),
-        ("WITH s AS (SELECT site.* FROM (SELECT * FROM telemetry) AS q) SELECT x.y.* INTO out FROM s", []),
+        ("WITH s AS (SELECT site.* FROM (SELECT * FROM telemetry) AS q) SELECT x.y.* INTO out FROM s", ["site"]),
+        ("WITH Telemetry AS (SELECT * FROM telemetry t) SELECT Telemetry.x.y.* INTO out FROM telemetry", ["x.y"]),
+        ("WITH s AS (SELECT a.*, b.y FROM telemetry a JOIN other b ON 1 = 1) SELECT s.x.* INTO out FROM s", ["x"]),
+        ("WITH s AS (SELECT x AS y FROM telemetry) SELECT s.y.* INTO out FROM s", []),
         ("WITH s AS (SELECT site.* FROM telemetry) SELECT x INTO out FROM s WHERE x > 1", ["site"]),
         ("SELECT e.ArrayValue.*, r.* INTO out FROM telemetry CROSS APPLY GetArrayElements(list) AS e", ["r"]),
         ("SELECT a.r.*, r.* INTO out FROM telemetry a JOIN telemetry b ON DATEDIFF(ss, a, b) = 0", ["r"]),

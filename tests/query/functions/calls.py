@@ -68,6 +68,9 @@ class _GivenScope:
     def whole_row(self, node: exp.Expr) -> Expr | None:
         raise NotImplementedError
 
+    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
+        return None
+
 
 def compiled(expression: str, *values: Value) -> Value:
     """Return what the compiler makes of an expression in which `g0`, `g1`, … stand for values."""

@@ -136,10 +136,10 @@ def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_
         minute=12,
     )
     query = (
-        "WITH s AS (SELECT t.site.*, t.id FROM telemetry t TIMESTAMP BY eventTime) "
+        "WITH t AS (SELECT * FROM telemetry TIMESTAMP BY eventTime), s AS (SELECT t.site.*, t.id FROM t) "
         "SELECT id, x * 2 AS twice, UPPER(at) AS at, y.z AS z INTO aggregates FROM s"
     )
-    file = define(world, "SELECT t.site.* INTO aggregates FROM telemetry t")
+    file = define(world, "WITH t AS (SELECT * FROM telemetry) SELECT t.site.* INTO aggregates FROM t")
     _, err = command.run("plan", file, *FIRST_HOUR, code=2)
     assert "such as t.site.id, or run recapture infer PIPELINE --write" in err
     file = define(world, query)

@@ -110,6 +110,9 @@ class NameScope(Protocol):
     def whole_row(self, node: exp.Expr) -> Expr | None:
         """Return the record of a whole row, if a node is its name; None for any other node."""
 
+    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
+        """Return a property of a whole row, if a node is the row's name; None for any other node."""
+
 
 @dataclass(frozen=True)
 class Expressions(Coercion):
@@ -471,6 +474,9 @@ class _Call:
                 return typed
         message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
         raise self.expressions.types.disagreement(value.fields, types[0], node) or self.error(index, message)
+
+    def property_of_row(self, index: int, name: Value) -> Value | None:
+        return self.expressions.scope.property_of_row(self._node(index), name)
 
     def kind(self, index: int) -> Expr:
         value, types = self.value(index), self.expressions.types

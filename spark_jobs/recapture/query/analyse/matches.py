@@ -219,3 +219,6 @@ class MatchScope:
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         return None
+
+    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
+        return None

@@ -38,6 +38,12 @@ class Columns(Protocol):
     def lists(self, name: str) -> bool:
         """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
 
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        """Return the properties of a record that CREATE TABLE declares, by name; none if there are none."""
+
+    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
+        """Return whether a dotted path names a field of an input."""
+
 
 class Relation(Columns, Protocol):
     """A stream of rows."""
@@ -123,8 +129,6 @@ class NamedRelation:
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the declared properties of a record by name; none if there are none."""
-        if not isinstance(self.relation, InputRelation):
-            return []
         return [(name, self.numbered(value)) for name, value in self.relation.properties(names)]
 
     def record(self, where: exp.Expr) -> Value:
@@ -335,7 +339,7 @@ class From:
     def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
         """Return whether a dotted path names a field of an input."""
         side = self._side_of(names)
-        return side is not None and isinstance(side.relation, InputRelation)
+        return side is not None and side.relation.reads_input(names[1:] if self.named(names[0].name) else names)
 
     def _side_of(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
         """Return the relation that a dotted path reads; None for an element of APPLY, or for any side of a JOIN."""

@@ -14,6 +14,7 @@ from recapture.query.analyse.javascript_calls import javascript_call, javascript
 from recapture.query.analyse.kinds import with_kind_of_all
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.row_properties import is_row, property_of_row
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.analyse.values import Value
@@ -65,6 +66,9 @@ class RowScope:
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         return whole_row(self.from_clause, node)
+
+    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
+        return property_of_row(self.from_clause, node, name)
 
 
 @dataclass
@@ -210,6 +214,11 @@ class GroupScope:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
+        return None
+
+    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
+        if is_row(self.from_clause, node):
+            raise self.source.error(node, "a property of a whole row is neither in GROUP BY nor in an aggregate")
         return None
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:

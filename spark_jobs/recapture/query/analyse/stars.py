@@ -51,6 +51,12 @@ class StarredRecord:
     def lists(self, name: str) -> bool:
         return False
 
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        return self.from_clause.properties([*self.names, *names])
+
+    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
+        return False
+
 
 @dataclass(frozen=True)
 class StarSources:
@@ -90,3 +96,16 @@ class StarSources:
 
     def lists(self, name: str) -> bool:
         return any(star.lists(name) for star in self.all)
+
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        star = self._only(names[0].name)
+        return star.properties(names) if star else []
+
+    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
+        star = self._only(names[0].name)
+        return star is not None and star.reads_input(names)
+
+    def _only(self, name: str) -> StarSource | None:
+        """Return the * that alone can have a column; None if several can."""
+        possible = [star for star in self.all if star.can_have(name)]
+        return possible[0] if len(possible) == 1 else None

@@ -121,6 +121,18 @@ class StepRelation:
                 raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
+        if self.star_source is None or self._has_own(names[0].name):
+            return []
+        record = tuple(name.name for name in names)
+        return [
+            (name, taken_over(path_name(self._request((*record, name), names[0])), value))
+            for name, value in self.star_source.properties(names)
+        ]
+
+    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
+        return self.star_source is not None and not self._has_own(names[0].name) and self.star_source.reads_input(names)
+
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
 

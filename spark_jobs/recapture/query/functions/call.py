@@ -37,6 +37,9 @@ class Call(Protocol):
         passes as DATETIME.
         """
 
+    def property_of_row(self, index: int, name: Value) -> Value | None:
+        """Return a property of the whole row that an argument names; None if it is not the name of a row."""
+
     def kind(self, index: int) -> Expr:
         """Return the type that each value of an argument has in ASA, as text; any text for NULL (see `kinds`)."""
 

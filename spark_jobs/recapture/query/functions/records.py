@@ -24,7 +24,11 @@ def array_element(call: Call) -> Value:
 
 
 def record_property(call: Call) -> Value:
-    """GetRecordPropertyValue(record, name): a name in any case."""
+    """GetRecordPropertyValue(record, name): a name in any case; the record may be a whole row."""
     takes(call, 2)
-    record, name = call.argument(0, AsaType.RECORD), call.argument(1, AsaType.STRING)
+    name = call.argument(1, AsaType.STRING)
+    of_row = call.property_of_row(0, name)
+    if of_row is not None:
+        return of_row
+    record = call.argument(0, AsaType.RECORD)
     return Value(Expr(Op.JSON_PROPERTY, [record.node, name.node]), AsaType.STRING, is_json_element=True)

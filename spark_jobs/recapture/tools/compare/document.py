@@ -187,7 +187,7 @@ def compare(
     silences = reasons.silences(time, ours)
     for stop, restart in [*downtimes, *silences]:
         reasons.explain_downtime(time, stop, restart, comparison.reach)
-    reasons.explain_by_guesses()
+    reasons.choose_guesses()
     reasons.explain_holes()
     document = _document(
         comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings

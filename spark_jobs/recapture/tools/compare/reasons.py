@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import parts_of, quoted
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
-from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, HOLE, SEPARATOR, UNEXPLAINED
+from recapture.tools.compare.words import DIGITS, DOWNTIME, DUPLICATES, HOLE, SEPARATOR, UNEXPLAINED, causes
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -76,15 +76,22 @@ class Reasons:
         """
         self.connection, self.compared, self._holes = connection, compared, holes
         self._guesses: list[frozenset[Any]] = []
-        """What each guess assumes, in the order in which they were made."""
+        """What each guess assumes, in the order in which they were made: the number of a guess is its place."""
+        self._believed: set[int] = set()
+        """Numbers of the guesses that a row of the live job confirms."""
         self._compare("differences", ours)
         self._execute(
             f"""
             CREATE OR REPLACE TEMP TABLE reasons AS
             SELECT {", ".join(compared.keys)}, live, ours, has_duplicates,
-                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason,
-                NULL::VARCHAR AS guess, NULL::INTEGER AS guess_number
+                CASE WHEN NOT is_open THEN {_joined("NULL", "differences")} END AS reason, false AS is_guessed
             FROM differences
+            """
+        )
+        self._execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE guesses AS
+            SELECT {", ".join(compared.keys)}, reason AS guess, 0 AS number, 0 AS causes FROM reasons LIMIT 0
             """
         )
 
@@ -101,33 +108,55 @@ class Reasons:
 
         The query has the rows of all `slices`, given by their numbers; of these, only rows that end after `since`
         count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
-        out of account, and named. What is `guessed` is believed only if it explains a row that the live job wrote: that
-        a row lacks has many causes. Then earlier guesses that assume no more are believed. Otherwise, the reason is
-        kept for `explain_by_guesses`.
+        out of account, and named. What is `guessed` is believed only if it explains a row without a reason that the
+        live job wrote: that a row lacks has many causes. Then earlier guesses that assume no more are believed, too.
+        Every row that a guess explains is kept for `choose_guesses`.
         """
         self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
         after = "true" if since is None else f"{quoted(time)} > {_instant(since)}"
         explained = (
-            f"reason IS NULL AND {self._among(slices)} AND {after} "
+            f"(reason IS NULL OR is_guessed) AND {self._among(slices)} AND {after} "
             f"AND NOT EXISTS (SELECT 1 FROM tried WHERE is_open AND {same})"
         )
-        ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND {explained}")
         text = f"coalesce((SELECT {_joined(_text(reason), 'tried')} FROM tried WHERE {same}), {_text(reason)})"
-        if guessed and not confirmed:
-            changed, unguessed = f"guess = {text}, guess_number = {len(self._guesses)}", "AND guess IS NULL"
-            self._execute(f"UPDATE reasons SET {changed} WHERE {explained} {unguessed}")
-            self._guesses.append(guessed)
+        if not guessed:
+            self._execute(f"UPDATE reasons SET reason = {text} WHERE reason IS NULL AND {explained}")
             return
-        believed = [number for number, guess in enumerate(self._guesses) if guess <= guessed]
-        if believed:
-            numbers = ", ".join(map(str, believed))
-            self._execute(f"UPDATE reasons SET reason = guess WHERE reason IS NULL AND guess_number IN ({numbers})")
-        self._execute(f"UPDATE reasons SET reason = {text} WHERE {explained}")
+        ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND reason IS NULL AND {explained}")
+        keys, number, size = ", ".join(self.compared.keys), len(self._guesses), len(causes(reason))
+        self._execute(f"INSERT INTO guesses SELECT {keys}, {text}, {number}, {size} FROM reasons WHERE {explained}")
+        self._guesses.append(guessed)
+        if confirmed:
+            self._believed.update(it for it, guess in enumerate(self._guesses) if guess <= guessed)
+            self._choose(f"reason IS NULL AND number IN ({', '.join(map(str, self._believed))})")
 
-    def explain_by_guesses(self) -> None:
-        """Give the differences without a reason the first guess that explains them."""
-        self._execute("UPDATE reasons SET reason = guess WHERE reason IS NULL")
+    def choose_guesses(self) -> None:
+        """Give the differences that only guesses explain the best one: of the fewest causes, then of the most rows.
+
+        Guesses that nothing confirms are for differences without a reason.
+        """
+        if self._believed:
+            self._choose(f"is_guessed AND number IN ({', '.join(map(str, self._believed))})")
+        self._choose("reason IS NULL")
+
+    def _choose(self, condition: str) -> None:
+        """Give the best of their guesses to the differences of which this is true."""
+        self._execute(
+            f"""
+            UPDATE reasons SET reason = best.guess, is_guessed = true
+            FROM (
+                SELECT guesses.* FROM guesses JOIN (SELECT number, count(*) AS explained FROM guesses GROUP BY number)
+                USING (number) JOIN reasons ON {self.compared.same_key("guesses", "reasons")}
+                WHERE {condition}
+                QUALIFY row_number() OVER (
+                    PARTITION BY {", ".join(f"guesses.{name}" for name in self.compared.keys)}
+                    ORDER BY causes, explained DESC, number
+                ) = 1
+            ) AS best
+            WHERE {self.compared.same_key("best", "reasons")}
+            """
+        )
 
     def explain_holes(self) -> None:
         """Give HOLE to the differences without a reason in slices with holes."""
@@ -135,11 +164,15 @@ class Reasons:
             self._explain_where(HOLE, self._among(self._holes))
 
     def explain_missing(self, time: str, downtimes: Sequence[tuple[datetime, datetime]]) -> None:
-        """Give DOWNTIME to differences without a reason, if the live job wrote no row that ends in a downtime."""
+        """Give DOWNTIME to differences without a reason, if the live job wrote no row that ends in a downtime.
+
+        Rows are written by their ends: after a row that ends in a downtime, the job has written what ended before.
+        """
         if time in self.compared.key:
             for since, until in downtimes:
                 ends = f"{quoted(time)} > {_instant(since)} AND {quoted(time)} < {_instant(until)}"
-                self._explain_where(DOWNTIME, f"live = 0 AND {ends}")
+                written = f"SELECT max({quoted(time)}) FROM {LIVE_ROWS} WHERE {ends}"
+                self._explain_where(DOWNTIME, f"live = 0 AND {ends} AND coalesce({quoted(time)} > ({written}), true)")
 
     def explain_downtime(self, time: str, since: datetime, until: datetime, reach: timedelta) -> None:
         """Give DOWNTIME to differences without a reason, if the live job did not run between two times.

@@ -1,0 +1,91 @@
+"""Which of several guesses is the reason of a difference, and which rows a downtime explains."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from recapture.model import AsaType, OutputColumn
+from recapture.table.row_changes import comparisons
+from recapture.tools.compare.live import LIVE_ROWS, SLICE
+from recapture.tools.compare.reasons import Compared, Reasons
+from recapture.tools.compare.words import DOWNTIME, SEPARATOR
+from tests.worlds import at
+
+COLUMNS = (
+    OutputColumn("end", AsaType.DATETIME),
+    OutputColumn("device", AsaType.STRING),
+    OutputColumn("n", AsaType.BIGINT),
+)
+SCHEMA = pa.schema(
+    [(SLICE, pa.int64()), ("end", pa.timestamp("us", tz="UTC")), ("device", pa.string()), ("n", pa.int64())]
+)
+Rows = Mapping[tuple[int, str], int]
+"""Values of n, by the minute in which a window ends, and the device."""
+
+
+class Live:
+    """A live job's rows against ours."""
+
+    def __init__(self, connection: Any, live: Rows, ours: Rows) -> None:
+        self._connection = connection
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS {self._query('live', live)}")
+        self.reasons = Reasons(connection, Compared(COLUMNS, ("end", "device")), self._query("ours", ours))
+
+    def guess(self, reason: str, rows: Rows, *guessed: str) -> None:
+        """Try a combination that has these rows."""
+        self.reasons.explain(reason, self._query("tried_rows", rows), [0], "end", None, frozenset(guessed))
+
+    def found(self) -> dict[tuple[int, str], str | None]:
+        """Return the reason of each difference."""
+        rows = self._connection.sql('SELECT "end", device, reason FROM reasons').fetchall()
+        return {((end - at(0)) // timedelta(minutes=1), device): reason for end, device, reason in rows}
+
+    def _query(self, name: str, rows: Rows) -> str:
+        values = [{SLICE: 0, "end": at(minute), "device": device, "n": n} for (minute, device), n in rows.items()]
+        self._connection.register(name, pa.Table.from_pylist(values, SCHEMA))
+        return f"SELECT * FROM {name}"
+
+
+@pytest.fixture
+def connection() -> Iterator[Any]:
+    with comparisons("reasons") as connection:
+        yield connection
+
+
+def test_of_guesses_with_as_many_causes_the_one_that_explains_most_rows_is_the_reason(connection: Any) -> None:
+    ours = {(1, "a"): 0, (1, "b"): 0, (1, "c"): 0}
+    live = Live(connection, {(1, "a"): 1, (1, "b"): 1, (1, "c"): 1}, ours)
+    live.guess("restart", ours | {(1, "a"): 1}, "restart")
+    live.guess("enqueued", ours | {(1, "a"): 1, (1, "b"): 1}, "enqueued")
+    live.guess(f"query{SEPARATOR}enqueued", {(1, "a"): 1, (1, "b"): 1, (1, "c"): 1}, "enqueued")
+    live.reasons.choose_guesses()
+    assert live.found() == {(1, "a"): "enqueued", (1, "b"): "enqueued", (1, "c"): f"query{SEPARATOR}enqueued"}
+
+
+def test_a_row_that_lacks_has_the_guess_that_another_row_confirms(connection: Any) -> None:
+    ours = {(1, "a"): 0, (1, "b"): 0}
+    live = Live(connection, {(1, "b"): 1}, ours)
+    live.guess("wrong cuts", {(1, "b"): 0}, "wrong")
+    live.guess("right cuts", {(1, "b"): 0}, "right")
+    live.guess(f"query{SEPARATOR}right cuts", {(1, "b"): 1}, "right")
+    assert live.found() == {(1, "a"): "right cuts", (1, "b"): f"query{SEPARATOR}right cuts"}
+
+
+def test_a_guess_that_nothing_confirms_comes_last(connection: Any) -> None:
+    live = Live(connection, {}, {(1, "a"): 0})
+    live.guess("enqueued", {}, "enqueued")
+    assert live.found() == {(1, "a"): None}
+    live.reasons.choose_guesses()
+    assert live.found() == {(1, "a"): "enqueued"}
+
+
+def test_a_downtime_explains_rows_that_end_after_the_last_one_that_the_live_job_wrote(connection: Any) -> None:
+    ours = {(minute, device): 0 for minute in range(1, 7) for device in "ab"}
+    lacking = {(2, "a"), (3, "a"), (4, "a"), (4, "b"), (5, "a"), (5, "b")}
+    live = Live(connection, {key: n for key, n in ours.items() if key not in lacking}, ours)
+    live.reasons.explain_missing("end", [(at(1), at(6))])
+    assert live.found() == {key: DOWNTIME if key[0] > 3 else None for key in lacking}
