@@ -102,3 +102,10 @@ def test_an_event_is_malformed_if_a_number_is_needed_and_the_value_is_none(type_
     column = InputColumn(("x",), type_, declared=False)
     parsed = JsonBodies().decode(pa.array([b'{"x": %s}' % written.encode()]), Projection([column]))
     assert parsed.malformed.is_valid().to_pylist() == [True]
+
+
+@pytest.mark.parametrize("others", [[], ["a string"]])
+def test_infinity_is_larger_than_every_number_whatever_else_is_compared(others: list[str]) -> None:
+    values = pa.array([f"{tokens.MARK}{text}" for text in ("Infinity", "-Infinity", "NaN", "5")] + others)
+    assert tokens.in_order("greater", values, pa.scalar(7)).to_pylist()[:4] == [True, False, False, False]
+    assert tokens.in_order("greater_or_equal", values, values).to_pylist()[:4] == [True, True, False, True]

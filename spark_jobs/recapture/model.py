@@ -204,7 +204,7 @@ class FirstOf:
 
 @dataclass(frozen=True)
 class Branch:
-    """One WHEN of a CASE: `time`, if `field` holds `text`."""
+    """One WHEN of a CASE: `time`, if `field` holds `text`, which is a token if the field has tokens."""
 
     field: InputColumn
     text: str

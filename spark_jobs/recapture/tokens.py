@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 MARK = "\uffff"
 """Beginning of the token of a value that is not a string."""
 _ESCAPED = MARK + '"'
-_NUMBER = rf"^{MARK}-?[0-9]"
+_NUMBER = rf"^{MARK}(-?([0-9]|Infinity)|NaN$)"
 _EXACT_FLOATS = 2.0**53
 """Every integer up to this one is exactly a float."""
 _LARGEST = 2**63
@@ -114,7 +114,8 @@ def in_order(comparison: str, left: Datum, right: Datum) -> Datum:
     numbers = [_numbers(side) for side in sides]
     in_order = pc.fill_null(compare(*numbers), False)
     large = [pc.greater_equal(pc.abs(number), _EXACT_FLOATS) for number in numbers]
-    doubtful = pc.fill_null(pc.and_(pc.equal(*numbers), pc.and_(*large)), False)
+    equal = pc.and_(pc.equal(*numbers), pc.is_finite(numbers[0]))
+    doubtful = pc.fill_null(pc.and_(equal, pc.and_(*large)), False)
     if pc.any(doubtful).as_py():
         in_order = _exactly(compare, sides, in_order, doubtful)
     if all(pa.types.is_string(side.type) for side in sides):

@@ -72,3 +72,9 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
 def test_an_anchor_that_appears_twice_is_refused(file: Path) -> None:
     with pytest.raises(DefinitionError, match=r"a\.yaml:2: the anchor &x appears twice: rename one"):
         value(file, "a: &x 1\nb: &x 2\nc: *x\n")
+
+
+def test_a_character_that_json_escapes_as_a_surrogate_pair_is_one_character(file: Path) -> None:
+    assert value(file, '{"a": "\\ud83d\\ude00"}') == "😀"
+    with pytest.raises(DefinitionError, match=r"a\.yaml:1: half of a surrogate pair is no character: "):
+        value(file, '{"a": "\\ud83d"}')

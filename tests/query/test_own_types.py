@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture import tokens
+from recapture.formats.event_hubs import CaptureInput
 from recapture.model import AsaType
+from recapture.query.compile import compile_query
 from tests.draws import examples
 from tests.query.small_stream import at, compiled, rows
 
@@ -137,6 +139,17 @@ def test_a_comparison_decides_the_type_of_a_field_only_if_it_is_published() -> N
     [selected] = compiled("SELECT k INTO out FROM telemetry WHERE k > 5").inputs
     assert [column.type for column in (*counted.columns, *selected.columns)] == [AsaType.STRING, AsaType.FLOAT]
     assert counted.aggregations
+
+
+@pytest.mark.parametrize("condition", ["k = 5", "k IN (5, 7)", "k NOT IN (5)"])
+def test_in_csv_a_field_that_is_compared_with_numbers_is_a_number(condition: str) -> None:
+    query = compile_query(
+        f"SELECT i INTO out FROM telemetry WHERE {condition}",
+        inputs={"telemetry": CaptureInput.metadata},
+        output_aliases=["out"],
+        only_strings=["telemetry"],
+    )
+    assert {column.type for column in query.inputs[0].columns if column.path == ("k",)} == {AsaType.FLOAT}
 
 
 def test_bigints_and_floats_are_compared_exactly() -> None:

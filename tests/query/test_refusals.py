@@ -385,3 +385,8 @@ def test_whether_a_query_is_nested_too_deeply_does_not_depend_on_the_caller(
             compiled(deepest + 20)
 
     compile_from(depth)
+
+
+def test_a_column_whose_name_the_table_would_cut_off_is_refused() -> None:
+    with pytest.raises(DefinitionError, match=r"line 1, column 13: the name of this column contains U\+0000"):
+        compile_query("SELECT x AS [a\0b] INTO out FROM t", inputs={"t": CaptureInput.metadata}, output_aliases=["out"])

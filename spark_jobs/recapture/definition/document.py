@@ -192,6 +192,7 @@ def _require_bounded(path: Path, root: Node, constructor: SafeConstructor) -> No
 def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[Node]:
     """Yield the values in a node. Raise DefinitionError for a value or a key that cannot be read."""
     if isinstance(node, ScalarNode):
+        _join_surrogates(path, node)
         _require_readable(path, node, constructor)
     elif isinstance(node, SequenceNode):
         yield from node.value
@@ -204,6 +205,15 @@ def _children(path: Path, node: Node, constructor: SafeConstructor) -> Iterator[
                 raise DefinitionError(f"{path}:{_line(key)}: {key.value} appears twice: remove one")
             keys.add(key.value)
             yield value
+
+
+def _join_surrogates(path: Path, node: ScalarNode) -> None:
+    """Replace the surrogate pairs by which JSON escapes a character. Raise DefinitionError for a lone surrogate."""
+    try:
+        node.value = node.value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        reason = "half of a surrogate pair is no character: write the character itself"
+        raise DefinitionError(f"{path}:{_line(node)}: {reason}") from error
 
 
 def _require_readable(path: Path, node: ScalarNode, constructor: SafeConstructor) -> None:

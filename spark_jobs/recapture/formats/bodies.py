@@ -32,7 +32,7 @@ class Bodies:
     columns: dict[InputColumn, pa.Array]
     """Values of the projection's columns, those that CREATE TABLE declares included, in the types of the view."""
     strings: dict[InputColumn, pa.Array]
-    """Values of the projection's timestamp fields as strings; NULL if a body lacks the field."""
+    """Values of the timestamp fields as strings, or as tokens where the column has them; NULL if the body lacks it."""
     malformed: pa.Array
     """Reason why a body cannot be used (string), or NULL."""
 

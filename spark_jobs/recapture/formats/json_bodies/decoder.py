@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture import tokens
 from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.json_bodies import spellings
@@ -120,10 +119,7 @@ def _decoded(
                 malformed = first_reasons(malformed, unconverted(documents, values, column, path))
             if not column.declared:
                 malformed = first_reasons(malformed, inexact(documents, values, column, path))
-    strings = {
-        column: tokens.texts(raw[column]) if column.is_token else raw[column] for column in reading.timestamp_fields
-    }
-    return Bodies(converted, strings, malformed), raw
+    return Bodies(converted, {column: raw[column] for column in reading.timestamp_fields}, malformed), raw
 
 
 def _interleaved(parts: Sequence[Bodies], order: pa.Array) -> Bodies:

@@ -365,7 +365,9 @@ class Expressions(Coercion):
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        if self._have_own_types(values, node) or (self._have_tokens(values) and has_own_types(values)):
+        is_converted = any(is_dynamic(value) and self.types.are_of_strings(value.fields) for value in values)
+        is_mixed = self._have_tokens(values) and has_own_types(values) and not is_converted
+        if self._have_own_types(values, node) or is_mixed:
             return call(Op.IN, *map(token_of, values))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))

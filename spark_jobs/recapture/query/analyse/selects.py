@@ -78,6 +78,8 @@ class _SelectList:
         """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name:
             raise self.source.error(where, "this column has an empty name: choose another one with AS")
+        if "\0" in name:
+            raise self.source.error(where, "the name of this column contains U+0000: choose another one with AS")
         published = published_name(name) if self.is_output else name
         if not can_name_column(published):
             raise self.source.error(where, f"`{published}` is reserved: choose another name with AS")

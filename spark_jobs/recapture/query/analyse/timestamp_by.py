@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from recapture import tokens
 from recapture.errors import DefinitionError
 from recapture.model import (
     AsaType,
@@ -106,7 +107,10 @@ def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, ti
     if not isinstance(column, InputColumn) or not (isinstance(sides[1], exp.Literal) and sides[1].is_string):
         raise from_clause.source.error(condition, _CASES)
     _require(from_clause, column, AsaType.STRING, sides[0])
-    return Branch(InputColumn(column.path, AsaType.STRING), sides[1].name, time_of(from_clause, time))
+    is_declared = from_clause.types.is_declared(from_clause.input_field(column))
+    field = InputColumn(column.path, AsaType.STRING, is_declared)
+    value = sides[1].name if is_declared else tokens.of_string(sides[1].name)
+    return Branch(field, value, time_of(from_clause, time))
 
 
 def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
