@@ -20,6 +20,7 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Arrivals, Slice
 from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.time_model.verdicts import Verdict
+from recapture.tokens import of_number as token
 from tests.formats.blobs import MINUTE, TEN
 
 QUERY = compile_query(
@@ -59,7 +60,7 @@ def ordered(
 def test_blobs_that_arrived_together_are_in_the_order_of_their_names(tmp_path: Path) -> None:
     texts = {"b": "\n".join([event(3, 30), event(4, 20)]), "a": "\n".join([event(1, 40), event(2, 10)])}
     rows, counted = ordered(tmp_path, texts, JsonReader())
-    assert rows == [("1", 40), ("2", 10), ("3", 30), ("4", 20)]
+    assert rows == [(token(1), 40), (token(2), 10), (token(3), 30), (token(4), 20)]
     assert (counted.events, counted.duplicates, counted.open_gaps) == (4, 0, [])
 
 
