@@ -178,8 +178,11 @@ def _reader(connection: "DuckDBPyConnection", kind: str, paths: str) -> str:
         return f"read_parquet({together})"
     if kind == "csv":
         return f"read_csv({together}, all_varchar = true, header = true)"
-    described = connection.sql(f"DESCRIBE SELECT * FROM read_json({together}, sample_size = -1)").fetchall()
-    names = ", ".join(f"{_text(column)}: 'VARCHAR'" for column, *_ in described if column != _FILE)
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) AS name FROM read_json_objects({paths}) ORDER BY name"
+    spellings = {name.lower(): name for (name,) in connection.sql(keys).fetchall()}  # read_json holds 32 MiB a file
+    if not spellings:
+        return f"(SELECT '' AS {_FILE} WHERE false)"
+    names = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in spellings.values())
     return f"read_json({together}, columns = {{{names}}})"
 
 
