@@ -32,9 +32,10 @@ def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
         more = counted(len(events) - SHOWN_EVENTS, "more event")
         out.print(f"{more}: --out FILE.jsonl, .parquet or .avro writes all of them")
     verdicts = Counter(events["verdict"].to_pylist())
-    counts = ", ".join(f"{verdict} {number:,}" for verdict, number in sorted(verdicts.items()))
+    counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(verdicts.items()))
     bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
-    out.print(f"{counted(len(events), 'event')} arrived from {bounds}" + (f": {counts}" if counts else ""))
+    number = counted(len(events), "event") if len(events) else "no such event"
+    out.print(f"{number} arrived from {bounds}" + (f": {counts}" if counts else ""))
     for line in read_lines(found.summary(with_events=False)["inputs"]):
         out.print(shown(line))
 

@@ -114,6 +114,11 @@ def test_a_condition_finds_the_events_whose_field_or_metadata_has_the_value(
     assert [event["sequence_number"] for event in found["events"]] == numbers
 
 
+def test_a_value_that_no_event_has_is_not_found(spellings: World, command: Command) -> None:
+    out, _ = command.run("find", spellings.file, *FIRST_HOUR, "--where", "deviceId=nobody")
+    assert "no such event arrived from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z\n" in out
+
+
 def test_events_that_may_have_the_values_but_cannot_be_read_are_counted(spellings: World, command: Command) -> None:
     out, err = command.run("find", spellings.file, *FIRST_HOUR, "--where", "deviceId=a")
     assert "4 events arrived from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z: invalid_timestamp 4" in out
