@@ -125,13 +125,8 @@ def notes_table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 
 def _note_numbers(notes: Sequence[_BlobNote], chunk: Chunk) -> None:
-    first = np.full(len(notes), np.iinfo(np.int64).max)
-    last = np.full(len(notes), np.iinfo(np.int64).min)
-    np.minimum.at(first, chunk.blob_index, chunk.number)
-    np.maximum.at(last, chunk.blob_index, chunk.number)
-    for note, low, high in zip(notes, first.tolist(), last.tolist(), strict=True):
-        if low <= high:
-            note.numbers = _joined(note.numbers, low, high)
+    for note, range_ in zip(notes, _ranges(len(notes), chunk.blob_index, chunk.number), strict=True):
+        note.numbers = _joined(note.numbers, range_)
 
 
 def _note_keys(notes: Sequence[_BlobNote], chunk: Chunk, values: pa.Array, number: int) -> None:
@@ -162,13 +157,9 @@ def _note_times(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> Non
     for note, count in zip(notes, counts.tolist(), strict=True):
         note.events += count
     processed = np.flatnonzero(judged.processed)
-    first = np.full(len(notes), np.iinfo(np.int64).max)
-    last = np.full(len(notes), np.iinfo(np.int64).min)
-    np.minimum.at(first, chunk.blob_index[processed], judged.system_timestamp[processed])
-    np.maximum.at(last, chunk.blob_index[processed], judged.system_timestamp[processed])
-    for note, low, high in zip(notes, first.tolist(), last.tolist(), strict=True):
-        if low <= high:
-            note.times = _joined(note.times, low, high)
+    blobs, times = chunk.blob_index[processed], judged.system_timestamp[processed]
+    for note, range_ in zip(notes, _ranges(len(notes), blobs, times), strict=True):
+        note.times = _joined(note.times, range_)
     _note_largest(notes, chunk, judged)
 
 
@@ -187,5 +178,18 @@ def _note_largest(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> N
             note.largest, note.pushed_by = time, (number, place)
 
 
-def _joined(range_: tuple[int, int] | None, first: int, last: int) -> tuple[int, int]:
-    return (first, last) if range_ is None else (min(range_[0], first), max(range_[1], last))
+def _ranges(count: int, blob_index: NDArray[np.int64], values: NDArray[np.int64]) -> Iterator[tuple[int, int] | None]:
+    """Yield the smallest and the largest value of each of `count` blobs; None for a blob without values."""
+    first = np.full(count, np.iinfo(np.int64).max)
+    last = np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(first, blob_index, values)
+    np.maximum.at(last, blob_index, values)
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        yield (low, high) if low <= high else None
+
+
+def _joined(left: tuple[int, int] | None, right: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the range that covers both; None has no values."""
+    if left is None or right is None:
+        return left or right
+    return min(left[0], right[0]), max(left[1], right[1])

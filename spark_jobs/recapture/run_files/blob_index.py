@@ -1,6 +1,7 @@
 """The index of a run: for each task, a file with the notes of the blobs that arrived in its slices."""
 
 import io
+import itertools
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ _FORMAT, _DIGEST = b"recapture.format", b"recapture.digest"
 
 def write(files: RunFiles, digest: str, first: Slice, counters: Sequence[Counters]) -> None:
     """Write the notes of a task, whose first slice is `first`. A retry overwrites the same file."""
-    notes = notes_table([note for of_slice in counters for note in of_slice.notes])
+    notes = notes_table(list(itertools.chain.from_iterable(counted.notes for counted in counters)))
     notes = notes.replace_schema_metadata({_FORMAT: str(INDEX_FORMAT), _DIGEST: digest})
     of = counters[0]
     files.container.write(_name(files, of.input, first, of.partition), parquet(notes))
