@@ -5,16 +5,14 @@ them. A line shows what the plan said, what the run took, and the error, for eac
 """
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import recapture
 from benchmarks.run import pipeline_file
-from benchmarks.world import START, World
+from benchmarks.world import World
 
 QUANTITIES = ("cpu_seconds", "seconds", "read_bytes", "written_bytes", "reads", "writes", "lists")
 LENGTHS = (1, 1, 3, 3)
@@ -57,21 +55,10 @@ def measure(world: World, archive: Path, scratch: Path) -> tuple[dict[str, Any],
     """Return what the plan of the last hours of a world says, and what their run took."""
     file, begin = pipeline_file(scratch, archive), 0
     for length in LENGTHS:
-        _command("backfill", file, begin, begin + length)
+        recapture("backfill", file, begin, begin + length)
         begin += length
-    planned = _command("plan", file, begin, world.hours)["estimate"]
-    return planned, _command("backfill", file, begin, world.hours)["cost"]
-
-
-def _command(name: str, file: Path, begin: int, end: int) -> dict[str, Any]:
-    """Run the command for these hours of a world, in a process of its own, and return what it prints as JSON."""
-    bounds = [(START + timedelta(hours=hour)).isoformat() for hour in (begin, end)]
-    arguments = ["-m", "recapture.cli", name, str(file), "--from", bounds[0], "--to", bounds[1], "--json"]
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"recapture {name} failed: {done.stderr[-2000:]}")
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
+    planned = recapture("plan", file, begin, world.hours)["estimate"]
+    return planned, recapture("backfill", file, begin, world.hours)["cost"]
 
 
 if __name__ == "__main__":

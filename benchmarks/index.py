@@ -5,15 +5,12 @@ The world is a day of 32 partitions. Each command is a process of its own.
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from benchmarks.world import START, World
+from benchmarks.command import recapture
+from benchmarks.world import World
 
 QUERY = """SELECT System.Timestamp() AS windowEnd, deviceId, COUNT(*) AS events, AVG(temperature) AS mean
 INTO Output FROM Telemetry TIMESTAMP BY eventTime GROUP BY deviceId, TumblingWindow(minute, 5)"""
@@ -41,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
         world.make(folder / "archive")
         for _ in range(options.rounds):
             for index in ([], ["deviceId"]):
-                cost = _command("backfill", _pipeline(folder, index), world)["cost"]
+                cost = recapture("backfill", _pipeline(folder, index), 0, world.hours)["cost"]
                 print(
                     f"index {index}: {cost['cpu_seconds']:.1f} s of CPU, {cost['written_bytes']:,} bytes written",
                     flush=True,
@@ -50,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"notes on {world.blob_count:,} blobs: {notes:,} bytes")
         for index in ([], ["deviceId"]):
             begin = time.monotonic()
-            found = _command("find", _pipeline(folder, index), world, "--where", "deviceId=device-4711")
+            found = recapture("find", _pipeline(folder, index), 0, world.hours, "--where", "deviceId=device-4711")
             (read,) = found["inputs"]
             print(f"index {index}: {found['count']} events, {time.monotonic() - begin:.1f} s, read {read}", flush=True)
 
@@ -74,17 +71,6 @@ def _pipeline(folder: Path, index: list[str]) -> Path:
     file = home / "telemetry.yaml"
     file.write_text(json.dumps(sections))
     return file
-
-
-def _command(name: str, file: Path, world: World, *more: str) -> dict[str, Any]:
-    """Run the command for the whole world, and return what it prints as JSON."""
-    bounds = ("--from", START.isoformat(), "--to", (START + timedelta(hours=world.hours)).isoformat())
-    arguments = ["-m", "recapture.cli", name, str(file), *bounds, *more, "--json"]
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"recapture {name} failed: {done.stderr[-2000:]}")
-    printed: dict[str, Any] = json.loads(done.stdout)
-    return printed
 
 
 if __name__ == "__main__":
