@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ MAX_ROWS = 20
 """Largest number of rows that are shown of an expectation."""
 MAX_FAILURES = 40
 """Largest number of expectations that are shown."""
+MAX_PASSED = 500
+"""Largest number of expectations that are listed as passed."""
 _UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
 _HINTS = {
     "archive_has_no_holes": "restore the missing blobs and backfill again; the section Capture lists the holes",
@@ -55,7 +58,7 @@ Causes come before what may follow from them: an event that is missing or unusab
 def failures(source: Source) -> dict[str, Any]:
     """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
-    passed = 0
+    passed: Counter[tuple[str, str, str]] = Counter()
     unjudged: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for run in source.runs.values():
@@ -68,7 +71,7 @@ def failures(source: Source) -> dict[str, Any]:
             if result.success and not result.proved:
                 unjudged[result.sentence] = None
             elif result.success:
-                passed += 1
+                passed[(result.suite, result.judged, _Failed(run, result, evaluation).title)] += 1
             else:
                 failure = _Failed(run, result, evaluation)
                 failed.setdefault(failure.expectation, []).append(failure)
@@ -76,7 +79,11 @@ def failures(source: Source) -> dict[str, Any]:
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
-        "passed": passed,
+        "passed": passed.total(),
+        "passed_checks": [
+            {"suite": suite, "judged": judged, "title": title, "runs": runs}
+            for (suite, judged, title), runs in passed.items()
+        ][:MAX_PASSED],
         "unjudged": list(unjudged)[:MAX_FAILURES],
         "parameters": list(parameters),
     }
