@@ -88,7 +88,7 @@ def test_the_chosen_slices_lead_to_those_of_them_in_one_state_and_to_those_that_
         "?month=2026-03&amp;from=2026-03-01T07%3A00%3A00Z&amp;to=2026-03-01T08%3A00%3A00Z&amp;state=missing#chosen"
     )
     assert text.count(f'<a href="{missing}">1 missing</a>') == 2, "in the head, and among the chosen slices"
-    assert ">Choose only the 2 of these slices that need attention</a>" in text
+    assert ">Choose only the 2 that need attention</a>" in text
     assert 'data-only=""' in text
 
 

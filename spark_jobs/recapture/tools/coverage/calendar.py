@@ -27,6 +27,8 @@ GLOSSARY = (
     *("request", "audit", "suite", "blocked", "approval", "rollback", "late", "watermark", "quarantined"),
 )
 """Terms that the page explains."""
+MOST_LISTED = 8
+"""Number of pipelines up to which a calendar leads to each of them, and not only to their list."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
 EXPLAINED_RUNS = 10
@@ -104,6 +106,7 @@ def calendar_page(
         problems=coverage.problems,
         damage=damage,
         most_apart=MOST_APART,
+        most_listed=MOST_LISTED,
         glossary_terms=GLOSSARY,
     )
 
@@ -143,7 +146,8 @@ def head(states: Sequence[SliceState]) -> tuple[str, str]:
     urgent = [state for state in states if state.state in URGENT_STATES]
     sentence = f"{published:,} of {counted(len(states), 'slice')} {'is' if published == 1 else 'are'} published"
     if not urgent:
-        return f"{sentence}, and none needs attention.", "good"
+        old = "; ".join(f"{count:,} {state}" for state, count in counts_of(states) if KINDS[state] == "stale")
+        return f"{sentence}, and none needs attention{old and f'; {old}'}.", "warning" if old else "good"
     is_bad = any(KINDS[state.state] == "bad" for state in urgent)
     needs = "needs" if len(urgent) == 1 else "need"
     return f"{sentence}, and {len(urgent):,} {needs} attention.", "bad" if is_bad else "warning"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +57,8 @@ Causes come before what may follow from them: an event that is missing or unusab
 def failures(source: Source) -> dict[str, Any]:
     """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
-    passed: Counter[tuple[str, str, str]] = Counter()
+    passed = 0
+    passed_in: dict[tuple[str, str, str], set[str]] = {}
     unjudged: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for run in source.runs.values():
@@ -71,7 +71,9 @@ def failures(source: Source) -> dict[str, Any]:
             if result.success and not result.proved:
                 unjudged[result.sentence] = None
             elif result.success:
-                passed[(result.suite, result.judged, _Failed(run, result, evaluation).title)] += 1
+                passed += 1
+                check = (result.suite, result.judged, _Failed(run, result, evaluation).title)
+                passed_in.setdefault(check, set()).add(run.id)
             else:
                 failure = _Failed(run, result, evaluation)
                 failed.setdefault(failure.expectation, []).append(failure)
@@ -79,10 +81,10 @@ def failures(source: Source) -> dict[str, Any]:
     return {
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
-        "passed": passed.total(),
+        "passed": passed,
         "passed_checks": [
-            {"suite": suite, "judged": judged, "title": title, "runs": runs}
-            for (suite, judged, title), runs in passed.items()
+            {"suite": suite, "judged": judged, "title": title, "runs": len(runs)}
+            for (suite, judged, title), runs in passed_in.items()
         ][:MAX_PASSED],
         "unjudged": list(unjudged)[:MAX_FAILURES],
         "parameters": list(parameters),

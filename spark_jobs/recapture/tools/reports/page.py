@@ -94,7 +94,7 @@ def _bars(
         return None
     which = "events that were not on time" if parts else "events"
     label = f"Bars of the {which} by verdict, one for each of {counted(len(rows), unit)}"
-    return draw(charts.bars(rows, name, unit, parts), label)
+    return draw(charts.bars(rows, name, parts), label)
 
 
 def _shown_parts(totals: Mapping[str, Any]) -> tuple[str, ...]:
