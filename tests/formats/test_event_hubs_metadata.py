@@ -17,7 +17,7 @@ from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
-from recapture.formats.event_hubs_metadata import fields_of, string_of
+from recapture.formats.event_hubs_metadata import fields_of, record_of, string_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import ROUTED_TIME, AsaType, Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -42,7 +42,8 @@ def file(*events: Mapping[str, Any]) -> bytes:
 def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: PinnedBlob = BLOB) -> list[Any]:
     content = file(*events)
     arrays = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
-    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.STRING: pa.string()}
+    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64()}
+    kinds |= dict.fromkeys([AsaType.STRING, AsaType.RECORD], pa.string())
     assert arrays[column].type == kinds[column.type]
     values: list[Any] = arrays[column].to_pylist()
     return values
@@ -134,6 +135,9 @@ def test_properties_of_every_type_are_read_side_by_side(events: list[dict[str, A
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     assert string_of(column.slice(cut), "a").to_pylist() == [
         naive_text(properties.get("a")) for properties in events[cut:]
+    ]
+    assert list(map(json.loads, record_of(column.slice(cut)).to_pylist())) == [
+        {name: naive_text(value) for name, value in properties.items()} for properties in events[cut:]
     ]
 
 

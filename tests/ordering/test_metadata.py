@@ -43,7 +43,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None:
     """Only the metadata that the query reads is in the rows, after the body's columns."""
     columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind not in KEYED]
-    columns.append(MetadataColumn(Metadata.USER, "firmware"))
+    columns += [MetadataColumn(Metadata.USER, "firmware"), MetadataColumn(Metadata.USER)]
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE
     event = SampleEvent(7, "96", TEN + 9 * MINUTE, at(TEN + 8 * MINUTE), "key", {"firmware": 2})
@@ -62,6 +62,7 @@ def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None
         "@PartitionKey": "key",
         "@Publisher": None,
         "@User.firmware": "2",
+        "@User": '{"firmware":"2"}',
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,9 +11,6 @@ from rich.table import Table
 
 from recapture.printing.consoles import print_warnings, shown
 from recapture.process.wording import counted, named_slices
-
-if TYPE_CHECKING:
-    pass
 
 
 def print_status(out: Console, result: dict[str, Any]) -> None:

@@ -237,6 +237,8 @@ class Expressions(Coercion):
         require_only(self.source, node, "this", "expression", "typed", "safe")
         nodes = (node.this, node.expression)
         sides = [self.value(side) for side in nodes]
+        if any(side.type is None for side in sides):
+            return self._with_null(sides, nodes, node)
         if isinstance(node, exp.Add) and any(map(self._is_string, sides)):
             return self._concatenation(sides, nodes)
         sides = [self._operand(self.types.refreshed(side), where) for side, where in zip(sides, nodes, strict=True)]
@@ -248,6 +250,15 @@ class Expressions(Coercion):
         truncates = isinstance(node, exp.Div) and kind is AsaType.BIGINT
         op = Op.INTEGER_DIVIDE if truncates else _ARITHMETIC[type(node)]
         return with_kind_of(Value(call(op, left.node, right.node), kind), sides)
+
+    def _with_null(self, sides: Sequence[Value], nodes: Sequence[exp.Expr], where: exp.Expr) -> Value:
+        """Return the result of arithmetic with the literal NULL: NULL, of the other operand's type."""
+        for side, node in zip(sides, nodes, strict=True):
+            if isinstance(where, exp.Add) and side.type is AsaType.STRING:
+                return Value(NULL, AsaType.STRING)
+            if side.type is not None:
+                return Value(NULL, self._operand(side, node).type)
+        raise self.source.error(where, "NULL alone has no type here")
 
     def _is_string(self, value: Value) -> bool:
         """Return whether a value is a string, whatever it is used for."""

@@ -11,7 +11,7 @@ from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
-from recapture.query.analyse.kinds import with_kind_of_all
+from recapture.query.analyse.kinds import aggregated
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.row_properties import is_row, property_of_row
@@ -226,19 +226,7 @@ class GroupScope:
         if is_user_aggregate(node):
             return self._user_defined(node, inside)
         aggregate, argument = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
-        result = Value(self._result(aggregate), aggregate.type)
-        if argument is not None and aggregate.function is AggregateFunction.TOPONE:
-            kind = None
-            if argument.kind is not None:
-                kind = self._result(replace(aggregate, argument=argument.kind, argument_type=AsaType.STRING))
-            return read_from(replace(argument, kind=kind), result.node)
-        if argument is not None and aggregate.function in (
-            AggregateFunction.SUM,
-            AggregateFunction.MIN,
-            AggregateFunction.MAX,
-        ):
-            return with_kind_of_all(result, argument, self._result)
-        return result
+        return aggregated(aggregate, argument, self._result)
 
     def _user_defined(self, node: exp.Expr, inside: Expressions) -> Value:
         """Return the value of uda.NAME(…): its function, called with the events of a group and the group's name."""

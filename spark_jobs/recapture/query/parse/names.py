@@ -68,8 +68,8 @@ def is_window_id(node: exp.Expr) -> bool:
 
 
 def can_name_field(name: str) -> bool:
-    """Return whether * can give a field of this name at the top level of a body."""
-    return bool(name) and "\n" not in name and not name.startswith("@") and name.lower() not in RESERVED
+    """Return whether a query can read a field of this name at the top level of a body."""
+    return bool(name) and "\n" not in name and name.lower() not in RESERVED
 
 
 def can_name_column(name: str) -> bool:
