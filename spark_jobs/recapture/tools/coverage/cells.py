@@ -100,5 +100,5 @@ def neighbours(month: date, days: Iterable[date], chosen: Range | None) -> tuple
     months = sorted({day.replace(day=1) for day in days})
     earlier = [other for other in months if other < month]
     later = [other for other in months if other > month]
-    before, after = (earlier[-1] if earlier else None), (later[0] if later else None)
-    return before and month_address(before, chosen), after and month_address(after, chosen)
+    before = month_address(earlier[-1], chosen) if earlier else None
+    return before, month_address(later[0], chosen) if later else None

@@ -117,7 +117,8 @@ def chosen_range(from_: str | None, to: str | None, length: int, only: Collectio
     unknown = [text for text in only if text not in list(State)]
     if unknown:
         raise DefinitionError(f"{shown_parameter(unknown[0])} is not a state of slices: use one of {', '.join(State)}")
-    return Range(*bounds, tuple(state for state in State if state in only))
+    start, end = bounds
+    return Range(start, end, tuple(state for state in State if state in only))
 
 
 def shown_month(month: str | None, chosen: Range | None, states: Sequence[SliceState]) -> date:
