@@ -207,6 +207,6 @@ def test_an_identity_that_cannot_sign_in_is_reported_in_one_line(monkeypatch: py
 
     azure = Azure(ANSWERS)
     monkeypatch.setattr(azure, "get_token", refuse)
-    message = "https://management.azure.com: an import from Azure needs an identity, and no identity could sign in"
+    message = "https://management.azure.com: an import from Azure needs an identity, such as that of az login, and no"
     assert message in azure.refused()
     assert azure.asked == []
