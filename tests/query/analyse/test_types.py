@@ -1,15 +1,12 @@
 """How types behave in expressions: bigint and float, NULL, JSON elements of many types, datetimes of 100 ns."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from tests.query.small_stream import at, compiled, rows
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = "CREATE TABLE telemetry (i bigint, j bigint, x float, s nvarchar(max), b bit, d datetime, r record, a array)\n"
 
