@@ -85,7 +85,9 @@ class Azure(BaseAdapter):
         status, answer = self.answers.get(urlsplit(str(request.url)).path, (404, error("ResourceNotFound")))
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         response.status_code, response.raw, response.url = status, io.BytesIO(content), str(request.url)
-        response.headers.update({"Content-Type": "application/json", "Retry-After": "0"})
+        response.headers["Content-Type"] = "application/json"
+        if status == 503:
+            response.headers["retry-after-ms"] = "1"
         return response
 
     def close(self) -> None:
