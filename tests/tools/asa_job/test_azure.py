@@ -17,8 +17,8 @@ from requests.adapters import BaseAdapter
 
 from recapture.definition.pipeline import load
 from recapture.errors import RecaptureError
-from recapture.tools.asa_job import carry_over, pipeline_text, read_azure_job
-from recapture.tools.asa_job.azure import AUTHORITY
+from recapture.tools.asa_job import carry_over, pipeline_text
+from recapture.tools.asa_job.azure import AUTHORITY, read_azure_job
 from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template_job
 
 SUBSCRIPTION = "56b5e0a9-b645-407d-99b0-c64f86013e3d"
