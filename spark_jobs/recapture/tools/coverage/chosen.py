@@ -11,7 +11,7 @@ from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
 from recapture.run_files.files import range_of_run
 from recapture.tools.coverage.activity import DagRun, RunState
-from recapture.tools.coverage.marks import STEPS, Access, Audits, links, why
+from recapture.tools.coverage.marks import STEPS, Access, Audits, links, step, why
 from recapture.tools.coverage.ranges import Range
 from recapture.tools.coverage.states import SliceState
 
@@ -47,6 +47,8 @@ def facts(pipeline: str, states: Iterable[SliceState], chosen: Range, access: Ac
     for state in inside:
         if state.blocked_run:
             runs.setdefault(state.blocked_run, "stopped by its audit")
+        if state.staged_run:
+            runs.setdefault(state.staged_run, "staged, waits for a person")
         if state.run:
             runs.setdefault(state.run, f"published, {state.entry.quality}")
     return {
@@ -84,7 +86,7 @@ def _chosen_state(
     state: State, count: int, only: SliceState | None, inside: Sequence[SliceState], pipeline: str, access: Access
 ) -> ChosenState:
     if only is not None:
-        return ChosenState(state, 1, why(only, {}), STEPS[state], links(only, pipeline, access))
+        return ChosenState(state, 1, why(only, {}), step(only), links(only, pipeline, access))
     differing = in_words(slice_.differing for slice_ in inside if slice_.state is State.OUTDATED)
     because = f"{state.meaning} What differs: {differing}." if state is State.OUTDATED else state.meaning
     return ChosenState(state, count, because, STEPS[state], [])
