@@ -33,11 +33,15 @@ PRICES = {"machine_hour": 0.4, "read_10000": 0.005, "write_10000": 0.06, "list_1
 class Case:
     """A world, and the pipeline whose runs are estimated there."""
 
-    world: World
-    archive: str
-    """Name of the folder of the world."""
+    partitions: int = 4
+    devices: int = 1000
+    codec: str = "null"
     pipeline_file: Callable[[Path, Path, World], Path] = lambda folder, archive, _: run.pipeline_file(folder, archive)
     """Writes the pipeline file to a folder, for the archive with the world."""
+
+    def world(self, events: int) -> World:
+        """Return the world with so many events in an hour."""
+        return World(events * HOURS, hours=HOURS, partitions=self.partitions, devices=self.devices, codec=self.codec)
 
 
 def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
@@ -45,19 +49,13 @@ def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
     return lambda folder, archive, world: kinds.pipeline_file(folder / "kind", archive, world, kinds.KINDS[kind])
 
 
-def _hours_of(events: int, **others: Any) -> World:
-    """Return a world as dense as one with so many events in six hours, as `benchmarks.performance` has them."""
-    return World(events * HOURS // 6, hours=HOURS, **others)
-
-
 CASES = {
-    "1 million": Case(_hours_of(1_000_000), "1-million"),
-    "LAG": Case(_hours_of(1_000_000), "1-million", of_kind("LAG")),
-    "JOIN": Case(_hours_of(1_000_000), "1-million", of_kind("JOIN")),
-    "5 million": Case(_hours_of(5_000_000), "5-million"),
-    "100,000 devices": Case(_hours_of(5_000_000, devices=100_000), "100,000-devices"),
-    "32 partitions": Case(_hours_of(5_000_000, partitions=32), "32-partitions"),
-    "deflate": Case(_hours_of(5_000_000, codec="deflate"), "deflate"),
+    "tumbling": Case(),
+    "LAG": Case(pipeline_file=of_kind("LAG")),
+    "JOIN": Case(pipeline_file=of_kind("JOIN")),
+    "32 partitions": Case(partitions=32),
+    "100,000 devices": Case(devices=100_000),
+    "deflate": Case(codec="deflate"),
 }
 
 
@@ -65,13 +63,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Print a line for each world and quantity. Exit with 1 if CPU seconds differ by more than `--at-most`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
     parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"default: all of {', '.join(map(repr, CASES))}")
+    parser.add_argument("--events", type=int, default=170_000, help="events of an hour (default: %(default)s)")
     parser.add_argument("--at-most", type=float, default=0.2, help="largest difference of the CPU seconds")
     parser.add_argument("--archive", type=Path, default=run.WORLDS, help="folder of the worlds, which are made once")
     options = parser.parse_args(arguments)
     print("| world | quantity | estimate | actual | difference |\n|---|---|---|---|---|")
     worst = 0.0
     for name in options.worlds or CASES:
-        estimated, actual = measure(CASES[name], options.archive)
+        estimated, actual = measure(CASES[name], options.events, options.archive)
         for quantity in QUANTITIES:
             print(line(name, quantity, estimated[quantity], actual[quantity]), flush=True)
         worst = max(worst, abs(estimated["cpu_seconds"] / actual["cpu_seconds"] - 1))
@@ -79,12 +78,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"the largest difference of the CPU seconds is {worst:.1%}")
 
 
-def measure(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def measure(case: Case, events: int, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the plan of the last hours of a world says, and what their run took."""
-    archive = folder / f"cost-{case.archive}"
-    case.world.make(archive)
+    world = case.world(events)
+    archive = folder / f"cost-{events}-{case.partitions}-{case.devices}-{case.codec}"
+    world.make(archive)
     with tempfile.TemporaryDirectory() as scratch:
-        file, begin = case.pipeline_file(Path(scratch), archive, case.world), 0
+        file, begin = case.pipeline_file(Path(scratch), archive, world), 0
         file.write_text(json.dumps(YAML(typ="safe").load(file) | {"prices": PRICES}))
         for length in LENGTHS:
             recapture("backfill", file, begin, begin + length)

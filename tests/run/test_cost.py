@@ -71,7 +71,7 @@ def test_estimates_are_as_often_too_large_as_too_small() -> None:
 
 def test_what_a_run_takes_follows_from_runs_of_two_lengths() -> None:
     runs = [took(1, 12, Use(reads=100, read_bytes=100)), took(2, 22, Use(reads=200, read_bytes=200))]
-    work = {"bytes": 1000, "blobs": 1000, "slices": 10}
+    work = {"bytes": 1000, "blobs": 1000, "slices": 10, "prefixes": 1}
     predicted = predict(runs, work)
     assert predicted["seconds"] == pytest.approx(102)
     assert predicted["cpu_seconds"] == pytest.approx(204)
@@ -104,8 +104,8 @@ def test_a_run_records_what_it_took_and_the_plan_tells_what_it_will_take(tmp_pat
     assert report["cost"] == cost
     assert "The run took " in Path(result["report"].removeprefix("file://")).read_text()
     estimate = command.json("plan", world.file, *FIRST_HOUR)["estimate"]
-    assert {name: estimate[name] for name in ("seconds", "cpu_seconds", "reads", "writes")} == pytest.approx(
-        {name: cost[name] for name in ("seconds", "cpu_seconds", "reads", "writes")}
+    assert {name: estimate[name] for name in ("seconds", "cpu_seconds", "reads", "writes", "lists")} == pytest.approx(
+        {name: cost[name] for name in ("seconds", "cpu_seconds", "reads", "writes", "lists")}
     )
     assert (estimate["runs"], estimate["same_definition"], estimate["currency"]) == (1, True, "USD")
     assert "a backfill will take about " in command.text("plan", world.file, *FIRST_HOUR)

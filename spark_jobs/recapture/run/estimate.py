@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from recapture.archive.manifest import Manifest
 from recapture.definition.pipeline import Pipeline
 from recapture.run.cost import money_of, quantities_of
-from recapture.run_files.cost import Cost, read_cost
+from recapture.run_files.cost import Cost, prefixes_of_slices, read_cost
 from recapture.run_files.files import range_of_run
 from recapture.run_files.planned import files_of
 from recapture.storage import in_parallel
@@ -37,7 +37,7 @@ _DEPENDS_ON = {
     "written_bytes": ("bytes", "slices"),
     "reads": ("blobs", "slices"),
     "writes": ("slices",),
-    "lists": ("slices",),
+    "lists": ("prefixes",),
 }
 """What each quantity grows with; the first is preferred if the runs do not tell them apart."""
 
@@ -58,7 +58,12 @@ def estimate(
         return None
     alike = [cost for cost in known if cost.cores == cores] or [cost for cost in known if cost.cores == known[0].cores]
     same = [cost for cost in alike if cost.definition == manifest.definition_digest]
-    work = {"bytes": manifest.size, "blobs": manifest.blob_count, "slices": len(manifest.slices)}
+    work = {
+        "bytes": manifest.size,
+        "blobs": manifest.blob_count,
+        "slices": len(manifest.slices),
+        "prefixes": prefixes_of_slices(manifest),
+    }
     quantities = predict(same or alike, work)
     basis = {"runs": len(same or alike), "same_definition": bool(same), "cores": alike[0].cores}
     return quantities | money_of(quantities, pipeline.prices) | basis
@@ -78,7 +83,7 @@ def runs_to_read(entries: Iterable[ShownEntry]) -> list[str]:
 
 
 def predict(costs: Sequence[Cost], work: Mapping[str, int]) -> dict[str, float | None]:
-    """Return what a run will take that has to do this `work`: `bytes`, `blobs` and `slices`.
+    """Return what a run will take that has to do this `work`: the fields of `Cost` that _DEPENDS_ON names.
 
     A quantity is None if a run did not measure it.
     """
@@ -98,8 +103,8 @@ def predict(costs: Sequence[Cost], work: Mapping[str, int]) -> dict[str, float |
 def parts(work: Floats, taken: Floats) -> Floats:
     """Return the part of a run by itself, and the part of each unit of work; none is negative.
 
-    `work` has a row for each run, whose last unit are the slices, and `taken` has what the runs took. Errors count
-    relative to what a run is expected to take, not to what it took: otherwise, those that took little would count most.
+    `work` has a row for each run, and `taken` has what the runs took. Errors count relative to what a run is expected
+    to take, not to what it took: otherwise, those that took little would count most.
     """
     columns = np.column_stack([np.ones(len(work)), work])
     mean = float(taken.mean()) or 1.0
@@ -133,7 +138,8 @@ def _fits(columns: Floats, taken: Floats, expected: Floats) -> Iterator[tuple[fl
 def _choices(columns: Floats) -> list[list[int]]:
     """Return choices of parts: first those without a part of the run by itself.
 
-    If all runs have the same number of slices, no choice has one: twice the slices take twice as much.
+    If all runs have the same number of the last unit, such as slices, no choice has one: twice the slices take twice as
+    much.
     """
     runs, count = columns.shape
     units = [list(chosen) for size in range(1, count) for chosen in itertools.combinations(range(1, count), size)]
