@@ -92,7 +92,6 @@ def dag_of(pipeline: Pipeline, settings: Settings, action: str, schedule: Any, d
         "start_date": OLDEST,
         "catchup": False,
         "default_args": {
-            "retry_policy": tasks.RETRY_POLICY,
             "weight_rule": NewestFirst(),
             **settings.of_tasks,
             "pre_execute": tasks.prepare,
