@@ -93,6 +93,13 @@ def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
     assert read(user("a"), {"Properties": {"b": 1, "a": value}}, {}, {"Properties": {"A": value}}) == [text, None, None]
 
 
+def test_the_headers_of_a_kafka_record_are_properties_and_its_key_is_no_partition_key() -> None:
+    """Event Hubs keeps the key in x-opt-kafka-key, as bytes; a query of ASA has no name for it."""
+    record = {"SystemProperties": {"x-opt-kafka-key": b"device-7"}, "Properties": {"trace": b"a1", "raw": b"\xff"}}
+    assert (read(user("trace"), record), read(user("raw"), record)) == (["a1"], [None])
+    assert read(MetadataColumn(Metadata.PARTITION_KEY), record) == [None]
+
+
 def test_an_event_has_the_properties_that_an_iot_hub_added_before_it_routed_it() -> None:
     system = {"iothub-connection-device-id": "sensor-7", ROUTED_TIME: 1772366400250}
     events: list[dict[str, Any]] = [{"SystemProperties": system}, {}]

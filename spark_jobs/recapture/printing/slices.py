@@ -105,7 +105,8 @@ def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:
     for request in requests:
         because = "" if request["reason"] is None else f": {shown(request['reason'])}"
         made = f"by {shown(request['by'])} at {request['made']}"
-        out.print(f"{request['id']} {_progress(request)}: {request['from']} to {request['to']}, {made}{because}")
+        some = f"{counted(request['slices'], 'slice')} of " if request["only"] else ""
+        out.print(f"{request['id']} {_progress(request)}: {some}{request['from']} to {request['to']}, {made}{because}")
         for start, error in request["failed"].items():
             out.print(f"  failed: {start}: {shown(error)}")
     if not requests:

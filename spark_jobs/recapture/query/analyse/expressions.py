@@ -15,6 +15,7 @@ from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
 from recapture.query.analyse.javascript_calls import javascript_call
+from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.kinds import (
     divided,
     is_open_number,
@@ -40,7 +41,7 @@ from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.parse.asaql import NEGATED_PREDICATE
-from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
@@ -129,6 +130,8 @@ class Expressions(Coercion):
             return self.scope.system_timestamp(node)
         if is_window_id(node):
             return self.scope.window_id(node)
+        if is_system_window(node):
+            return Value(json_record([("Id", self.scope.window_id(node))]), AsaType.RECORD)
         named = self.scope.named_value(node)
         if named is not None:
             return named

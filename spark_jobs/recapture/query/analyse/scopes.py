@@ -18,7 +18,7 @@ from recapture.query.analyse.row_properties import is_row, property_of_row
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_system_window
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
@@ -39,7 +39,7 @@ class RowScope:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        message = "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
+        message = "System.Window() is supported only in SELECT and HAVING of a query with a window"
         raise self.from_clause.source.error(node, message)
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
@@ -256,6 +256,6 @@ def _lower_names(node: exp.Expr) -> Path:
 def _has_group_parts(node: exp.Expr) -> bool:
     """Return whether a part of an expression exists in a group only: an aggregate or the window."""
     return any(
-        is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES or is_user_aggregate(part)
+        is_system_timestamp(part) or is_system_window(part) or call_name(part) in AGGREGATES or is_user_aggregate(part)
         for part in node.walk(prune=is_analytic)
     )
