@@ -66,7 +66,9 @@ def _job(path: Path | None, subscription: str | None, group: str | None, job: st
     if path is not None and subscription is None and group is None:
         return asa_job.read_job(path, job)
     if path is None and subscription is not None and group is not None and job is not None:
-        return asa_job.read_azure_job(subscription, group, job)
+        from recapture.tools.asa_job.azure import read_azure_job  # it loads the clients of Azure
+
+        return read_azure_job(subscription, group, job)
     raise DefinitionError(
         "name the job: PATH, or --subscription ID --resource-group NAME --job NAME for a job in Azure"
     )

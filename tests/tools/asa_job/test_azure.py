@@ -17,8 +17,8 @@ from requests.adapters import BaseAdapter
 
 from recapture.definition.pipeline import load
 from recapture.errors import RecaptureError
-from recapture.tools.asa_job import carry_over, pipeline_text, read_azure_job
-from recapture.tools.asa_job.azure import AUTHORITY
+from recapture.tools.asa_job import carry_over, pipeline_text
+from recapture.tools.asa_job.azure import AUTHORITY, read_azure_job
 from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template_job
 
 SUBSCRIPTION = "56b5e0a9-b645-407d-99b0-c64f86013e3d"
@@ -85,7 +85,9 @@ class Azure(BaseAdapter):
         status, answer = self.answers.get(urlsplit(str(request.url)).path, (404, error("ResourceNotFound")))
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         response.status_code, response.raw, response.url = status, io.BytesIO(content), str(request.url)
-        response.headers.update({"Content-Type": "application/json", "Retry-After": "0"})
+        response.headers["Content-Type"] = "application/json"
+        if status == 503:
+            response.headers["retry-after-ms"] = "1"
         return response
 
     def close(self) -> None:
@@ -207,6 +209,6 @@ def test_an_identity_that_cannot_sign_in_is_reported_in_one_line(monkeypatch: py
 
     azure = Azure(ANSWERS)
     monkeypatch.setattr(azure, "get_token", refuse)
-    message = "https://management.azure.com: an import from Azure needs an identity, and no identity could sign in"
+    message = "https://management.azure.com: an import from Azure needs an identity, such as that of az login, and no"
     assert message in azure.refused()
     assert azure.asked == []

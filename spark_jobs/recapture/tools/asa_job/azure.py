@@ -74,7 +74,9 @@ class _Manager:
     ) -> None:
         self._subscription = f"/subscriptions/{subscription}"
         self._endpoint = _endpoint(os.environ)
-        signed_in = Identity(credential, self._endpoint, "an import from Azure needs an identity")
+        signed_in = Identity(
+            credential, self._endpoint, "an import from Azure needs an identity, such as that of az login"
+        )
         policies = [RetryPolicy(retry_total=4), BearerTokenCredentialPolicy(signed_in, f"{self._endpoint}/.default")]
         self._client: PipelineClient[Any, Any] = PipelineClient(
             self._endpoint, policies=policies, transport=transport or RequestsTransport()

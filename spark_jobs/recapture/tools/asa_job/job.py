@@ -82,6 +82,8 @@ class JobOutput:
     serialization: str
     has_watermark_settings: bool
     problem: str | None = None
+    table: str | None = None
+    """Url of a table next to the one into which the live job writes; None if it does not write into a table."""
 
 
 @dataclass(frozen=True)
