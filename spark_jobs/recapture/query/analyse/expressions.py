@@ -36,6 +36,7 @@ from recapture.query.analyse.tokens import (
     key_of,
     needs_tokens,
     token_of,
+    with_token_of_part,
 )
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
@@ -372,6 +373,9 @@ class Expressions(Coercion):
         """
         if self._have_own_types([left, right], where):
             return compared(comparison, left, right)
+        parts = self._of_own_types([left, right])
+        if parts is not None:
+            return compared(comparison, *parts)
         (one, other), _ = self._comparable([left, right], comparison, where)
         return call(comparison, one.node, other.node)
 
@@ -383,6 +387,9 @@ class Expressions(Coercion):
         is_mixed = self._have_tokens(values) and has_own_types(values) and not is_converted
         if self._have_own_types(values, node) or is_mixed:
             return call(Op.IN, *map(token_of, values))
+        parts = self._of_own_types(values)
+        if parts is not None:
+            return call(Op.IN, *map(token_of, parts))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))
 
@@ -460,6 +467,16 @@ class Expressions(Coercion):
         if AsaType.STRING in types:
             self.types.note_text(fields)
         return True
+
+    def _of_own_types(self, values: list[Value]) -> list[Value] | None:
+        """Return values of which nothing decides the types, and parts of JSON among them, with their tokens.
+
+        Return None in a pass in which a use may still decide a type, and if a part of JSON has lost its own.
+        """
+        if not self.types.closed or not all(map(self.types.untyped, values)):
+            return None
+        parts = [with_token_of_part(value) if value.is_json_element else value for value in values]
+        return [part for part in parts if part is not None] if all(parts) else None
 
     def _have_tokens(self, values: list[Value]) -> bool:
         return all(value.type in COMPARABLE and not value.is_json_element for value in values)
