@@ -5,7 +5,9 @@ import pytest
 from recapture.errors import PermanentError, RunError
 from recapture.execute.spark.failures import run_error
 
-OF_WORKER = "An exception was thrown from the Python worker. Please see the stack trace below.\nTraceback (most recent call last):\n"
+OF_WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+"""
 """What Spark writes above the traceback of a Python worker."""
 OF_START = """Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: Lost task 0.3:
 org.apache.spark.SparkException:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import operator
 from collections import Counter
 from fractions import Fraction
@@ -157,3 +158,15 @@ def test_bigints_and_floats_are_compared_exactly() -> None:
     events = [at(1, i=2**53 + 1, x=float(2**53), n="a"), at(2, i=5, x=5.0, n="b")]
     for condition, expected in {"i = x": ["b"], "i > x": ["a"], "x < 9007199254740993": ["a", "b"]}.items():
         assert [row["n"] for row in rows(declared + condition, events)[0]] == expected
+
+
+def test_in_json_a_float_that_is_not_finite_is_a_string_whether_it_is_declared_or_not() -> None:
+    """JSON has no such numbers; Json.NET writes them in quotation marks by default (FloatFormatHandling.String)."""
+    expected = ["Infinity", "-Infinity", 5.0, "Infinity", None]
+    events = [at(second, k=value) for second, value in enumerate([math.inf, -math.inf, 5.0, "Infinity", None], 1)]
+    query = "SELECT Collect(k) AS ks INTO out FROM telemetry GROUP BY Tumbling(hour, 1)"
+    [[row]] = rows(query, events)
+    assert row["ks"] == expected
+    computed = "SELECT Collect(CAST(k AS float) * 1e300) AS ks INTO out FROM telemetry GROUP BY Tumbling(hour, 1)"
+    [[row]] = rows(computed, [at(1, k=1e300), at(2, k=-1e300), at(3, k=0.5)])
+    assert row["ks"] == ["Infinity", "-Infinity", 5e299]

@@ -29,6 +29,9 @@ def carry_over(job: AsaJob) -> Draft:
         draft.add_different(job.origin, reason)
     draft.values["name"] = draft.name
     draft.values["input"] = input_sections(draft, job)
+    for finding in job.missing:
+        draft.add_missing(finding.where, finding.what, ("job",), "query")
+    draft.different += job.different
     _functions(draft, job)
     draft.values["job"] = _settings(draft, job)
     aliases = query_text.outputs(job.query)
