@@ -30,6 +30,8 @@ class SparkRun(SparkSubmitOperator):
     In deploy mode `cluster`, the exit code is not known, so the task is retried.
     """
 
+    conf: dict[str, Any] | None
+
     def __init__(self, *, file: str, **kwargs: Any) -> None:
         self.file = file
         super().__init__(**kwargs)

@@ -1,5 +1,7 @@
 """Spark is used only if its packages are whole."""
 
+from importlib import metadata
+
 import pytest
 
 from recapture.errors import DefinitionError
@@ -15,10 +17,10 @@ def test_pyspark_and_pyspark_client_must_have_one_version(
     def version(name: str) -> str:
         number = "4.2.0" if name == "pyspark" else client
         if number is None:
-            raise installed.metadata.PackageNotFoundError(name)
+            raise metadata.PackageNotFoundError(name)
         return number
 
-    monkeypatch.setattr(installed.metadata, "version", version)
+    monkeypatch.setattr(metadata, "version", version)
     if not refused:
         installed.require_one_pyspark()
         return

@@ -157,9 +157,11 @@ class Backfill:
         engine = engine_of(self.pipeline.engine, self.arguments.master)
         if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
-        with_spark = partial(compute_with_spark, bundle=self.arguments.bundle)
-        compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: with_spark}[engine]
         check = partial(require_auditable, self.pipeline, self.parameters)
+        if engine is Engine.SPARK:
+            compute = partial(compute_with_spark, bundle=self.arguments.bundle)
+        else:
+            compute = partial(compute_in_processes)
         self.computed = compute(self.run, self.arguments.master, check, self.bar)
 
     def audit(self) -> None:

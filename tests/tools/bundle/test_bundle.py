@@ -167,7 +167,7 @@ CALL = "import doubling; doubling.double(21); print(sum(doubling.double.dispatch
 def test_what_numba_compiled_is_found_where_a_bundle_is_unpacked(python: Python, tmp_path: Path) -> None:
     target = here()
     assert target is not None
-    hits = []
+    hits: list[str] = []
     for folder in (tmp_path / "made", tmp_path / "unpacked"):
         if hits:
             shutil.copytree(tmp_path / "made", folder)

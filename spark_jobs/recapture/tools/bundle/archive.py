@@ -68,7 +68,7 @@ def make(file: Path, target: Target) -> Bundle:
         launcher.write_text(_launcher(target, is_compiled=is_compiled))
         launcher.chmod(0o755)
         written = file.with_name(f"{file.name}.part")
-        with written.open("wb") as stream, igzip.IGzipFile("", "wb", 3, stream, mtime=_TIME) as compressed:
+        with igzip.IGzipFile(written, "wb", 3) as compressed:  # type: ignore[no-untyped-call]
             _write(folder, compressed)
         os.replace(written, file)
         unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
