@@ -18,7 +18,7 @@ from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import DagRun, RunState
 from recapture.tools.coverage.calendar import Summary, audited_runs, calendar_page, pipelines_page
-from recapture.tools.coverage.chosen import failures
+from recapture.tools.coverage.chosen import MOST_APART, failures
 from recapture.tools.coverage.marks import KINDS, SIGNS, STEPS, Access, why
 from recapture.tools.coverage.ranges import Range, chosen_range
 from recapture.tools.coverage.reading import Coverage
@@ -60,6 +60,45 @@ def test_every_state_has_a_sign_of_its_own_and_a_next_step() -> None:
     assert all(step.endswith(".") for step in STEPS.values())
 
 
+def test_a_state_leads_to_its_slices_and_the_page_then_chooses_only_these() -> None:
+    slices = [state(0), state(1, State.MISSING, run=None), state(2), state(3, State.BLOCKED, run=None), state(4)]
+    slices.append(state(5, State.MISSING, run=None))
+    text = rendered(*slices)
+    bounds = "month=2026-03&amp;from=2026-03-01T07%3A00%3A00Z&amp;to=2026-03-01T12%3A00%3A00Z"
+    assert f'<a href="?{bounds}&amp;state=missing#chosen">2 missing</a>' in text
+    assert f'<a href="?{bounds}&amp;state=blocked&amp;state=missing#chosen">Choose the slices that need' in text
+    chosen = chosen_range("2026-03-01T06:00:00Z", "2026-03-01T13:00:00Z", HOUR, ["missing"])
+    assert chosen is not None
+    narrow = chosen.narrowed(slices)
+    assert narrow == Range(FIRST + HOUR, FIRST + 6 * HOUR, (State.MISSING,))
+    text = rendered(*slices, chosen=narrow)
+    assert "<b>1 March, 07:00 to 12:00, only missing</b>" in text
+    assert re.findall(r'class="cell \w+ chosen".*?data-from="(.*?)"', text) == [
+        "2026-03-01T07:00:00Z",
+        "2026-03-01T11:00:00Z",
+    ]
+    assert 'data-only="2026-03-01T07:00:00Z,2026-03-01T11:00:00Z"' in text
+    assert "Backfill: choose slices that are next to each other, or request these." in text
+
+
+def test_the_chosen_slices_lead_to_those_of_them_in_one_state_and_to_those_that_need_attention() -> None:
+    slices = [state(0), state(1, State.MISSING, run=None), state(2, State.BLOCKED, run=None)]
+    text = rendered(*slices, chosen=Range(FIRST, FIRST + 3 * HOUR))
+    missing = (
+        "?month=2026-03&amp;from=2026-03-01T07%3A00%3A00Z&amp;to=2026-03-01T08%3A00%3A00Z&amp;state=missing#chosen"
+    )
+    assert text.count(f'<a href="{missing}">1 missing</a>') == 2, "in the head, and among the chosen slices"
+    assert ">Choose only the 2 that need attention</a>" in text
+    assert 'data-only=""' in text
+
+
+def test_slices_that_are_not_next_to_each_other_can_be_requested_up_to_a_number() -> None:
+    slices = [state(2 * n, State.MISSING, run=None) for n in range(MOST_APART + 1)]
+    text = rendered(*slices, chosen=Range(slices[0].start, slices[-1].end, (State.MISSING,)))
+    assert "Request: these are more than 400 slices that are not next to each other: choose a shorter range." in text
+    assert "and 381 more ranges" in text
+
+
 def test_a_chosen_slice_shows_a_watermark_as_a_time_and_leaves_out_what_is_0() -> None:
     metrics = {"WatermarkSeconds": 1_795_528_666.746, "InputEvents": 5.0, "EarlyInputEvents": 0.0}
     text = rendered(state(0), chosen=FIRST_RANGE, metrics=metrics)
@@ -75,11 +114,11 @@ def test_a_day_shows_the_state_that_needs_attention_most_and_counts_all() -> Non
     assert 'aria-label="1 March: 1 blocked, 1 published with warnings, 2 published"' in text
 
 
-def first(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return what the page says to look at first: the states with their slices."""
+def first(text: str) -> list[tuple[str, list[str]]]:
+    """Return what the page says to look at first: the states with the links to their slices."""
     (section,) = re.findall(r'<section aria-labelledby="first">(.*?)</section>', text, re.DOTALL)
     items = re.findall(r"<b>(.*?)</b>(.*?)</li>", section, re.DOTALL)
-    return [(name, re.findall(r"<a[^>]*>(.*?)</a>( and \d+ more)?", slices)) for name, slices in items]
+    return [(name, re.findall(r"<a[^>]*>(.*?)</a>", slices)) for name, slices in items]
 
 
 def test_the_page_says_where_to_look_first_the_newest_slices_of_each_state() -> None:
@@ -88,14 +127,10 @@ def test_the_page_says_where_to_look_first_the_newest_slices_of_each_state() -> 
     assert first(text) == [
         (
             "blocked",
-            [
-                ("1 March, 11:00 to 12:00", ""),
-                ("1 March, 10:00 to 11:00", ""),
-                ("1 March, 09:00 to 10:00", " and 2 more"),
-            ],
+            ["1 March, 11:00 to 12:00", "1 March, 10:00 to 11:00", "1 March, 09:00 to 10:00", "2 more"],
         ),
-        ("published with warnings", [("1 March, 06:00 to 07:00", "")]),
-        ("capture incomplete", [("1 March, 13:00 to 14:00", "")]),
+        ("published with warnings", ["1 March, 06:00 to 07:00"]),
+        ("capture incomplete", ["1 March, 13:00 to 14:00"]),
     ]
 
 
@@ -280,8 +315,10 @@ def test_the_list_of_pipelines_counts_the_slices_in_each_state_and_leads_to_the_
     slices = [state(0), state(1), state(2, State.BLOCKED, run=None)]
     pipelines = [Summary("telemetry", slices), Summary("other", problem="cannot <list> it"), Summary("new")]
     text = pipelines_page(pipelines, [], "/recapture").decode()
-    assert "</span> 1 blocked</li>" in text
-    assert "</span> 2 published</li>" in text
+    assert ">1 blocked</a></li>" in text
+    published = "from=2026-03-01T06%3A00%3A00Z&amp;to=2026-03-01T08%3A00%3A00Z&amp;state=published#chosen"
+    assert f'<a href="/recapture/telemetry/?month=2026-03&amp;{published}">2 published</a></li>' in text
+    assert re.findall(r'<h2 class="plain"><a [^>]*>(.*?)</a>', text) == ["other", "telemetry", "new"], "worst first"
     assert "2 of 3 slices are published, and 1 needs attention." in text
     assert "No run has begun yet." in text
     assert "cannot &lt;list&gt; it" in text
@@ -344,6 +381,13 @@ def test_a_range_of_other_than_whole_slices_is_refused(from_: str, to: str | Non
         chosen_range(from_, to, HOUR)
 
 
+def test_a_state_that_slices_cannot_be_in_is_refused() -> None:
+    with pytest.raises(
+        DefinitionError, match="'lost' is not a state of slices: use one of awaiting a decision, blocked"
+    ):
+        chosen_range("2026-03-01T06:00:00Z", "2026-03-01T08:00:00Z", HOUR, ["lost"])
+
+
 def test_an_address_without_a_range_chooses_nothing() -> None:
     assert chosen_range(None, None, HOUR) is None
     assert chosen_range("2026-03-01T06:00:00Z", "2026-03-01T08:00:00Z", HOUR) == Range(FIRST, FIRST + 2 * HOUR)
@@ -380,7 +424,7 @@ def test_a_request_is_made_for_the_chosen_range_and_the_page_then_shows_it(
     dialog.get_by_label("Reason").fill("new thresholds")
     with page.expect_navigation():
         dialog.get_by_role("button", name="Request", exact=True).click()
-    asked = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T07:00:00Z"}
+    asked = {"from": "2026-03-01T06:00:00Z", "to": "2026-03-01T07:00:00Z", "only": None}
     assert calls == [("/recapture/telemetry/requests", asked | {"at": "2026-03-02T18:30", "reason": "new thresholds"})]
     expect(page.locator("#request-7c1e9f02")).to_be_focused()
 

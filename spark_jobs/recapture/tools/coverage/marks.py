@@ -41,6 +41,8 @@ STEPS = {state: step for state, (_, _, step) in _MARKS.items()}
 """What a reader does next about a slice in each state, in a sentence."""
 FIRST_STATES = tuple(state for state in _MARKS if state not in (State.APPROVED, State.PUBLISHED))
 """States that a reader looks at first, in this order."""
+URGENT_STATES = tuple(state for state, kind in KINDS.items() if kind in ("bad", "missing") or state is State.UNCHECKED)
+"""States of slices that need a person."""
 Audits = Mapping[str, Sequence[str]]
 """What failed in the audits of runs, by run, where that is known."""
 _LONGEST = 240
