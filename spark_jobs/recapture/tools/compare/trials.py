@@ -131,7 +131,10 @@ def with_session_offset(query: CompiledQuery, offset: int) -> CompiledQuery:
 def _offsets(query: CompiledQuery, cuts: Sequence[int]) -> list[int]:
     """Return the shifts of deadlines that are tried; none if the query has no sessions, or of several lengths."""
     longest = {window.max_duration for window in query.windows if isinstance(window, SessionWindow)}
-    return likely_offsets(*longest, cuts) if len(longest) == 1 else []
+    if len(longest) != 1:
+        return []
+    (max_duration,) = longest
+    return likely_offsets(max_duration, cuts)
 
 
 def likely_offsets(max_duration: int, cuts: Sequence[int]) -> list[int]:
