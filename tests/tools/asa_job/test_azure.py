@@ -1,4 +1,4 @@
-"""Reading a job from Azure: recorded answers in the form of Microsoft's pages, behind the real client."""
+"""Reading a job from Azure: answers in the form of Microsoft's pages, to the real client."""
 
 import io
 import json
@@ -197,7 +197,9 @@ def test_nothing_is_asked_with_names_that_azure_does_not_allow() -> None:
 def test_the_cloud_is_that_of_the_authority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(AUTHORITY, "https://login.microsoftonline.us/")
     azure = Azure(ANSWERS)
-    assert azure.read().name == "contoso-telemetry"
+    draft = carry_over(azure.read())
+    assert draft.values["input"]["container"] == "https://contosoarchive.blob.core.usgovcloudapi.net/capture"
+    assert str(draft.values["output"]["table"]).startswith("https://contosodata.blob.core.usgovcloudapi.net/curated/")
     assert {urlsplit(str(request.url)).netloc for request in azure.asked} == {"management.usgovcloudapi.net"}
     monkeypatch.setenv(AUTHORITY, "login.example.com")
     assert "a cloud whose jobs cannot be read: write the job to a file with az rest" in Azure({}).refused()

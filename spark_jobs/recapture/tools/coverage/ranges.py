@@ -132,7 +132,7 @@ def shown_month(month: str | None, chosen: Range | None, states: Sequence[SliceS
         return named
     if chosen is not None:
         return day_of(chosen.start).replace(day=1)
-    held = [state for state in states if state.run or state.blocked_run]
+    held = [state for state in states if state.run or state.blocked_run or state.staged_run]
     return day_of(held[-1].start if held else ticks.from_datetime(datetime.now(UTC))).replace(day=1)
 
 
