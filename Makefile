@@ -27,7 +27,7 @@ LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/my
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test core spark services dist deep check format bench guard pictures performance chaos lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist site deep check format bench guard pictures performance chaos lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -59,6 +59,10 @@ services: $(CLASSES) $(AZURITE) $(BROWSER) version ## Run the tests that start s
 dist: $(INSTALLED) ## Build the wheel and the sdist
 	@rm -rf dist
 	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
+
+site: $(INSTALLED) version ## Build the pages as a site in .cache/site, which can be read without a network
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site -d .cache/site-pages . .cache/site
+	@echo "open .cache/site/index.html"
 
 deep: $(CLASSES) $(AZURITE) version ## Test the properties with many more examples, and all queries as a run compiles them
 	@HYPOTHESIS_PROFILE=deep $(PYTEST) 2 -m "property and unit"

@@ -4,7 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
-from tests.oracle_analytics import Over, Payload, aggregate, field, is_first, lag, last
+from tests.oracle_analytics import (
+    Over,
+    Payload,
+    aggregate,
+    collect_top_of_history,
+    field,
+    is_first,
+    lag,
+    last,
+    top_of_history,
+)
 from tests.oracle_windows import Event
 
 LENGTH = 10 * TICKS_PER_SECOND
@@ -45,5 +55,15 @@ VALUES: dict[str, Callable[[list[Event]], list[Any]]] = {
     f"MAX(n) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "MAX", field("n")),
     f"Collect(x) OVER (PARTITION BY k {LIMIT})": lambda events: aggregate(events, KEYED, "COLLECT", X),
     f"Collect(id) OVER ({LIMIT} WHEN n > 0)": lambda events: aggregate(events, MET, "COLLECT", field("id")),
+    f"TopOne(id) OVER (PARTITION BY k ORDER BY x DESC, n {LIMIT})": lambda events: top_of_history(
+        events, KEYED, "id", ("x", "DESC"), ("n", "ASC")
+    ),
+    f"TopOne(x) OVER (ORDER BY n {LIMIT} WHEN n > 0)": lambda events: top_of_history(events, MET, "x", ("n", "ASC")),
+    f"CollectTop(2, x) OVER (ORDER BY n DESC {LIMIT})": lambda events: collect_top_of_history(
+        events, ALL, 2, "x", ("n", "DESC")
+    ),
+    f"CollectTop(3, id) OVER (PARTITION BY k, n ORDER BY x {LIMIT} WHEN n > 0)": lambda events: collect_top_of_history(
+        events, KEYED_MET, 3, "id", ("x", "ASC")
+    ),
 }
 """Analytic functions, each with what the oracle gives for events in order."""

@@ -12,7 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.oracle_windows import Event, Key, Members, average, count, greatest, least, multiple_from, total
+from tests.oracle_windows import (
+    Event,
+    Key,
+    Members,
+    average,
+    collect_top,
+    count,
+    greatest,
+    least,
+    multiple_from,
+    top_one,
+    total,
+)
 
 Payload = dict[str, Any]
 Expression = Callable[[Payload], Any]
@@ -81,6 +93,18 @@ def aggregate(events: Iterable[Event], over: Over, function: str, value: Express
         AGGREGATES[function](read(member.payload) for member in members)
         for _, members in histories(in_order(events), over)
     ]
+
+
+def top_of_history(events: Iterable[Event], over: Over, value: str, *order: tuple[str, str]) -> list[Any]:
+    """Return TopOne(value) OVER (ORDER BY order …) for each row."""
+    return [top_one(members, value, *order) if members else None for _, members in histories(in_order(events), over)]
+
+
+def collect_top_of_history(
+    events: Iterable[Event], over: Over, number: int, value: str, *order: tuple[str, str]
+) -> list[Any]:
+    """Return CollectTop(number, value) OVER (ORDER BY order …) for each row."""
+    return [collect_top(members, number, value, *order) for _, members in histories(in_order(events), over)]
 
 
 def is_first(

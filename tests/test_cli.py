@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from recapture import printing
 from recapture.definition.pipeline import load
+from recapture.errors import SetupError
 from recapture.execute.processes.workers import Workers
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.process import log
 from recapture.run.status import status
+from recapture.tools.asa_job import azure
 from tests.commands import FIRST_HOUR, Command
 from tests.conftest import Python
 from tests.tools.asa_job.jobs import (
@@ -389,6 +391,34 @@ def test_import_says_what_is_not_a_job_and_asks_which_of_several(command: Comman
     assert "has several jobs, contoso-telemetry, second" in command.error("import", file)
     command.run("import", file, "--job", "second", "--output", tmp_path / "second.yaml", code=1)
     assert "name: second\n" in (tmp_path / "second.yaml").read_text()
+    for place in ([], ["--subscription", "s", "--job", "j"], [file, "--subscription", "s", "--resource-group", "g"]):
+        assert "name the job: PATH, or --subscription ID --resource-group NAME" in command.error("import", *place)
+    assert "'s' is not the id of a subscription" in command.error(
+        *("import", "--subscription", "s", "--resource-group", "g", "--job", "j")
+    )
+
+
+def test_import_of_a_job_that_azure_does_not_give_exits_2_as_nothing_is_written(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*names: str) -> None:
+        raise SetupError("not authorised to read the job j")
+
+    monkeypatch.setattr(azure, "read_azure_job", refuse)
+    arguments = ("--subscription", "s", "--resource-group", "g", "--job", "j")
+    assert command.error("import", *arguments) == "recapture: not authorised to read the job j"
+
+
+def test_import_takes_the_address_of_capture_from_another_file(command: Command, tmp_path: Path) -> None:
+    destination = {"storageAccountResourceId": "providers/x/contosoarchive", "blobContainer": "capture"}
+    capture = {"enabled": True, "intervalInSeconds": 60, "destination": {"properties": destination}}
+    hub = {"type": "Microsoft.EventHub/namespaces/eventhubs", "name": "contoso/telemetry"}
+    hubs = template(tmp_path / "hubs.json", hub | {"properties": {"captureDescription": capture}})
+    job = project(tmp_path / "job", PLAIN)
+    command.run("import", job, "--capture", hubs, "--output", tmp_path / "job.yaml")
+    assert str(load(tmp_path / "job.yaml").inputs[0].container).endswith(
+        "//contosoarchive.blob.core.windows.net/capture"
+    )
 
 
 def test_import_lists_a_setting_that_a_pipeline_does_not_accept(command: Command, tmp_path: Path) -> None:

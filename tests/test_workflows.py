@@ -46,7 +46,7 @@ def test_every_pull_request_runs_the_checks_and_every_lane() -> None:
     [job] = workflow("test")["jobs"].values()
     matrix = job["strategy"]["matrix"]
     targets = [*matrix["targets"], *(row["targets"] for row in matrix["include"])]
-    assert {*" ".join(targets).split()} == {"check", *LANES}
+    assert {*" ".join(targets).split()} == {"check", "site", *LANES}
     assert job["steps"][-1] == {"run": "make ${{ matrix.targets }}"}
 
 

@@ -316,10 +316,15 @@ def _parser() -> _Parser:
     checked.set_defaults(module="check_query")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
+    text = "an ASA project, an ARM template, terraform show -json, or the definition of an eventstream"
+    imported.add_argument("path", type=Path, nargs="?", metavar="PATH", help=text)
+    imported.add_argument("--subscription", metavar="ID", help="read a job in Azure instead: its subscription")
     imported.add_argument(
-        "path", type=Path, metavar="PATH", help="an ASA project, an ARM template, or terraform show -json"
+        "--resource-group", dest="group", metavar="NAME", help="the resource group of the job in Azure"
     )
-    imported.add_argument("--job", metavar="NAME", help="the job, if a template has several")
+    imported.add_argument("--job", metavar="NAME", help="the job in Azure, or the job if a template has several")
+    text = "a template or Terraform's state with the event hubs, whose Capture settings give the address of the archive"
+    imported.add_argument("--capture", type=Path, metavar="FILE", help=text)
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")

@@ -133,7 +133,7 @@ class Metadata(StrEnum):
     PARTITION_KEY = "PartitionKey"
     PUBLISHER = "Publisher"
     USER = "User"
-    """Property that the sender gave the event; `MetadataColumn.key` names it."""
+    """Property that the sender gave the event; `MetadataColumn.key` names it. Without a key, all of them."""
     IOT_HUB = "IoTHub"
     """Property that the IoT hub adds to a message, such as the device that sent it; `MetadataColumn.key` names it."""
     ROUTED = "IoT"
@@ -176,6 +176,8 @@ class MetadataColumn:
                 return AsaType.DATETIME
             case Metadata.ROUTED if self.key == ROUTED_TIME:
                 return AsaType.DATETIME
+            case Metadata.USER if not self.key:
+                return AsaType.RECORD
         return AsaType.STRING
 
 

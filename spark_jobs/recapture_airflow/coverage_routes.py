@@ -138,13 +138,15 @@ def calendar(
     month: str | None = None,
     from_: Annotated[str | None, Query(alias="from")] = None,
     to: str | None = None,
+    state: Annotated[Sequence[str], Query()] = (),
 ) -> Response:
-    """Return the calendar of a pipeline."""
+    """Return the calendar of a pipeline. The chosen slices are those from `from_` to `to` in one of the states."""
     stored = pipeline_of(session, dag_id)
     reader, pipeline = stored.reader, stored.reader.pipeline
     length = slice_length(pipeline)
-    chosen = chosen_range(from_, to, length)
+    chosen = chosen_range(from_, to, length, state)
     coverage = reader.read(datetime.now(UTC), environment, activity_of(session, pipeline))
+    chosen = chosen and chosen.narrowed(coverage.slices)
     only = chosen is not None and chosen.end - chosen.start == length
     metrics, damage = {}, None
     try:

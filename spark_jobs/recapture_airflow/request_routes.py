@@ -5,6 +5,7 @@ another site's page is refused: see `require_own_page`. An error is a JSON objec
 those of Airflow's API are.
 """
 
+from datetime import datetime
 from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -13,11 +14,13 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 
+from recapture.errors import DefinitionError
 from recapture.keep.messages import parse_fields
 from recapture.keep.requests import cancel_request, make_request
+from recapture.time_model import ticks
 from recapture_airflow.coverage_pipelines import Environment, reader_of
 
-REQUIRED, OPTIONAL = ("from", "to"), ("at", "reason")
+REQUIRED, OPTIONAL = ("from", "to"), ("at", "reason", "only")
 MOST_BYTES = 10_000
 """Largest size of a request's body."""
 
@@ -56,10 +59,21 @@ async def make(
             user.get_name(),
             at=times.get("at"),
             reason=fields.get("reason"),
+            only=_starts(fields.get("only")),
             environment=environment,
         )
 
     return await run_in_threadpool(made)
+
+
+def _starts(text: str | None) -> list[datetime]:
+    """Return the starts of slices in a string, separated by commas. Raise DefinitionError if they are no times."""
+    try:
+        return [ticks.parse_utc(start) for start in (text or "").split(",") if start]
+    except ValueError:
+        raise DefinitionError(
+            "`only` has a start that is not a time: write ISO 8601 times, such as 2026-03-01T10:00:00Z, with commas"
+        ) from None
 
 
 @routes.post("/{dag_id}/requests/{id}/cancel")

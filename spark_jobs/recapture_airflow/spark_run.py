@@ -5,13 +5,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from recapture.definition.pipeline import load
 from recapture.storage import open_container
+from recapture_airflow.final_errors import fail_at_once
 
 APPLICATION = Path(__file__).parent / "application" / "backfill.py"
 """What Spark runs. It is part of the package, so that tasks need no other files."""
@@ -45,6 +45,7 @@ class SparkRun(SparkSubmitOperator):
         self.file = file
         super().__init__(**kwargs)
 
+    @fail_at_once()
     def execute(self, context: Context) -> None:
         """Run Spark. Raise AirflowFailException if a retry would fail in the same way, as the application says."""
         from recapture.keep.holding import renewing

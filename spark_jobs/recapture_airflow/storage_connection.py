@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, Connection, Context
-from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from recapture.errors import DefinitionError

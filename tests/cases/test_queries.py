@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,9 +25,6 @@ from recapture.time_model.ticks import from_datetime
 from tests.cases.case import PARTITION, Case, Row, arrival, body, parse
 from tests.paths import ROOT
 from tests.query.outputs import rows_of_outputs
-
-if TYPE_CHECKING:
-    pass
 
 TEXTS = {file.stem: file.read_text("utf-8") for file in sorted(Path(__file__).parent.glob("queries/*.txt"))}
 PAGE = (ROOT / "docs/recipes.md").read_text("utf-8")

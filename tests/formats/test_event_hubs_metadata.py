@@ -17,7 +17,7 @@ from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
-from recapture.formats.event_hubs_metadata import fields_of, string_of
+from recapture.formats.event_hubs_metadata import fields_of, record_of, string_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import ROUTED_TIME, AsaType, Metadata, MetadataColumn
 from recapture.storage import Blob
@@ -42,7 +42,8 @@ def file(*events: Mapping[str, Any]) -> bytes:
 def read(column: MetadataColumn, *events: Mapping[str, Any], pinned: PinnedBlob = BLOB) -> list[Any]:
     content = file(*events)
     arrays = metadata.read([column], pinned, decode(pinned.blob.name, content, EVENT_DATA, fields_of([column])))
-    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64(), AsaType.STRING: pa.string()}
+    kinds = {AsaType.BIGINT: pa.int64(), AsaType.DATETIME: pa.int64()}
+    kinds |= dict.fromkeys([AsaType.STRING, AsaType.RECORD], pa.string())
     assert arrays[column].type == kinds[column.type]
     values: list[Any] = arrays[column].to_pylist()
     return values
@@ -92,6 +93,13 @@ def test_a_property_is_read_as_text(value: Any, text: str | None) -> None:
     assert read(user("a"), {"Properties": {"b": 1, "a": value}}, {}, {"Properties": {"A": value}}) == [text, None, None]
 
 
+def test_the_headers_of_a_kafka_record_are_properties_and_its_key_is_no_partition_key() -> None:
+    """Event Hubs keeps the key in x-opt-kafka-key, as bytes; a query of ASA has no name for it."""
+    record = {"SystemProperties": {"x-opt-kafka-key": b"device-7"}, "Properties": {"trace": b"a1", "raw": b"\xff"}}
+    assert (read(user("trace"), record), read(user("raw"), record)) == (["a1"], [None])
+    assert read(MetadataColumn(Metadata.PARTITION_KEY), record) == [None]
+
+
 def test_an_event_has_the_properties_that_an_iot_hub_added_before_it_routed_it() -> None:
     system = {"iothub-connection-device-id": "sensor-7", ROUTED_TIME: 1772366400250}
     events: list[dict[str, Any]] = [{"SystemProperties": system}, {}]
@@ -134,6 +142,9 @@ def test_properties_of_every_type_are_read_side_by_side(events: list[dict[str, A
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     assert string_of(column.slice(cut), "a").to_pylist() == [
         naive_text(properties.get("a")) for properties in events[cut:]
+    ]
+    assert list(map(json.loads, record_of(column.slice(cut)).to_pylist())) == [
+        {name: naive_text(value) for name, value in properties.items()} for properties in events[cut:]
     ]
 
 

@@ -72,7 +72,7 @@ def real(name: str) -> bytes:
 
 @given(MESSAGES, st.sampled_from(["null", "deflate"]))
 def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any]], codec: str) -> None:
-    columns = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE]
+    columns = [ENQUEUED, USER, column(Metadata.EVENT_PROCESSED), DEVICE, column(Metadata.USER)]
     for content in (avro(messages, codec), json_lines(messages)):
         events = read(IOT, content, *columns, blob=pinned(enqueued=hour()))
         assert bodies(events) == [message["Body"] for message in messages]
@@ -82,6 +82,9 @@ def test_avro_and_json_lines_hold_the_same_messages(messages: list[dict[str, Any
         assert values(events, ENQUEUED) == values(events, columns[2]) == expected
         assert values(events, DEVICE) == ["a"] * len(messages)
         assert values(events, USER) == [message["Properties"].get("le/vel") for message in messages]
+        assert [json.loads(text) for text in values(events, columns[4])] == [
+            message["Properties"] for message in messages
+        ]
 
 
 def test_a_real_blob_with_bodies_in_base64_is_read() -> None:

@@ -36,7 +36,9 @@ def waits_for_capture(state: State, start: int) -> bool:
 
 
 def is_requested(state: State, start: int) -> bool:
-    requests = (request for request in state.requests if request.at <= state.now)
+    requests = (
+        request for request in state.requests if request.at <= state.now and (not request.only or start in request.only)
+    )
     return any(request.start <= start and start + state.length <= request.end for request in requests)
 
 

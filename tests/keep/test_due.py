@@ -300,7 +300,10 @@ FACTS = st.builds(
 def states(draw: st.DrawFn) -> State:
     starts, length = range(0, 12), st.integers(1, 4)
     requests = [
-        request(first, first + draw(length), NOON + draw(st.integers(-1, 1)), str(number))
+        replace(
+            request(first, first + draw(length), NOON + draw(st.integers(-1, 1)), str(number)),
+            only=draw(st.sampled_from([(), (hour(first),)])),
+        )
         for number, first in enumerate(draw(st.lists(st.sampled_from(starts), max_size=2)))
     ]
     leases = [

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from recapture.cli import main
-from recapture.keep.claims import claim
+from recapture.definition.pipeline import load
+from recapture.errors import DefinitionError
+from recapture.keep.claims import Known, Result, claim, record
 from recapture.keep.due import DueRange, DueSlice
-from recapture.keep.requests import REMEMBERED, cancelled, with_request
-from recapture.run_files.work import WORK, Request, Work
+from recapture.keep.requests import REMEMBERED, cancelled, make_request, with_request
+from recapture.run_files.work import WORK, Request, RequestState, Work
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from tests.worlds import HOUR, TEN, World
@@ -88,6 +90,29 @@ def test_a_request_that_has_started_cannot_be_cancelled(world: World, shell: She
     assert shell.error("cancel", id) == (
         f"recapture: request {id} started at 2024-03-01T11:00:00Z: what it published can be rolled back"
     )
+
+
+def test_a_request_may_name_some_slices_of_its_range(world: World, shell: Shell) -> None:
+    pipeline, end = load(world.file), TEN + 3 * HOUR
+    some = [TEN, TEN + 2 * HOUR]
+    made = make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[*reversed(some), TEN])
+    assert (made["slices"], made["only"]) == (2, ["2024-03-01T10:00:00Z", "2024-03-01T12:00:00Z"])
+    (line,) = shell.lines("requests")
+    assert ": 2 slices of 2024-03-01T10:00:00Z to 2024-03-01T13:00:00Z, by ann" in line
+    (stored,) = WORK.read(open_container(world.table.as_uri())).requests
+    wanted = [stored.wants(START + n * LENGTH, START + (n + 1) * LENGTH) for n in range(3)]
+    assert wanted == [True, False, True]
+    for outside in (end, TEN + HOUR / 2):
+        with pytest.raises(DefinitionError, match="is not the start of a slice of the range"):
+            make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[outside])
+
+
+def test_a_request_of_some_slices_ends_with_the_last_of_them() -> None:
+    asked = replace(request("1"), end=START + 3 * LENGTH, only=(START + 2 * LENGTH,))
+    range_ = DueRange((DueSlice(START + 2 * LENGTH, (), None, requests=("1",)),), LENGTH)
+    work = claim(with_request(Work(), asked), "an update", range_, START)
+    (ended,) = record(work, Result(range_, START, "run"), Known({}, {}, {}), LENGTH).requests
+    assert (ended.state, list(ended.published)) == (RequestState.PUBLISHED, ["2024-03-01T12:00:00Z"])
 
 
 def test_an_unknown_request_is_named(shell: Shell) -> None:

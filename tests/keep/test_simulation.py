@@ -259,7 +259,8 @@ class World:
             start, now = oldest + first * LENGTH, ticks.from_datetime(self.now)
             end = start + (min(first + self.draw.randint(1, 3), ended) - first) * LENGTH
             number = len(WORK.read(self.deployment.run_files).requests)
-            request = Request(str(number), "ann", start, end, now + self.draw.choice([0, 0, LENGTH]), now)
+            at, only = now + self.draw.choice([0, 0, LENGTH]), self.draw.choice([(), (), (start,), (end - LENGTH,)])
+            request = Request(str(number), "ann", start, end, at, now, only=only)
             WORK.change(self.deployment.run_files, lambda work: with_request(work, request))
 
     def person_cancels(self) -> None:
@@ -382,7 +383,12 @@ class World:
         certain, possible = set(), set()
         now, deployment = ticks.from_datetime(self.now), self.deployment
         kept, work = self.kept(), WORK.read(deployment.run_files)
-        requested = (start for request in work.requests for start in range(request.start, request.end, LENGTH))
+        requested = (
+            start
+            for request in work.requests
+            for start in range(request.start, request.end, LENGTH)
+            if not request.only or start in request.only
+        )
         starts = sorted({*kept, *requested})
 
         def planned(definition: RunDefinition) -> dict[int, ReadSlice]:
@@ -576,7 +582,7 @@ class World:
         again = sum(times - 1 for times in fulfilled.values())
         assert again <= self.disturbances, "only after a disturbance, a slice may be computed for a request again"
         for request in WORK.read(self.deployment.run_files).requests:
-            starts = range(request.start, request.end, LENGTH)
+            starts = request.only or range(request.start, request.end, LENGTH)
             assert request.ended is not None, request
             if request.cancelled_by is not None:
                 assert not any(fulfilled[request.id, start] for start in starts), request

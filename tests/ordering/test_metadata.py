@@ -43,7 +43,7 @@ SINCE_1970 = Shifted(TICKS_PER_MILLISECOND, MILLISECONDS, Instant(UNIX_EPOCH))
 def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None:
     """Only the metadata that the query reads is in the rows, after the body's columns."""
     columns = [MetadataColumn(kind) for kind in CaptureInput.metadata.known if kind not in KEYED]
-    columns.append(MetadataColumn(Metadata.USER, "firmware"))
+    columns += [MetadataColumn(Metadata.USER, "firmware"), MetadataColumn(Metadata.USER)]
     query = replace(PLAIN, metadata=tuple(columns))
     arrival = TEN + 10 * MINUTE
     event = SampleEvent(7, "96", TEN + 9 * MINUTE, at(TEN + 8 * MINUTE), "key", {"firmware": 2})
@@ -62,6 +62,7 @@ def test_the_rows_have_the_metadata_that_the_query_reads(tmp_path: Path) -> None
         "@PartitionKey": "key",
         "@Publisher": None,
         "@User.firmware": "2",
+        "@User": '{"firmware":"2"}',
     }
 
 
@@ -84,6 +85,24 @@ def test_blobs_with_the_schema_of_2016_and_with_today_s_are_read_together(tmp_pa
         put_events(tmp_path, arrival, [event], properties_with_null=with_null)
     rows, _ = only(tmp_path, query)
     assert rows["@User.n"].to_pylist() == ["0", "1"]
+
+
+def test_a_kafka_record_without_a_value_is_malformed_and_no_gap(tmp_path: Path) -> None:
+    """A producer deletes a key by a record without a value; Capture writes it without a body, or with an empty one."""
+    query = replace(PLAIN, metadata=(MetadataColumn(Metadata.USER, "op"),))
+    arrival = TEN + 10 * MINUTE
+    bodies = [at(TEN + 8 * MINUTE), None, b"", at(TEN + 9 * MINUTE)]
+    put_events(
+        tmp_path, arrival, [SampleEvent(n, "", arrival, body, None, {"op": b"d"}) for n, body in enumerate(bodies)]
+    )
+    rows, counted = only(tmp_path, query)
+    assert rows["@User.op"].to_pylist() == ["d", "d"]
+    assert verdicts(counted) == {"on_time": 2, "malformed": 2}
+    assert [(row["sequence_number"], row["reason"], row["body"]) for row in quarantined(counted)] == [
+        (1, "no body", None),
+        (2, "not JSON", b""),
+    ]
+    assert (counted.events, counted.open_gaps) == (4, [])
 
 
 @pytest.mark.parametrize("kind", [Metadata.PARTITION_KEY, Metadata.PARTITION_ID])

@@ -5,8 +5,12 @@ import re
 import pytest
 
 from recapture.pages.terms import anchor, meanings, term, terms
+from recapture.tools.advise import page as advice_page
+from recapture.tools.compare import page as comparison_page
 from recapture.tools.coverage import calendar
-from recapture.tools.reports import page
+from recapture.tools.diff import page as difference_page
+from recapture.tools.events import page as explain_page
+from recapture.tools.reports import page, trend_page
 from tests.paths import ROOT
 
 
@@ -16,7 +20,13 @@ def test_the_meanings_are_those_of_the_glossary_in_its_order() -> None:
     assert [*terms().items()] == [(name, meaning) for name, meaning in glossary.items() if name in terms()]
 
 
-@pytest.mark.parametrize("names", [calendar.GLOSSARY, page.GLOSSARY])
+@pytest.mark.parametrize(
+    "names",
+    [
+        module.GLOSSARY
+        for module in (advice_page, calendar, comparison_page, difference_page, explain_page, page, trend_page)
+    ],
+)
 def test_a_page_explains_terms_that_have_an_anchor_each(names: tuple[str, ...]) -> None:
     explained = meanings(names)
     assert {name for _, name, _ in explained} == set(names)

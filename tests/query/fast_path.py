@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,6 @@ from recapture.query.model import CompiledInput, CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.oracle_windows import Event
 from tests.query.outputs import rows_of_outputs
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import settings
@@ -15,9 +15,6 @@ from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.query.fast_path import kind, token
 from tests.query.outputs import rows_of_outputs
-
-if TYPE_CHECKING:
-    pass
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND

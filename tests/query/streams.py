@@ -60,17 +60,18 @@ WINDOWS: dict[str, Named] = {
         ("five", Hopping(seconds(5), seconds(5))),
         ("ten", Hopping(seconds(10), seconds(5))),
     ),
-    "Windows(Window('a', SlidingWindow(second, 4)), Window('b', SlidingWindow(second, 9)))": (
+    "Windows(Window('a', SlidingWindow(second, 4)), Window('b', System.Timestamp()))": (
         ("a", Sliding(seconds(4))),
-        ("b", Sliding(seconds(9))),
+        ("b", Snapshot()),
     ),
     "Windows(Window('short', SessionWindow(second, 3, 8)), Window('long', TumblingWindow(second, 35)))": (
         ("short", Session(seconds(3), seconds(8))),
         ("long", Hopping(seconds(35), seconds(35))),
     ),
-    "Windows(TumblingWindow(second, 5), TumblingWindow(second, 10))": (
+    "Windows(TumblingWindow(second, 5), TumblingWindow(second, 10), System.Timestamp())": (
         (None, Hopping(seconds(5), seconds(5))),
         (None, Hopping(seconds(10), seconds(10))),
+        (None, Snapshot()),
     ),
 }
 

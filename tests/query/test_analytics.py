@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +13,6 @@ from tests.oracle_analytics import in_order
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, adjacent, at_once, described, or_null, seconds
-
-if TYPE_CHECKING:
-    pass
 
 DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"
 

@@ -2,7 +2,6 @@
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +11,6 @@ from tests.oracle_windows import Event
 from tests.query import fast_path
 from tests.query.fast_path import Slice
 from tests.query.small_stream import HOUR, START, Row, at, rows
-
-if TYPE_CHECKING:
-    pass
 
 COUNTS = "SELECT System.Timestamp() AS e, COUNT(*) AS n INTO out FROM telemetry TIMESTAMP BY t GROUP BY"
 

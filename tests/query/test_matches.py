@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,6 @@ from tests.oracle_matches import Condition, Part, Rows, matches
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, adjacent, at_once, described, or_null, seconds
-
-if TYPE_CHECKING:
-    pass
 
 LENGTH = seconds(20)
 DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"

@@ -26,6 +26,8 @@ DEVICE = MetadataColumn(Metadata.ROUTED, "iothub-connection-device-id")
         ("BlobName", BUS, MetadataColumn(Metadata.BLOB_NAME)),
         ("[Blob].[PartitionId]", BUS, MetadataColumn(Metadata.PARTITION_ID)),
         ("[User].[le/vel]", CAPTURE, MetadataColumn(Metadata.USER, "le/vel")),
+        ("[User]", CAPTURE, MetadataColumn(Metadata.USER)),
+        ("user", IOT, MetadataColumn(Metadata.USER)),
         ("Offset", CAPTURE, None),
         ("[IoTHub].[MessageId]", BUS, None),
         ("EventId", CAPTURE, None),
@@ -48,10 +50,14 @@ def test_a_record_has_the_properties_that_the_format_has(name: str, offered: Inp
     assert list(record)[: len(names)] == names
 
 
-def test_the_record_of_an_event_hub_is_read_by_later_steps() -> None:
+def test_records_of_metadata_are_read_by_later_steps() -> None:
     query = """
-    WITH a AS (SELECT GetMetadataPropertyValue(telemetry, 'EventHub') AS hub FROM telemetry)
-    SELECT hub.Offset, hub.PartitionId + 1, hub.Publisher INTO out FROM a
+    WITH a AS (
+        SELECT GetMetadataPropertyValue(telemetry, 'EventHub') AS hub,
+            GetMetadataPropertyValue(telemetry, '[User]') AS u
+        FROM telemetry
+    )
+    SELECT hub.Offset, hub.PartitionId + 1, hub.Publisher, u.level INTO out FROM a
     """
-    event = at(1) | {"@Offset": "96", "@PartitionId": 3, "@SequenceNumber": 7}
-    assert rows(query, [event]) == [[{"Offset": "96", "Column2": 4, "Publisher": None}]]
+    event = at(1) | {"@Offset": "96", "@PartitionId": 3, "@SequenceNumber": 7, "@User": '{"level":"9"}'}
+    assert rows(query, [event]) == [[{"Offset": "96", "Column2": 4, "Publisher": None, "level": "9"}]]

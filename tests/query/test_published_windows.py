@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,9 +9,6 @@ from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
 from tests.oracle_windows import Event
 from tests.paths import VECTORS
 from tests.query.fast_path import Slice, compiled, published
-
-if TYPE_CHECKING:
-    pass
 
 GOLDEN = VECTORS / "golden_asa_taxi" / "run1.json"
 

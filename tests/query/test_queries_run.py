@@ -6,7 +6,6 @@ Refused queries are those of docs/query-language.md, which has their messages (`
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -30,9 +29,6 @@ from tests.query.small_world import Inputs
 from tests.query.test_common_queries import QUERIES
 from tests.query.test_documented_language import EXAMPLES, OTHER_INPUTS
 from tests.worlds import TEN, World, at
-
-if TYPE_CHECKING:
-    pass
 
 Case = tuple[str, Inputs, list[str]]
 """A query, its inputs and its outputs."""

@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -18,9 +17,6 @@ from recapture.time_model.ticks import from_seconds
 from recapture.time_model.windows import SessionWindow
 from tests.oracle_windows import Content, Event, Session, contents, ending_in, span_of
 from tests.query.fast_path import Slice, compiled, published
-
-if TYPE_CHECKING:
-    pass
 
 FIVE = Session(timeout=5, longest=10)
 """Timeout 5, maxDuration 10: of the examples."""

@@ -1,16 +1,11 @@
 """Steps, several outputs, UNION, pass-through, APPLY and stars: what a script of several statements publishes."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType, Branch, Chosen, FirstOf, InputColumn, Instant, Metadata, MetadataColumn, Shifted
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH
 from tests.query.small_stream import at, compiled, rows
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_a_select_without_a_window_publishes_each_event_at_its_own_time() -> None:

@@ -1,6 +1,6 @@
 """JavaScript aggregates against Python: slices that run apart have the rows of the whole stream."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,6 @@ from tests.draws import slow
 from tests.oracle_windows import Content, Event, Members, contents, ending_in, total
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import WINDOWS, Named, adjacent, batches, chopped, described
-
-if TYPE_CHECKING:
-    pass
 
 SUM = """
 function main() {

@@ -7,7 +7,7 @@ from the others, and must give the rows that it gives alone.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,9 +19,6 @@ from tests.draws import slow
 from tests.oracle_windows import Content, Members
 from tests.query.fast_path import Row, Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, at_once, batches, described, or_null, seconds
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = (
     "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint, n bigint, x float, "

@@ -1,7 +1,7 @@
 """The views that a compiled query reads, from events at their System.Timestamp."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,9 +9,6 @@ from recapture.ordering import order, panes
 from recapture.ordering.panes import SlicePanes
 from recapture.query.model import CompiledInput
 from recapture.time_model.slices import Slice
-
-if TYPE_CHECKING:
-    pass
 
 Row = dict[str, Any]
 

@@ -191,6 +191,7 @@ ADDRESSES = [
         f"/telemetry/?to={TEN}&to={ELEVEN}",
         "/telemetry/?from=",
     ),
+    *(f"{slice_address(TEN, ELEVEN)}&state={state}" for state in ("", "%00", "%ff", LONG, "missing&state=x")),
     *(f"/{name}/" for name in ("%00", "%2e%2e%2f", "%2F", "a%0db", "‮", LONG)),
     *(
         f"/telemetry/runs/{run}/{file}"
@@ -368,9 +369,24 @@ def test_a_request_is_made_in_the_name_of_the_user_listed_and_cancelled(send: Se
     )
 
 
+def test_slices_in_a_state_are_chosen_and_some_slices_of_a_range_are_requested(
+    send: Send, get: Get, world: World
+) -> None:
+    page = get(f"{slice_address(TEN, NOON)}&state=blocked").text
+    assert "<b>1 March, 11:00 to 12:00, only blocked</b>" in page
+    assert "Which events made a row?" in page, "one slice is chosen"
+    assert get(f"{slice_address(TEN, NOON)}&state=lost").status == 400
+    status, made = post(send, REQUESTS, TEN_TO_NOON | {"only": ELEVEN})
+    assert (status, made["slices"], made["only"]) == (201, 1, [ELEVEN])
+    assert requests_of(load(world.file))[-1] == made
+    assert "1 slice of 1 March, 10:00 to 12:00" in get("/telemetry/").text
+
+
 @pytest.mark.parametrize(
     ("address", "body", "sentence"),
     [
+        (REQUESTS, TEN_TO_NOON | {"only": "ten"}, "`only` has a start that is not a time"),
+        (REQUESTS, TEN_TO_NOON | {"only": NOON}, f"{NOON} is not the start of a slice of the range"),
         (REQUESTS, {}, "`from` is missing; `to` is missing"),
         (REQUESTS, [], "it is not a JSON object"),
         (REQUESTS, TEN_TO_NOON | {"by": "eve"}, "the key 'by' is unknown"),

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from recapture.errors import RunError
 from recapture.evaluate import history_loops
 from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.collected import ranked
 from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
-from recapture.evaluate.ranks import ranks
+from recapture.evaluate.ranking import Ranking, RowRanges
+from recapture.evaluate.ranks import ranks, sort_keys
 from recapture.evaluate.values import evaluated, taken, valid
-from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.aggregates import COLLECTIONS, Aggregate, AggregateFunction
 from recapture.query.plan.analytics import (
     ROW,
     Analytics,
@@ -30,8 +32,6 @@ Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _LARGEST = np.iinfo(np.int64).max
-_COLLECTED = 1 << 20
-"""Number of values that Collect puts into lists at once."""
 
 
 def analysed(rows: pa.Table, analytics: Analytics, bounds: SliceBounds, extra_look_back: int) -> pa.Table:
@@ -65,6 +65,8 @@ def _inputs(analytics: Analytics) -> list[Expr]:
     inputs: dict[Expr, None] = {}
     for function in analytics.functions:
         values = [] if isinstance(function, IsFirst) else [value_of(function)]
+        if isinstance(function, HistoryAggregate):
+            values += [ordering.value for ordering in function.aggregate.orderings]
         inputs |= dict.fromkeys([*function.history.keys, _met(function.history), *values])
     return list(inputs)
 
@@ -156,6 +158,8 @@ class Histories:
 
     def aggregate(self, function: HistoryAggregate) -> pa.Array | pa.ChunkedArray:
         """Return the aggregate of each row's history. Raise RunError if a sum leaves the bigints."""
+        if function.aggregate.function in COLLECTIONS:
+            return self._collected(function)
         history = function.history
         column = self.values[value_of(function)].combine_chunks()
         counted = column.is_valid().to_numpy(zero_copy_only=False)
@@ -163,8 +167,6 @@ class Histories:
         match function.aggregate.function:
             case AggregateFunction.COUNT:
                 return pa.array(counts)
-            case AggregateFunction.COLLECT:
-                return self._collected(history, column, counted, counts)
             case AggregateFunction.MIN | AggregateFunction.MAX as extreme:
                 numbers, values_of = ranks(column)
                 numbers = numbers if extreme is AggregateFunction.MIN else ~numbers
@@ -180,23 +182,32 @@ class Histories:
             totals = totals / np.maximum(counts, 1)
         return pa.array(totals, mask=counts == 0)
 
-    def _collected(self, history: History, values: pa.Array, counted: Bools, counts: Int64s) -> pa.ChunkedArray:
-        """Return the values of each row's history as JSON: those of `counts` counted rows up to the row."""
+    def _collected(self, function: HistoryAggregate) -> pa.ChunkedArray:
+        """Return what Collect, TopOne or CollectTop takes of each row's history."""
         if not len(self.rows):
-            return pa.chunked_array([], pa.string())
-        places = self.order(history).places
-        ordered = places[counted[places]]
-        ends, sizes = np.cumsum(counted[places]), counts[places]
-        parts = []
-        for part in np.split(np.arange(len(places)), np.flatnonzero(np.diff(np.cumsum(sizes) // _COLLECTED)) + 1):
-            offsets = np.append(0, np.cumsum(sizes[part]))
-            first = np.repeat(ends[part] - sizes[part] - offsets[:-1], sizes[part])
-            members = values.take(pa.array(ordered[first + np.arange(offsets[-1])]))
-            listed = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), members)
-            parts.append(pc.binary_join_element_wise("[", pc.binary_join(listed, ","), "]", ""))
-        rows = np.empty_like(places)
-        rows[places] = np.arange(len(places))
-        return pa.chunked_array(parts).take(pa.array(rows))
+            return self.values[value_of(function)]
+        history, aggregate = function.history, function.aggregate
+        order, met = self.order(history), self.met(history)
+        members = order.places[met[order.places]]
+        ends = np.cumsum(met[order.places].astype(np.int64))
+        sizes = self._of_loop(history_loops.counts, history, met)[order.places]
+        has_members = sizes > 0
+        windows = RowRanges((ends - sizes)[has_members], ends[has_members])
+        values = self.values[value_of(function)].take(pa.array(members)).combine_chunks()
+        keys = self.sort_keys(aggregate, members)
+        ranking = Ranking(keys, order.codes[members], windows, by_time=not aggregate.orderings)
+        results = ranked(aggregate, values, self.times[members], ranking, windows)
+        places = np.full(len(self.rows), -1)
+        places[order.places[has_members]] = np.arange(len(windows.first))
+        found = taken(results, places)
+        return found if aggregate.function is AggregateFunction.TOPONE else found.fill_null("[]")
+
+    def sort_keys(self, aggregate: Aggregate, rows: Int64s) -> list[Int64s]:
+        """Return what orders some rows by the ORDER BY of an aggregate; the last comes first."""
+        columns = ((self.values[by.value].take(pa.array(rows)), by.descending) for by in reversed(aggregate.orderings))
+        return [
+            key for column, descending in columns for key in sort_keys(column.combine_chunks(), descending=descending)
+        ]
 
     def _of_loop(self, loop: Callable[..., Int64s], history: History, *arguments: object) -> Int64s:
         """Return the result of a loop over the rows of a history; nothing is compiled if there are none."""
@@ -218,13 +229,10 @@ class Histories:
         if len(tied):
             rows = places[tied]
             groups = np.cumsum(np.append(True, differs))[tied]
-            keys = [key for name in reversed(self.ties) for key in _sort_keys(self.rows[name].take(pa.array(rows)))]
+            keys = [
+                key
+                for name in reversed(self.ties)
+                for key in sort_keys(self.rows[name].take(pa.array(rows)).combine_chunks())
+            ]
             places[tied] = rows[sorted_order([*keys, groups])]
         return places
-
-
-def _sort_keys(column: pa.ChunkedArray) -> list[Int64s]:
-    """Return what rows are sorted by, for a column of ORDER BY: NULL is the smallest value."""
-    numbers, _ = ranks(column)
-    is_valid = valid(column).astype(np.int64)
-    return [np.where(is_valid, numbers, 0), is_valid]

@@ -1,4 +1,4 @@
-"""TopOne, CollectTop, Collect, and the events of JavaScript aggregates, in the windows of a GROUP BY."""
+"""TopOne, CollectTop, Collect, and the events of JavaScript aggregates: what they take of the rows of windows."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.evaluate.keys import comparable
 from recapture.evaluate.ranking import Picks, Ranking, RowRanges
-from recapture.evaluate.ranks import ranks
+from recapture.evaluate.ranks import sort_keys
 from recapture.evaluate.windowed import Columns, WindowedRows
 from recapture.javascript.columns import DATE
 from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 from recapture.time_model.ticks import TICKS_PER_MILLISECOND, UNIX_EPOCH
 
-_NAN = comparable(np.array([np.nan]))[0]
 _TIMESTAMP = pa.struct([(DATE, pa.int64())])
 BATCH_EVENTS = 1 << 20
 """Number of events that are collected at once, in all windows; one window may have more."""
@@ -24,22 +22,29 @@ BATCH_BYTES = 1 << 30
 
 
 def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) -> pa.ChunkedArray:
-    """Return what an aggregate collects in each window: the value of one event, JSON, or a list of events.
-
-    An event that a JavaScript aggregate takes is a struct of `value` and `timestamp`; see `javascript.columns`.
-    """
+    """Return what an aggregate collects in each window of a GROUP BY: see `ranked`."""
     assert aggregate.argument is not None
     values = columns(aggregate.argument).take(pa.array(windowed.panes.rows))
-    sort_keys = _sort_keys(aggregate, values, columns, windowed)
-    ranking = Ranking(sort_keys, windowed.codes, windowed.ranges, by_time=not aggregate.orderings)
+    order = _order(aggregate, values, columns, windowed)
+    ranking = Ranking(order, windowed.codes, windowed.ranges, by_time=not aggregate.orderings)
+    return ranked(aggregate, values, windowed.rows.times[windowed.panes.rows], ranking, windowed.ranges)
+
+
+def ranked(
+    aggregate: Aggregate, values: pa.Array, times: NDArray[np.int64], ranking: Ranking, windows: RowRanges
+) -> pa.ChunkedArray:
+    """Return what an aggregate takes of the values in each window: one of them, JSON, or a list of events.
+
+    Each window has rows. An event that a JavaScript aggregate takes is a struct of `value` and `timestamp`; see
+    `javascript.columns`.
+    """
     if aggregate.function is AggregateFunction.TOPONE:
-        count = len(windowed.windows.ends)
-        first = ranking.picked(windowed.ranges, Picks(np.arange(count + 1), np.zeros(count, np.int64)))
+        count = len(windows.first)
+        first = ranking.picked(windows, Picks(np.arange(count + 1), np.zeros(count, np.int64)))
         return pa.chunked_array([values.take(pa.array(first))])
-    times = windowed.rows.times[windowed.panes.rows]
     chunks = (
         _lists(aggregate.function, values.take(pa.array(rows)), times[rows], picks)
-        for rows, picks in _batches(aggregate.limit, values, ranking, windowed.ranges)
+        for rows, picks in _batches(aggregate.limit, values, ranking, windows)
     )
     none = _lists(aggregate.function, values[:0], times[:0], Picks(np.zeros(1, np.int64), np.zeros(0, np.int64)))
     return pa.chunked_array([none, *chunks])
@@ -50,9 +55,7 @@ def event_type(value: pa.DataType) -> pa.DataType:
     return pa.struct([("value", value), ("timestamp", _TIMESTAMP)])
 
 
-def _sort_keys(
-    aggregate: Aggregate, values: pa.Array, columns: Columns, windowed: WindowedRows
-) -> list[NDArray[np.int64]]:
+def _order(aggregate: Aggregate, values: pa.Array, columns: Columns, windowed: WindowedRows) -> list[NDArray[np.int64]]:
     """Return what orders the rows of a window; the last comes first.
 
     It is what ORDER BY says, then time, arrival and partition, then the order in which the rows came. If they came in
@@ -62,7 +65,7 @@ def _sort_keys(
     keys = [] if aggregate.ordered else [*_compared(values)]
     keys += [column[rows] for column in (windowed.rows.partitions, windowed.arrivals, windowed.rows.times)]
     for ordering in reversed(aggregate.orderings):
-        keys += _ordered(columns(ordering.value).take(pa.array(rows)), ordering.descending)
+        keys += sort_keys(columns(ordering.value).take(pa.array(rows)), descending=ordering.descending)
     return keys
 
 
@@ -72,17 +75,7 @@ def _compared(values: pa.Array) -> Iterator[NDArray[np.int64]]:
         for field in reversed(values.flatten()):
             yield from _compared(field)
     else:
-        yield from _ordered(values, descending=False)
-
-
-def _ordered(column: pa.Array, descending: bool) -> list[NDArray[np.int64]]:
-    """Return what orders the values of ORDER BY: NULL is the smallest, NaN comes last in both directions."""
-    numbers, _ = ranks(column)
-    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
-    if descending:
-        is_nan = (numbers == _NAN) & pa.types.is_floating(column.type)
-        return [np.where(is_nan, numbers, ~numbers), (~is_valid).astype(np.int64)]
-    return [numbers, is_valid.astype(np.int64)]
+        yield from sort_keys(values)
 
 
 def _batches(

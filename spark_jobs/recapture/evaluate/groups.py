@@ -27,7 +27,6 @@ from recapture.evaluate.windows import hopping, runs, sliding
 from recapture.formats.duckdb_sql import one_array
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
-from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
@@ -65,14 +64,7 @@ def inputs(grouping: Grouping) -> Iterator[Expr]:
     """Yield the expressions over a row that a GROUP BY needs."""
     yield from grouping.keys
     for aggregate in grouping.aggregates:
-        yield from _arguments(aggregate)
-
-
-def _arguments(aggregate: Aggregate) -> Iterator[Expr]:
-    """Yield the argument of an aggregate, if it has one, and what orders the rows."""
-    if aggregate.argument is not None:
-        yield aggregate.argument
-    yield from (ordering.value for ordering in aggregate.orderings)
+        yield from aggregate.inputs
 
 
 def _schema(grouping: Grouping, columns: Columns, source_unanchored: bool) -> pa.Schema:
@@ -80,7 +72,7 @@ def _schema(grouping: Grouping, columns: Columns, source_unanchored: bool) -> pa
     fields = [(WINDOW_ID, pa.string()), (WINDOW_END, pa.int64())]
     fields += [(f"_k{number}", columns(key).type) for number, key in enumerate(grouping.keys)]
     for number, aggregate in enumerate(grouping.aggregates):
-        argument = next((columns(node).type for node in _arguments(aggregate)), pa.int64())
+        argument = next((columns(node).type for node in aggregate.inputs), pa.int64())
         fields.append((f"_r{number}", result_type(aggregate, argument)))
     return pa.schema(fields + ([(UNANCHORED_COLUMN, pa.bool_())] if source_unanchored or grouping.unanchored else []))
 

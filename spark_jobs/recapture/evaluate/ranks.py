@@ -12,6 +12,8 @@ from recapture.evaluate.keys import comparable
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_NAN = comparable(np.array([np.nan]))[0]
+
 
 def ranks(column: pa.ChunkedArray | pa.Array) -> tuple[Int64s, Callable[[Int64s, Bools], pa.Array]]:
     """Return an integer for each value of a column, and a function that returns the values of such integers.
@@ -31,6 +33,18 @@ def ranks(column: pa.ChunkedArray | pa.Array) -> tuple[Int64s, Callable[[Int64s,
     filled = column.fill_null(pa.scalar(False if pa.types.is_boolean(type_) else 0, type_))
     numbers = filled.cast(pa.int64()).to_numpy()
     return numbers, lambda chosen, null: pa.array(chosen, mask=null).cast(type_)
+
+
+def sort_keys(column: pa.Array, *, descending: bool = False) -> list[Int64s]:
+    """Return what orders the values of a column in ORDER BY; the last comes first.
+
+    NULL is the smallest value. NaN is the largest, and comes last in both directions.
+    """
+    numbers, _ = ranks(column)
+    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if descending:
+        numbers = np.where((numbers == _NAN) & pa.types.is_floating(column.type), numbers, ~numbers)
+    return [np.where(is_valid, numbers, 0), (is_valid != descending).astype(np.int64)]
 
 
 def floats(numbers: Int64s) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.events import ENQUEUED, metadata_of
+from recapture.formats.property_records import property_records
 from recapture.model import ROUTED_TIME, Metadata, MetadataColumn
 from recapture.time_model import ticks
 
@@ -56,6 +57,8 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
                 own[column] = string_of(one_array(events["SystemProperties"]), "x-opt-partition-key")
             case Metadata.PUBLISHER:
                 own[column] = string_of(one_array(events["SystemProperties"]), "x-opt-publisher")
+            case Metadata.USER if not column.key:
+                own[column] = record_of(one_array(events["Properties"]))
             case Metadata.USER:
                 own[column] = string_of(one_array(events["Properties"]), column.key)
             case Metadata.ROUTED if column.key == ROUTED_TIME:
@@ -67,10 +70,21 @@ def read(columns: Iterable[MetadataColumn], pinned: PinnedBlob, events: pa.Table
 
 def string_of(properties: pa.MapArray, key: str) -> pa.Array:
     """Return a property of every event as a string: numbers in decimals, bytes if they are UTF-8; otherwise NULL."""
+    return _strings(len(properties), _values(properties, key))
+
+
+def record_of(properties: pa.MapArray) -> pa.Array:
+    """Return the properties of every event as a JSON object of strings, each as `string_of` returns it."""
+    strings = _strings(len(properties.items), _by_type(properties.items, np.arange(len(properties.items))))
+    return property_records(properties.offsets, properties.keys, strings)
+
+
+def _strings(count: int, by_type: Iterable[tuple[NDArray[np.intp], pa.Array]]) -> pa.Array:
+    """Return `count` strings: the values at their places, and NULL at all others."""
     strings = pa.nulls(1, pa.string())
-    index = np.zeros(len(properties), np.int64)
-    for rows, values in _values(properties, key):
-        index[rows] = np.arange(len(rows)) + len(strings)
+    index = np.zeros(count, np.int64)
+    for places, values in by_type:
+        index[places] = np.arange(len(places)) + len(strings)
         texts = utf8(values) if pa.types.is_binary(values.type) else values.cast(pa.string())
         strings = pa.concat_arrays([strings, texts])
     return strings.take(pa.array(index))
@@ -82,14 +96,18 @@ def _values(properties: pa.MapArray, key: str) -> Iterator[tuple[NDArray[np.intp
     entries = np.flatnonzero(pc.equal(properties.keys, key).to_numpy(zero_copy_only=False))
     entries = entries[(entries >= bounds[0]) & (entries < bounds[-1])]
     rows = np.searchsorted(bounds, entries, side="right") - 1
-    union = properties.items
+    yield from ((rows[places], values) for places, values in _by_type(properties.items, entries))
+
+
+def _by_type(union: pa.UnionArray, entries: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], pa.Array]]:
+    """Yield, by type, places in `entries` and the values of these entries; nulls are left out."""
     kinds = union.type_codes.to_numpy()[entries]
     indices = union.offsets.to_numpy()[entries]
     for kind in np.unique(kinds).tolist():
         if pa.types.is_null(union.type.field(kind).type):
             continue
-        is_kind = kinds == kind
-        yield rows[is_kind], union.field(kind).take(pa.array(indices[is_kind]))
+        places = np.flatnonzero(kinds == kind)
+        yield places, union.field(kind).take(pa.array(indices[places]))
 
 
 def _enqueued(name: str, events: pa.Table) -> pa.Array:

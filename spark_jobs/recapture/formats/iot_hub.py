@@ -27,6 +27,7 @@ from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.formats.lines import lines, plain_text
 from recapture.formats.messages import Messages
 from recapture.formats.path_names import DATE_TOKENS, TIME_TOKENS
+from recapture.formats.property_records import property_records
 from recapture.model import InputColumn, InputMetadata, Metadata, MetadataColumn
 
 DEFAULT_PATH = "{iothub}/{partition}/{YYYY}/{MM}/{DD}/{HH}/{mm}"
@@ -145,25 +146,36 @@ class IotHubReader:
 def _of_avro(pinned: PinnedBlob, content: bytes, columns: Sequence[MetadataColumn], limits: Limits) -> Events:
     fields = {column: _FIELDS[column.metadata] for column in columns if column.metadata in _FIELDS}
     events = decode(pinned.blob.name, content, MESSAGE, tuple(sorted(set(fields.values()))), limits)
-    own = {column: pc.map_lookup(one_array(events[map_]), column.key, "first") for column, map_ in fields.items()}
+    own = {column: _of_map(one_array(events[map_]), column) for column, map_ in fields.items()}
     without_block = not events.num_rows and not has_block(pinned.blob.name, content, MESSAGE)
     read = _events(pinned, columns, one_array(events["EnqueuedTimeUtc"]), events["Body"], own)
     return replace(read, without_block=without_block)
 
 
+def _of_map(properties: pa.MapArray, column: MetadataColumn) -> pa.Array:
+    """Return a property of every message, or the record of all."""
+    if column.key:
+        return pc.map_lookup(properties, column.key, "first")
+    return property_records(properties.offsets, properties.keys, properties.items)
+
+
 def _of_lines(pinned: PinnedBlob, plain: bytes, columns: Sequence[MetadataColumn]) -> Events:
     line = lines(plain)
     keyed = [column for column in columns if column.metadata in _FIELDS]
-    more = "".join(
-        f", json_extract_string(json, {pointer((_FIELDS[column.metadata], column.key))}) AS m{index}"
-        for index, column in enumerate(keyed)
-    )
+    more = "".join(f", {_of_json(column)} AS m{index}" for index, column in enumerate(keyed))
     read = select({"line": utf8(line)}, _READING.format(structure=_STRUCTURE, more=more))
     own = {column: one_array(read[f"m{index}"]) for index, column in enumerate(keyed)}
     unreadable = one_array(read["unreadable"])
     body = pc.if_else(pc.is_null(unreadable), one_array(read["body"]), line)
     events = _events(pinned, columns, one_array(read["enqueued"]), pa.chunked_array([body]), own)
     return replace(events, unreadable=unreadable)
+
+
+def _of_json(column: MetadataColumn) -> str:
+    """Return the SQL that reads a property of a message, or the record of all, from its line."""
+    path = (_FIELDS[column.metadata], column.key) if column.key else (_FIELDS[column.metadata],)
+    extracted = f"json_extract_string(json, {pointer(path)})"
+    return extracted if column.key else f"coalesce({extracted}, '{{}}')"
 
 
 def _events(

@@ -137,5 +137,5 @@ def _with_result(request: Request, result: Result, length: int) -> Request:
     elif len(result.range.slices) == 1 or result.may_be_published:
         error = str(result.error)[:_LONGEST_ERROR]
         request = replace(request, failed={**request.failed, **dict.fromkeys(wanted, error)})
-    done = len(request.published) + len(request.failed) >= (request.end - request.start) // length
+    done = len(request.published) + len(request.failed) >= len(request.slices(length))
     return replace(request, ended=result.at) if done and request.ended is None else request

@@ -212,8 +212,8 @@ def _requested(state: State) -> Iterator[int]:
     for request in state.requests:
         yield from (
             start
-            for start in range(request.start, min(request.end, state.end), state.length)
-            if request.wants(start, start + state.length)
+            for start in request.slices(state.length)
+            if start < state.end and request.wants(start, start + state.length)
         )
 
 

@@ -1,7 +1,7 @@
 """Requests: slices that people want to have computed, now or later. Updates compute them, each once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,14 +28,16 @@ def make_request(
     *,
     at: datetime | None,
     reason: str | None,
+    only: Sequence[datetime] = (),
     id: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> dict[str, Any]:
     """Request the slices of a range, and return the request in JSON types. `at` is None for the next update.
 
-    If there is a request with this id already, return it, and make none. An id of None stands for a new one. Raise
-    DefinitionError if the range is not one of whole slices that have ended, if the tables belong to another pipeline,
-    or if the request with this id asks for something else.
+    `only` has the starts of the requested slices, if not all of the range are requested. If there is a request with
+    this id already, return it, and make none. An id of None stands for a new one. Raise DefinitionError if the range is
+    not one of whole slices that have ended, if `only` has others than its slices, if the tables belong to another
+    pipeline, or if the request with this id asks for something else.
     """
     require_whole_slices(pipeline, start, end)
     OpenTable(tables_of(pipeline).publications, environment).require_writable()
@@ -48,7 +50,15 @@ def make_request(
         at=now if at is None else ticks.from_datetime(at),
         made=now,
         reason=reason,
+        only=tuple(sorted(set(map(ticks.from_datetime, only)))),
     )
+    outside = [
+        start for start in request.only if start not in range(request.start, request.end, slice_length(pipeline))
+    ]
+    if outside:
+        raise DefinitionError(
+            f"{ticks.to_text(outside[0])} is not the start of a slice of the range: choose the slices again"
+        )
     work = WORK.change(_run_files(pipeline, environment), lambda work: with_request(work, request))
     made = next(other for other in work.requests if other.id == request.id)
     if _asked(made) != _asked(request):
@@ -104,17 +114,16 @@ def cancelled(work: Work, id: str, by: str, now: int) -> Work:
 
 def summary(request: Request, length: int) -> dict[str, Any]:
     """Return a request in JSON types; `length` is that of a slice, in ticks."""
-    fields = asdict(request)
+    fields = asdict(request) | {"only": [ticks.to_text(start) for start in request.only]}
     bounds = {"from": ticks.to_text(fields.pop("start")), "to": ticks.to_text(fields.pop("end"))}
     times = {name: _text(fields.pop(name)) for name in ("at", "made", "started", "ended")}
-    slices = (request.end - request.start) // length
-    return {"state": request.state.value, **fields, **bounds, **times, "slices": slices}
+    return {"state": request.state.value, **fields, **bounds, **times, "slices": len(request.slices(length))}
 
 
 def _asked(request: Request) -> tuple[object, ...]:
     """Return what a request asks for; None stands for the first update after it was made."""
     at = None if request.at == request.made else request.at
-    return request.start, request.end, at, request.by, request.reason
+    return request.start, request.end, request.only, at, request.by, request.reason
 
 
 def _why_not(request: Request) -> str:

@@ -135,7 +135,7 @@ class _Reader:
             self.length,
             self.instant,
             kept,
-            [start for request in self.work.open_requests for start in range(request.start, request.end, self.length)],
+            [start for request in self.work.open_requests for start in request.slices(self.length)],
             None if changes.updated is None else ticks.from_text(changes.updated),
             {*self.published, *self.stopped},
             {start for start, text in self.published.items() if text in self.recent.changed},

@@ -5,6 +5,7 @@ A template extends `base.html` and fills its blocks. Every value is escaped, unl
 unless the template says otherwise in the block `policy`.
 """
 
+import re
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -19,9 +20,11 @@ from recapture.process.caches import user_folder
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 NONE = "\N{EN DASH}"
 """Text in place of a missing value."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z?")
 _DIGEST = sha256().digest_size
 _PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
@@ -77,9 +80,17 @@ def _environment(package: str) -> "Environment":
     environment.filters["number"] = number
     environment.filters["share"] = share
     environment.filters["duration"] = duration
+    environment.filters["times"] = times
     environment.globals["term"], environment.globals["meanings"] = term, meanings
     environment.globals["style"] = Markup(files("recapture.pages").joinpath("style.css").read_text("utf-8"))
     return environment
+
+
+def times(text: str) -> "Markup":
+    """Return a text for a page in which no line ends within a time."""
+    from markupsafe import Markup, escape
+
+    return Markup(_TIME.sub(r'<span class="time">\g<0></span>', str(escape(text))))
 
 
 def number(value: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,9 +13,6 @@ from recapture.printing.consoles import shown
 from recapture.process.wording import named_slices
 from recapture.tools.compare.page import verdict as comparison_verdict
 from recapture.tools.diff.page import verdict
-
-if TYPE_CHECKING:
-    pass
 
 
 def print_report(out: Console, result: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +12,6 @@ from rich.text import Text
 
 from recapture.printable import message, one_line, printable
 from recapture.process import streams
-
-if TYPE_CHECKING:
-    pass
 
 PIPE_WIDTH = 160
 """Width in characters of what goes to a file or a pipe."""

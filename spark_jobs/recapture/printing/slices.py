@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,9 +11,6 @@ from rich.table import Table
 
 from recapture.printing.consoles import print_warnings, shown
 from recapture.process.wording import counted, named_slices
-
-if TYPE_CHECKING:
-    pass
 
 
 def print_status(out: Console, result: dict[str, Any]) -> None:
@@ -41,7 +38,9 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
     yield from differing(slice_)
     if not slice_["checkable"]:
         yield "the manifest of its run cannot be read"
-    if slice_["blocked_run"]:
+    if slice_["staged_run"]:
+        yield f"run {slice_['staged_run']} was staged since, and waits for a person"
+    elif slice_["blocked_run"]:
         yield f"the audit stopped run {slice_['blocked_run']}"
     if slice_["error"]:
         yield f"the last update failed: {shown(slice_['error'])}"
@@ -108,7 +107,8 @@ def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:
     for request in requests:
         because = "" if request["reason"] is None else f": {shown(request['reason'])}"
         made = f"by {shown(request['by'])} at {request['made']}"
-        out.print(f"{request['id']} {_progress(request)}: {request['from']} to {request['to']}, {made}{because}")
+        some = f"{counted(request['slices'], 'slice')} of " if request["only"] else ""
+        out.print(f"{request['id']} {_progress(request)}: {some}{request['from']} to {request['to']}, {made}{because}")
         for start, error in request["failed"].items():
             out.print(f"  failed: {start}: {shown(error)}")
     if not requests:

@@ -1,6 +1,6 @@
 """What is computed now, what updates failed at, and what people requested: one file for all runs of a pipeline."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -67,6 +67,8 @@ class Request:
     """Time from which the slices may be computed."""
     made: int
     reason: str | None = None
+    only: tuple[int, ...] = ()
+    """Starts of the requested slices, if not all of the range are requested."""
     started: int | None = None
     """Time at which an update began with the first of the slices; None if none has."""
     ended: int | None = None
@@ -77,9 +79,13 @@ class Request:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why a slice could not be published for the request, by slice_start."""
 
+    def slices(self, length: int) -> Sequence[int]:
+        """Return the starts of the requested slices; `length` is that of a slice, in ticks."""
+        return self.only or range(self.start, self.end, length)
+
     def wants(self, start: int, end: int) -> bool:
         """Return whether the slice from `start` to `end` has to be computed for the request."""
-        if self.ended is not None or start < self.start or self.end < end:
+        if self.ended is not None or start < self.start or self.end < end or (self.only and start not in self.only):
             return False
         text = ticks.to_text(start)
         return text not in self.published and text not in self.failed

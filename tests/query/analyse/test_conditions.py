@@ -1,15 +1,11 @@
 """Conditions: which operators there are, and when they hold."""
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from tests.query.small_stream import START, Row, at, rows
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = "CREATE TABLE telemetry (i bigint, j bigint, s nvarchar(max), p nvarchar(max), b bit)\n"
 

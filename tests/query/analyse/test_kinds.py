@@ -2,14 +2,11 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
 from tests.query.streams import FIRST_WEEK, WEEK, seconds
-
-if TYPE_CHECKING:
-    pass
 
 NUMBERS = (7, -7, 2, 7.0, -7.5, 2.5)
 """Numbers as bodies hold them: 7 is a bigint in ASA, 7.0 a float."""

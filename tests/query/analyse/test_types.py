@@ -1,15 +1,12 @@
 """How types behave in expressions: bigint and float, NULL, JSON elements of many types, datetimes of 100 ns."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from tests.query.small_stream import at, compiled, rows
-
-if TYPE_CHECKING:
-    pass
 
 TABLE = "CREATE TABLE telemetry (i bigint, j bigint, x float, s nvarchar(max), b bit, d datetime, r record, a array)\n"
 
@@ -31,6 +28,25 @@ def test_min_and_max_of_a_cast_to_text_follow_code_points(window: str) -> None:
     assert select(items, at(1, s=None, i=None), clauses=f"GROUP BY {window}") == [
         {"least": None, "most": None, "i": None}
     ]
+
+
+def test_min_and_max_of_a_string_without_a_cast_convert_it_to_a_float() -> None:
+    items = "MIN(s) AS least, MAX(LEFT(s, 2)) AS most, MAX('1') AS one"
+    texts = ["9", None, "10", "-1.5"]
+    assert select(items, *(at(1, s=text) for text in texts), clauses="GROUP BY Tumbling(minute, 1)") == [
+        {"least": -1.5, "most": 10.0, "one": 1.0}
+    ]
+    actual = select("MAX(s) OVER (LIMIT DURATION(hour, 1)) AS most", at(1, s="9"), at(2, s="10"))
+    assert sorted(row["most"] for row in actual) == [9.0, 10.0]
+    with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|cannot be cast"):
+        select("MIN(s) AS least", at(1, s="a"), clauses="GROUP BY Tumbling(minute, 1)")
+
+
+def test_arithmetic_with_the_literal_null_is_null() -> None:
+    items = "s + NULL AS a, NULL + x AS b, i - NULL AS c, 'x' + NULL AS d"
+    assert select(items, at(1, s="a", x=1.5, i=2)) == [{"a": None, "b": None, "c": None, "d": None}]
+    undeclared = compiled("SELECT s + NULL AS a, NULL + s AS b, UPPER(s) AS c, 1 - NULL AS d INTO out FROM telemetry")
+    assert [column.type for column in undeclared.outputs[0].columns] == [*[AsaType.STRING] * 3, AsaType.BIGINT]
 
 
 def test_what_cannot_be_cast_stops_the_run_and_try_cast_gives_null() -> None:

@@ -1,15 +1,10 @@
 """Characters that an editor does not show, in the text of a query."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from recapture.errors import DefinitionError
 from recapture.query.explained import explained
 from tests.query.small_stream import at, compiled, rows
-
-if TYPE_CHECKING:
-    pass
 
 NO_WIDTH = ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff"]
 BLANKS = ["\u00a0", "\u2007", "\u202f", "\u3000", "\u2028", "\u0085"]

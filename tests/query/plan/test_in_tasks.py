@@ -1,7 +1,7 @@
 """Which queries the tasks aggregate, and that their rows are those of their events, to the last bit."""
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,6 @@ from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from tests.draws import slow
 from tests.query.small_stream import at, published
-
-if TYPE_CHECKING:
-    pass
 
 DECLARED = "CREATE TABLE telemetry (k nvarchar(max), n bigint, x float, y float, b bit, t datetime);"
 AGGREGATED = {

@@ -27,6 +27,11 @@ def test_a_query_that_runs_has_its_inputs_and_its_columns_with_their_types() -> 
     assert outputs(checked) == {"counts": {"deviceId": "nvarchar(max)", "n": "bigint"}}
 
 
+def test_a_string_in_double_quotes_is_not_a_field() -> None:
+    checked = check('SELECT id, "my id" AS own INTO out FROM telemetry WHERE site = "roof" AND "my id" <> "a b"')
+    assert [sorted(read.fields) for read in checked.inputs] == [["id", "my id", "site"]]
+
+
 @pytest.mark.parametrize("between", ["\n", ";\n", " -- counts\n\n"])
 def test_each_statement_is_checked_by_itself(between: str) -> None:
     checked = check(between.join([COUNTS, ANOMALIES, COUNTS.replace("counts", "again")]))

@@ -284,6 +284,18 @@ KINDS = {
         analytic(lambda events: oracle_analytics.aggregate(events, Over(seconds(5), ("k",)), "MAX", field("n"))),
         same_n,
     ),
+    "collecttop over": Kind(
+        f"SELECT {TIME}, id, CollectTop(2, id) OVER (PARTITION BY k ORDER BY n DESC LIMIT DURATION(second, 5)) AS c "
+        "INTO out FROM telemetry",
+        analytic(
+            lambda events: [
+                tuple(each["value"] for each in ranks)
+                for ranks in oracle_analytics.collect_top_of_history(
+                    events, Over(seconds(5), ("k",)), 2, "id", ("n", "DESC")
+                )
+            ]
+        ),
+    ),
     "windows over windows": Kind(
         "WITH s AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, TumblingWindow(second, 5)) "
         f"SELECT {TIME}, k, MAX(c) AS m INTO out FROM s GROUP BY k, TumblingWindow(second, 10)",

@@ -144,25 +144,25 @@ def test_the_bars_of_a_ledger_are_never_tall_and_have_all_their_texts(names: lis
     rows = [{"name": name, **{part: data.draw(COUNTS) for part in parts}} for name in names[:12]]
     rows += [rows[0] | {"name": name} for name in names[12:]]
     assume(any(row[part] for row in rows for part in parts))
-    drawn(charts.bars(rows, "name", "partition"))
+    drawn(charts.bars(rows, "name"))
 
 
 def test_a_long_name_is_cut_between_characters_and_names_that_begin_alike_have_bars_of_their_own() -> None:
     counts = {**dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 1}
     rows = [{"name": "\N{DELIVERY TRUCK}" * 300 + number, **counts} for number in "12"]
-    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition")).texts]
+    contents = [text.content for text in drawn(charts.bars(rows, "name")).texts]
     assert contents.count("\N{DELIVERY TRUCK}" * 23 + "…") == 2
 
 
 def test_the_bars_of_few_events_have_whole_numbers_on_their_axis() -> None:
     rows = [{"name": name, **dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 1} for name in "ab"]
-    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition")).texts]
+    contents = [text.content for text in drawn(charts.bars(rows, "name")).texts]
     assert [content for content in contents if content.replace(".", "").isdigit()] == ["0", "1"]
 
 
 def test_the_axis_of_bars_has_numbers_that_people_write() -> None:
     rows = [{"name": name, **dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 5000} for name in "ab"]
-    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition")).texts]
+    contents = [text.content for text in drawn(charts.bars(rows, "name")).texts]
     assert [content for content in contents if content[0].isdigit()][-1] == "5,000"
     assert not [content for content in contents if "e+" in content]
 
@@ -170,7 +170,7 @@ def test_the_axis_of_bars_has_numbers_that_people_write() -> None:
 def test_bars_of_some_parts_have_no_other_part() -> None:
     row = {**dict.fromkeys((charts.DUPLICATES[0], *VERDICTS), 0), "on_time": 5000, "malformed": 3}
     rows = [{"name": name, **row} for name in "ab"]
-    contents = [text.content for text in drawn(charts.bars(rows, "name", "partition", ("malformed",))).texts]
+    contents = [text.content for text in drawn(charts.bars(rows, "name", ("malformed",))).texts]
     assert "malformed" in contents
     assert "on time" not in contents
     assert [content for content in contents if content.isdigit()] == ["0", "1", "2", "3"]

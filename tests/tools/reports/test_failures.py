@@ -25,6 +25,7 @@ def test_what_could_not_be_judged_did_not_pass() -> None:
         "failed": [],
         "more": 0,
         "passed": 1,
+        "passed_checks": [{"suite": "mine", "judged": "rows", "title": "it is so", "runs": 1}],
         "unjudged": ["as usual (not judged: fewer than 5 earlier days published)"],
         "parameters": ["max_late=0.1 (rows)"],
     }

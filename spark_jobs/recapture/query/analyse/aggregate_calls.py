@@ -181,11 +181,8 @@ class AggregateCall:
         if value.type in (AsaType.DATETIME, AsaType.BIT):
             return replace(value, fields=())
         if value.type is AsaType.STRING and not types.are_open(value.fields) and not value.is_json_element:
-            message = f"{self.function} orders numbers and datetimes, as in ASA, but this is nvarchar(max): CAST it"
             if self.function in (AggregateFunction.MIN, AggregateFunction.MAX):
-                message = (
-                    f"{self.function} takes strings only from a CAST: write {self.function}(CAST(x AS nvarchar(max))), "
-                    "or CAST it to a number or a datetime"
-                )
+                return self.inside.cast(value, AsaType.FLOAT, lenient=False, where=node)
+            message = f"{self.function} orders numbers and datetimes, as in ASA, but this is nvarchar(max): CAST it"
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(node, message)
         return self._number(node)

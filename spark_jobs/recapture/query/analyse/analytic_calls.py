@@ -7,7 +7,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.expressions import Expressions
-from recapture.query.analyse.kinds import kinds_of, with_kind_of_all
+from recapture.query.analyse.kinds import aggregated, kinds_of
 from recapture.query.analyse.refusals import unsupported
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, read_from, token_of
@@ -16,14 +16,16 @@ from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import UNITS
-from recapture.query.plan.aggregates import RUNNING, AggregateFunction
+from recapture.query.plan.aggregates import OF_HISTORY, RANKED, AggregateFunction
 from recapture.query.plan.analytics import EarlierValue, History, HistoryAggregate, IsFirst
 from recapture.query.plan.expressions import NULL, Expr
 from recapture.time_model.windows import LARGEST_SIZE
 
 _LARGEST_NUMBER = 2**31 - 1
 _OVER = "OVER (PARTITION BY id LIMIT DURATION(hour, 1))"
-_NO_RUNNING_FORM = "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN, MAX and Collect, as in ASA"
+_NO_HISTORY_FORM = (
+    "LIMIT DURATION is only for LAG, LAST, COUNT, SUM, AVG, MIN, MAX, Collect, TopOne and CollectTop, as in ASA"
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class AnalyticCall:
         Raise DefinitionError for arguments that it does not take.
         """
         if isinstance(self.node, exp.Window):
-            require_only(self.inside.source, self.node, "this", "partition_by", "over", "duration", "when")
+            known = ("this", "partition_by", "over", "duration", "when")
+            require_only(self.inside.source, self.node, *known, *(["order"] if self._name in RANKED else []))
         match self._name:
             case "LAG":
                 arguments = self._call.expressions
@@ -104,20 +107,15 @@ class AnalyticCall:
         source = self.inside.source
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
-        if self._name not in (*RUNNING, AggregateFunction.COLLECT):
-            raise source.error(self.node, _NO_RUNNING_FORM)
-        aggregate, argument = AggregateCall(self.inside, self.from_clause, self._call, self._call, []).compile()
+        if self._name not in OF_HISTORY:
+            raise source.error(self.node, _NO_HISTORY_FORM)
+        order = self.node.args.get("order")
+        orderings = order.expressions if order else []
+        aggregate, argument = AggregateCall(self.inside, self.from_clause, self._call, self._call, orderings).compile()
         if aggregate.function is AggregateFunction.COUNT_DISTINCT:
             raise source.error(self.node, "COUNT(DISTINCT …) takes no LIMIT DURATION, as in ASA: write COUNT(x)")
         history, column_of = self._history(), self.from_clause.column_of
-        result = Value(column_of(HistoryAggregate(history, aggregate)), aggregate.type)
-        if argument is None or aggregate.function not in (
-            AggregateFunction.SUM,
-            AggregateFunction.MIN,
-            AggregateFunction.MAX,
-        ):
-            return result
-        return with_kind_of_all(result, argument, lambda other: column_of(HistoryAggregate(history, other)))
+        return aggregated(aggregate, argument, lambda other: column_of(HistoryAggregate(history, other)))
 
     def _history(self) -> History:
         form = f"write {self._name}(…) {_OVER}"

@@ -159,7 +159,8 @@ class InputRelation:
         if property_name.strip("[]").lower() == "eventid":
             advice = "PartitionId and [EventHub].[SequenceNumber] identify an event of a hub"
             raise self.source.error(where, f"ASA does not publish how it makes an EventId: {advice}")
-        raise self.source.error(where, f"'{property_name}' is not supported: use {suggested(self.offered)}")
+        message = f"{self.offered.format} blobs do not have '{property_name}': use {suggested(self.offered)}"
+        raise self.source.error(where, message)
 
     def _value(self, column: InputColumn | MetadataColumn, where: exp.Expr) -> Value:
         """Read a column for the rows, and return its value, whose type may be open."""

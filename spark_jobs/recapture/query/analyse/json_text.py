@@ -28,7 +28,7 @@ def json_of(value: Value) -> Expr:
     """Return a value as JSON text, which is never NULL: n => coalesce(cast(n), 'null')
 
     A text with a kind may stand for a value of any type, which its kind tells. Unless that is a text, it is JSON; the
-    text of a float that is an integer lacks the fraction: 5 => 5.0
+    text of a float that is an integer lacks the fraction, and an infinite float is a string: 5 => 5.0
     """
     text: Expr
     match value.type:
@@ -38,7 +38,13 @@ def json_of(value: Value) -> Expr:
             )
             is_integral = call(Op.AND, is_float, call(Op.IS_BIGINT_TEXT, value.node))
             with_fraction = call(Op.CONCAT, value.node, string(".0"))
-            text = case_when([(is_text, json_of(replace(value, kind=None))), (is_integral, with_fraction)], value.node)
+            infinite = (call(Op.EQUAL, value.node, string(sign + "Infinity")) for sign in ("", "-"))
+            is_infinite = call(Op.AND, is_float, call(Op.OR, *infinite))
+            quoted = call(Op.CONCAT, string('"'), value.node, string('"'))
+            text = case_when(
+                [(is_text, json_of(replace(value, kind=None))), (is_integral, with_fraction), (is_infinite, quoted)],
+                value.node,
+            )
         case AsaType.RECORD | AsaType.ARRAY:
             text = value.node
         case AsaType.BIGINT | AsaType.BIT:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from recapture.model import AsaType
-from recapture.query.analyse.tokens import has_own_types, with_token_of_choice
+from recapture.query.analyse.tokens import has_own_types, read_from, with_token_of_choice
 from recapture.query.analyse.values import Value
 from recapture.query.plan.aggregates import Aggregate, AggregateFunction
 from recapture.query.plan.expressions import NULL, Expr, bigint, call, case_when, string
@@ -49,6 +49,25 @@ def divided(left: Expr, right: Expr, kinds: list[Expr]) -> Expr:
 def _all_bigint(kinds: list[Expr]) -> Expr:
     conditions = [is_bigint(kind) for kind in kinds]
     return conditions[0] if len(conditions) == 1 else call(Op.AND, conditions[0], _all_bigint(kinds[1:]))
+
+
+def aggregated(aggregate: Aggregate, argument: Value | None, result_of: Callable[[Aggregate], Expr]) -> Value:
+    """Return the value of an aggregate, with its kind; `result_of` returns the column of an aggregate of the same rows.
+
+    The value of TopOne is its argument in one row. Without an argument, the aggregate is of whole rows.
+    """
+    result = Value(result_of(aggregate), aggregate.type)
+    if argument is None:
+        return result
+    match aggregate.function:
+        case AggregateFunction.TOPONE:
+            kind = argument.kind
+            if kind is not None:
+                kind = result_of(replace(aggregate, argument=kind, argument_type=AsaType.STRING))
+            return read_from(replace(argument, kind=kind), result.node)
+        case AggregateFunction.SUM | AggregateFunction.MIN | AggregateFunction.MAX:
+            return with_kind_of_all(result, argument, result_of)
+    return result
 
 
 def with_kind_of_all(result: Value, argument: Value, result_of: Callable[[Aggregate], Expr]) -> Value:

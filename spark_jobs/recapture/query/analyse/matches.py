@@ -205,7 +205,7 @@ class MatchScope:
         raise self.source.error(node, message)
 
     def window_id(self, node: exp.Expr) -> Value:
-        raise self.source.error(node, "System.Window().Id is supported only in a query with a window")
+        raise self.source.error(node, "System.Window() is supported only in a query with a window")
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
         word = self.source.word(node)

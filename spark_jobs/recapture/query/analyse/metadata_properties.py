@@ -64,17 +64,18 @@ def metadata_property(name: str, offered: InputMetadata) -> MetadataColumn | Map
     """Return the metadata that a property stands for, or that of a record by name; None for an unknown property.
 
     [EventHub].[Offset] => @Offset    [User].[level] => @User.level    EventHub => {"Offset": @Offset, …}
+    [User] => @User, the record of all
     """
     match = _PROPERTY.fullmatch(name)
     if match is None:
         return None
     group, own = match[1] or match[2], match[3] or match[4]
+    if group.lower() == "user":
+        return MetadataColumn(Metadata.USER, own or "")
     if own is None:
         record = _of_iot_hub(offered) if group.lower() == "iothub" else _RECORDS.get(group.lower(), {})
         known = {part: column for part, column in record.items() if column.metadata in offered.known}
         return known or _named(_BLOB, group)
-    if group.lower() == "user":
-        return MetadataColumn(Metadata.USER, own)
     properties = _of_iot_hub(offered) if group.lower() == "iothub" else _ADAPTERS.get(group.lower(), {})
     return _named(properties, own)
 

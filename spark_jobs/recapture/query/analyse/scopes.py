@@ -11,14 +11,14 @@ from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
-from recapture.query.analyse.kinds import with_kind_of_all
+from recapture.query.analyse.kinds import aggregated
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.row_properties import is_row, property_of_row
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import whole_row
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_window_id
+from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_system_window
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
@@ -39,7 +39,7 @@ class RowScope:
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        message = "System.Window().Id is supported only in SELECT and HAVING of a query with a window"
+        message = "System.Window() is supported only in SELECT and HAVING of a query with a window"
         raise self.from_clause.source.error(node, message)
 
     def aggregate(self, node: exp.Expr, call: exp.Anonymous, orderings: Sequence[exp.Ordered]) -> Value:
@@ -226,19 +226,7 @@ class GroupScope:
         if is_user_aggregate(node):
             return self._user_defined(node, inside)
         aggregate, argument = AggregateCall(inside, self.from_clause, node, call, orderings).compile()
-        result = Value(self._result(aggregate), aggregate.type)
-        if argument is not None and aggregate.function is AggregateFunction.TOPONE:
-            kind = None
-            if argument.kind is not None:
-                kind = self._result(replace(aggregate, argument=argument.kind, argument_type=AsaType.STRING))
-            return read_from(replace(argument, kind=kind), result.node)
-        if argument is not None and aggregate.function in (
-            AggregateFunction.SUM,
-            AggregateFunction.MIN,
-            AggregateFunction.MAX,
-        ):
-            return with_kind_of_all(result, argument, self._result)
-        return result
+        return aggregated(aggregate, argument, self._result)
 
     def _user_defined(self, node: exp.Expr, inside: Expressions) -> Value:
         """Return the value of uda.NAME(…): its function, called with the events of a group and the group's name."""
@@ -268,6 +256,6 @@ def _lower_names(node: exp.Expr) -> Path:
 def _has_group_parts(node: exp.Expr) -> bool:
     """Return whether a part of an expression exists in a group only: an aggregate or the window."""
     return any(
-        is_system_timestamp(part) or is_window_id(part) or call_name(part) in AGGREGATES or is_user_aggregate(part)
+        is_system_timestamp(part) or is_system_window(part) or call_name(part) in AGGREGATES or is_user_aggregate(part)
         for part in node.walk(prune=is_analytic)
     )

@@ -1,4 +1,4 @@
-"""Names in the tree of a query: dotted paths, System.Timestamp() and System.Window().Id."""
+"""Names in the tree of a query: dotted paths, System.Timestamp() and System.Window()."""
 
 import re
 from typing import NamedTuple
@@ -61,15 +61,19 @@ def is_system_timestamp(node: exp.Expr) -> bool:
 
 def is_window_id(node: exp.Expr) -> bool:
     """Return whether a node is System.Window().Id, ignoring case."""
-    if not isinstance(node, exp.Dot) or not isinstance(node.this, exp.Dot):
+    if not isinstance(node, exp.Dot) or not is_system_window(node.this):
         return False
-    is_id = isinstance(node.expression, exp.Identifier) and node.expression.name.lower() == "id"
-    return is_id and _is_system_call(node.this, "window")
+    return isinstance(node.expression, exp.Identifier) and node.expression.name.lower() == "id"
+
+
+def is_system_window(node: exp.Expr) -> bool:
+    """Return whether a node is System.Window(), ignoring case."""
+    return isinstance(node, exp.Dot) and _is_system_call(node, "window")
 
 
 def can_name_field(name: str) -> bool:
-    """Return whether * can give a field of this name at the top level of a body."""
-    return bool(name) and "\n" not in name and not name.startswith("@") and name.lower() not in RESERVED
+    """Return whether a query can read a field of this name at the top level of a body."""
+    return bool(name) and "\n" not in name and name.lower() not in RESERVED
 
 
 def can_name_column(name: str) -> bool:

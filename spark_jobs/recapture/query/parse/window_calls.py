@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from recapture.query.parse.date_parts import SHORT_NAMES, TICKS
-from recapture.query.parse.names import call_name, whole_number
+from recapture.query.parse.names import call_name, is_system_timestamp, whole_number
 from recapture.query.parse.source import Source, require_only
-from recapture.time_model.windows import LARGEST_SIZE, HoppingWindow, SessionWindow, SlidingWindow, Window
+from recapture.time_model.windows import (
+    LARGEST_SIZE,
+    HoppingWindow,
+    SessionWindow,
+    SlidingWindow,
+    SnapshotWindow,
+    Window,
+)
 
 _KINDS = {
     name + ending: kind
@@ -70,15 +77,17 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
         if len(parts) != 2 or not (isinstance(parts[0], exp.Literal) and parts[0].is_string):
             raise source.error(call, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
         calls.append(_window(source, parts[1], parts[0].name))
-    ids = [window.id for window in calls]
+    ids = [window.id and window.id.lower() for window in calls]
     if None in ids and any(ids):
         raise source.error(node, "either all windows of Windows(…) have an id, Window('id', …), or none has")
     if any(ids) and len(set(ids)) < len(ids):
-        raise source.error(node, "the ids of Windows(…) must differ")
+        raise source.error(node, "the ids of Windows(…) must differ, not only in letter case")
     return calls
 
 
 def _window(source: Source, node: exp.Expr, id_: str | None) -> WindowCall:
+    if is_system_timestamp(node):
+        return WindowCall(SnapshotWindow(), id_, ())
     call, partition_by = node, ()
     if isinstance(node, exp.Window):
         require_only(source, node, "this", "partition_by", "over")

@@ -33,12 +33,9 @@ class AggregateFunction(StrEnum):
 
 SPREADS = (AggregateFunction.STDEV, AggregateFunction.STDEVP, AggregateFunction.VAR, AggregateFunction.VARP)
 PERCENTILES = (AggregateFunction.PERCENTILE_CONT, AggregateFunction.PERCENTILE_DISC)
-COLLECTIONS = (
-    AggregateFunction.COLLECT,
-    AggregateFunction.COLLECTTOP,
-    AggregateFunction.TOPONE,
-    AggregateFunction.USER_DEFINED,
-)
+RANKED = (AggregateFunction.COLLECTTOP, AggregateFunction.TOPONE)
+"""Those that take rows in the order of an ORDER BY."""
+COLLECTIONS = (AggregateFunction.COLLECT, *RANKED, AggregateFunction.USER_DEFINED)
 AGGREGATES = {function.value for function in AggregateFunction if " " not in function.value}
 """Names of the aggregates; COUNT DISTINCT is a form of COUNT, and each USER DEFINED one has its own name."""
 RUNNING = (
@@ -49,6 +46,10 @@ RUNNING = (
     AggregateFunction.MAX,
 )
 """Those whose results of several panes merge into a result of the same form."""
+
+
+OF_HISTORY = (*RUNNING, AggregateFunction.COLLECT, *RANKED)
+"""Those that take LIMIT DURATION."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,12 @@ class Aggregate:
         if self.function in SPREADS or self.argument_type is None:
             return AsaType.FLOAT
         return self.argument_type
+
+    @property
+    def inputs(self) -> tuple[Expr, ...]:
+        """Expressions over a row that it reads: its argument, if it has one, and what orders the rows."""
+        argument = () if self.argument is None else (self.argument,)
+        return (*argument, *(ordering.value for ordering in self.orderings))
 
     def prepared(self) -> Expr:
         """Return the argument as it is folded or collected.

@@ -45,7 +45,7 @@ class IsFirst:
 
 @dataclass(frozen=True)
 class HistoryAggregate:
-    """An aggregate with LIMIT DURATION: COUNT, SUM, AVG, MIN, MAX or Collect."""
+    """An aggregate with LIMIT DURATION: COUNT, SUM, AVG, MIN, MAX, Collect, TopOne or CollectTop."""
 
     history: History
     aggregate: Aggregate

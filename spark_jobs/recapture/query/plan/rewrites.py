@@ -231,7 +231,7 @@ def _read_by_analytics(analytics: Analytics | None) -> set[str]:
             case EarlierValue():
                 expressions += [function.value, function.default]
             case HistoryAggregate():
-                expressions.append(function.aggregate.argument)
+                expressions += function.aggregate.inputs
     return _columns(expressions) | {*(analytics.ties or ())}
 
 
@@ -245,8 +245,7 @@ def _expressions(selection: Selection) -> Iterator[Expr]:
         return
     yield from selection.grouping.keys
     for aggregate in selection.grouping.aggregates:
-        yield from (value for value in (aggregate.argument,) if value is not None)
-        yield from (ordering.value for ordering in aggregate.orderings)
+        yield from aggregate.inputs
 
 
 def _mapped(selection: Selection, change: Callable[[Expr], Expr]) -> Selection:

@@ -69,7 +69,7 @@ def _by_key(keys: Iterable[str], values: Sequence[Any]) -> dict[str, Any]:
     """Return an encoding that gives each key its own value."""
     names = [shortened(key) for key in keys]
     numbers = list(range(len(names)))
-    legend = {"labelExpr": f"{json.dumps(names)}[datum.value]", "labelLimit": 0}
+    legend = {"labelExpr": f"{json.dumps(names)}[datum.value]", "labelLimit": 0, "symbolType": "stroke"}
     scale = {"domain": numbers, "range": [values[number % len(values)] for number in numbers]}
     return {"field": "key", "type": "nominal", "title": "OVER", "scale": scale, "legend": legend}
 

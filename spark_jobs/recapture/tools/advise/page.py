@@ -17,6 +17,11 @@ from recapture.tools.advise.tolerances import Setting
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+GLOSSARY = (
+    *("late", "out of order", "early", "tolerance", "policy", "watermark", "duplicate", "slice", "complete"),
+    *("partition", "scope", "enqueued time"),
+)
+"""Terms that the page explains."""
 SHOWN_CLOCKS = 100
 
 
@@ -34,6 +39,7 @@ def page(advice: Advice) -> bytes:
         warnings=[*advice.pipeline.warnings, *advice.warnings],
         inputs=[_values(input_advice) for input_advice in advice.inputs],
         version=__version__,
+        glossary_terms=GLOSSARY,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from recapture.model import AsaType, InputColumn, ShapeComparison
 from recapture.query.model import CompiledInput, CompiledQuery, CompiledReference
+from recapture.tools.asa_job.draft import listed
 
 LEVELS = ("1.0", "1.1", "1.2")
 _MOST_NAMES = 5
@@ -81,5 +82,4 @@ def _may_be_time(column: InputColumn, is_declared: bool) -> bool:
 def _listed(names: Sequence[str]) -> str:
     """Return names as a message lists them: a, b and 3 more."""
     names = list(dict.fromkeys("the body" if name == "@body" else name for name in names))
-    *others, last = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} more"]
-    return f"{', '.join(others)} and {last}" if others else last
+    return listed(names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], f"{len(names) - _MOST_NAMES} more"])

@@ -1,5 +1,6 @@
 """The draft of a pipeline file, and the findings about a job that cannot be carried over as it is."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +52,10 @@ class Draft:
 
 def on_lines(lines: list[int]) -> str:
     """Return the lines as a message lists them: `query lines 1, 2 and 3`."""
-    if len(lines) == 1:
-        return f"query line {lines[0]}"
-    return f"query lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}"
+    return f"query line{'s' * (len(lines) > 1)} {listed(map(str, lines))}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return words as a message lists them: `a, b and c`."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last

@@ -202,6 +202,8 @@ def _call(scope: TemplateScope, function: str, arguments: list[Any]) -> Any:
         case "format", [str(pattern), *_]:
             parts = re.split(r"\{(\d+)\}", pattern)
             return _joined(scope, [text[1:][int(part)] if index % 2 else part for index, part in enumerate(parts)])
+        case "resourceid", [*_, str(), str() | Unknown()]:
+            return _resource_id(text)
         case "string", [str() | int()]:
             return text[0]
         case ("tolower" | "toupper" | "trim") as name, [str()]:
@@ -209,6 +211,14 @@ def _call(scope: TemplateScope, function: str, arguments: list[Any]) -> Any:
         case "int", [str() | int()] if re.fullmatch(r"-?\d+", text[0]):
             return int(text[0])
     return Unknown(function)
+
+
+def _resource_id(arguments: list[str]) -> str:
+    """Return the id of a resource from its provider on: P/a/b, x, y => providers/P/a/x/b/y"""
+    *_, provider = (index for index, argument in enumerate(arguments) if "/" in argument)
+    name, *types = arguments[provider].split("/")
+    steps = [step for pair in zip(types, arguments[provider + 1 :], strict=False) for step in pair]
+    return "/".join(["providers", name, *steps])
 
 
 def _joined(scope: TemplateScope, parts: list[str]) -> str:

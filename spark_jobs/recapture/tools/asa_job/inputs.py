@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from recapture.formats.event_hubs import DEFAULT_PATH
 from recapture.tools.asa_job import query_text
-from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Place, on_lines
+from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Place, listed, on_lines
 from recapture.tools.asa_job.job import AsaJob, BlobFolder, BlobPath, EventHub, JobInput
 
 CAPTURE_INTERVAL = 300
@@ -81,13 +82,7 @@ def _values(section: _Section) -> dict[str, Any]:
         return _capture_section(input_.alias, *_capture_blobs(section, source), "BlobLastModified")
     if isinstance(source, EventHub):
         bodies = _bodies(section)
-        section.add_missing(
-            "does not say where Capture writes its events: set container, and capture_interval_seconds if it is not "
-            f"{CAPTURE_INTERVAL}",
-            "container",
-        )
-        _check_names(section, source)
-        return _capture_section(input_.alias, source, None, "EventEnqueuedUtcTime") | bodies
+        return _event_hub(section, source) | bodies
     advice = "set container, namespace and event_hub"
     if input_.problem is not None:
         reason = (
@@ -101,6 +96,37 @@ def _values(section: _Section) -> dict[str, Any]:
         )
     section.add_missing(reason, "container", "namespace", "event_hub")
     return _capture_section(input_.alias, EventHub(None, None), None, "EventEnqueuedUtcTime")
+
+
+def _event_hub(section: _Section, hub: EventHub) -> dict[str, Any]:
+    """Return the section of an event hub: the address of its Capture, or a finding that asks for exactly that."""
+    values = _capture_section(section.input.alias, hub, None, "EventEnqueuedUtcTime")
+    unknown = [key for key in ("namespace", "event_hub") if values[key] is None]
+    captures = section.job.captures
+    capture = captures.of(hub.namespace, hub.name) if hub.namespace and hub.name else None
+    folder = captures.folder_of(hub.namespace, hub.name) if hub.namespace and hub.name else None
+    if capture and capture.container:
+        values["container"] = capture.container
+        if capture.name_format not in (None, "", DEFAULT_PATH):
+            values["path"] = capture.name_format
+        if capture.interval_seconds is not None:
+            values["capture_interval_seconds"] = capture.interval_seconds
+        if not capture.writes_empty_blobs:
+            values["empty_blobs"] = False
+    elif folder:
+        values["container"], dataset = folder
+        section.draft.add_different(
+            dataset.where,
+            f"this dataset reads Avro files of input {section.input.alias}: the pipeline file has its container; set "
+            f"capture_interval_seconds if it is not {CAPTURE_INTERVAL}",
+        )
+    else:
+        section.add_missing(
+            f"does not say where Capture writes its events: set {listed(['container', *unknown])}, and "
+            f"capture_interval_seconds if it is not {CAPTURE_INTERVAL}",
+            "container",
+        )
+    return values
 
 
 def _capture_section(alias: str | None, hub: EventHub, container: str | None, arrival_time: str) -> dict[str, Any]:

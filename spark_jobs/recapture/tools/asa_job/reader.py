@@ -1,16 +1,18 @@
-"""Read an ASA job from a path: the folder or file of a project, an ARM template, or what Terraform shows."""
+"""Read an ASA job from a path: a project, an ARM template, what Terraform shows, or a Fabric eventstream."""
 
 import os
 from pathlib import Path
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import query_text
+from recapture.tools.asa_job.capture import Captures
 from recapture.tools.asa_job.documents import parse_json
+from recapture.tools.asa_job.eventstream import EVENTSTREAM_FILE, is_eventstream, read_eventstream
 from recapture.tools.asa_job.folder import JobFolder, read_text
 from recapture.tools.asa_job.job import AsaJob
 from recapture.tools.asa_job.project import read_project
-from recapture.tools.asa_job.template import read_template
-from recapture.tools.asa_job.terraform import ADVICE, is_terraform, read_terraform
+from recapture.tools.asa_job.template import read_template, read_template_captures
+from recapture.tools.asa_job.terraform import ADVICE, is_terraform, read_terraform, read_terraform_captures
 
 PROJECT_FILE = "asaproj.json"
 MAX_PARTS = 60
@@ -28,6 +30,12 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
         job = _read(path, name)
     except RecursionError:
         raise DefinitionError(f"{path.name}: JSON is nested too deeply") from None
+    check_size(job)
+    return job
+
+
+def check_size(job: AsaJob) -> None:
+    """Raise DefinitionError if the job is too large."""
     for kind, parts in (
         ("inputs", job.inputs),
         ("outputs", job.outputs),
@@ -40,7 +48,22 @@ def read_job(path: Path, name: str | None = None) -> AsaJob:
         raise DefinitionError(
             f"{job.query_where}: the query has {len(job.query):,} characters: at most {MAX_QUERY:,} are supported"
         )
-    return job
+
+
+def read_captures(path: Path) -> Captures:
+    """Return what an ARM template or Terraform's state says about Capture.
+
+    Raise DefinitionError if it cannot be read or says nothing.
+    """
+    document = parse_json(read_text(path, path.name), path.name)
+    terraform = is_terraform(document)
+    captures = read_terraform_captures(document, path.name) if terraform else read_template_captures(path, document)
+    if captures == Captures():
+        raise DefinitionError(
+            f"{path.name}: has no event hub whose Capture is on, and no dataset of Avro files: export the template of "
+            "the namespace or of the data factory"
+        )
+    return captures
 
 
 def _read(path: Path, name: str | None) -> AsaJob:
@@ -56,17 +79,22 @@ def _read(path: Path, name: str | None) -> AsaJob:
         raise DefinitionError(f"{path}: a Terraform file: {ADVICE}")
     if path.suffix.lower() != ".json":
         raise DefinitionError(
-            f"{path}: not an ASA job: name a project's folder or file, an ARM template or Terraform's state (.json)"
+            f"{path}: not an ASA job: name a project's folder or file, an ARM template, Terraform's state or an "
+            "eventstream (.json)"
         )
-    if is_terraform(parse_json(read_text(path, path.name), path.name)):
+    document = parse_json(read_text(path, path.name), path.name)
+    if is_terraform(document):
         return read_terraform(path, name)
+    if is_eventstream(document):
+        return read_eventstream(path, document)
     return read_template(path, name)
 
 
 def _project_file(folder: Path) -> Path:
     """Return the project file in a folder. Raise DefinitionError if there is none, or more than one .asaproj."""
-    if JobFolder(folder).has(PROJECT_FILE):
-        return folder / PROJECT_FILE
+    for name in (PROJECT_FILE, EVENTSTREAM_FILE):
+        if JobFolder(folder).has(name):
+            return folder / name
     projects = sorted(folder.glob("*.asaproj"))
     if len(projects) == 1:
         return projects[0]

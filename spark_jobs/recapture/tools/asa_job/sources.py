@@ -21,7 +21,18 @@ _CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
 def event_hub(part: SourcePart) -> EventHub:
     """Return the event hub of an input."""
     namespace = (part.service_bus_namespace or "").removesuffix(".servicebus.windows.net")
-    return EventHub(_name(_NAMESPACE, namespace), _name(_EVENT_HUB, part.event_hub_name))
+    return hub_of(namespace, part.event_hub_name)
+
+
+def hub_of(namespace: str | None, name: str | None) -> EventHub:
+    """Return the event hub of these names, without those that are not valid."""
+    return EventHub(_name(_NAMESPACE, namespace), _name(_EVENT_HUB, name))
+
+
+def container_url(account: str | None, container: str | None) -> str | None:
+    """Return the url of a container; None if a name is not valid. The account may be the id of its resource."""
+    name = (account or "").rpartition("/")[2]
+    return BlobFolder(_name(_ACCOUNT, name), _name(_CONTAINER, container), ()).url
 
 
 def blob_folder(part: SourcePart) -> BlobFolder:

@@ -12,6 +12,8 @@ from pydantic import BeforeValidator, Field
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import sources
+from recapture.tools.asa_job.capture import Captures
+from recapture.tools.asa_job.capture_settings import PARENTS, captures_in
 from recapture.tools.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_json, parse_part
 from recapture.tools.asa_job.expressions import Expansion, TemplateScope
 from recapture.tools.asa_job.folder import JobFolder, read_text
@@ -156,15 +158,43 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
     """
     file = path.name
     document = parse_json(read_text(path, file), file)
-    if _is_answer(document):
-        document = {"resources": [_literal(document)]}
+    if is_answer(document):
+        return read_answers([document], file)
+    return _asa_job(file, _resources_of(document, path), job_name)
+
+
+def read_answers(answers: list[Any], origin: str) -> AsaJob:
+    """Return the job in answers of Azure's REST API, which have no expressions: a job, and event hubs."""
+    document = {"resources": [_literal(answer) for answer in answers]}
+    return _asa_job(origin, list(_in_template(document, TemplateScope(Expansion(origin)))), None)
+
+
+def read_template_captures(path: Path, document: Any) -> Captures:
+    """Return what a template says about Capture. Raise DefinitionError if it is damaged."""
+    return _captures(path.name, _resources_of(document, path))
+
+
+def _resources_of(document: Any, path: Path) -> list["_Resource"]:
+    """Return the resources of a template, with the values of its parameters file."""
     if not isinstance(document, dict) or "resources" not in {key.lower() for key in document}:
-        raise DefinitionError(f"{file}: not an ARM template: it has no resources")
-    resources = list(_in_template(document, TemplateScope(Expansion(file), arguments=_given(path))))
+        raise DefinitionError(f"{path.name}: not an ARM template: it has no resources")
+    return list(_in_template(document, TemplateScope(Expansion(path.name), arguments=_given(path))))
+
+
+def _captures(file: str, resources: list["_Resource"]) -> Captures:
+    return captures_in(file, ((resource.type, resource.name, resource.properties) for resource in resources))
+
+
+def _asa_job(file: str, resources: list["_Resource"], job_name: str | None) -> AsaJob:
+    """Return the job of this name, or the only job, in the resources of a file."""
     jobs = [resource for resource in resources if resource.type == JOB]
     job = _job(file, jobs, job_name)
     prefix = "" if len(jobs) == 1 else f"{job.name.lower()}/"
-    own = [resource for resource in resources if resource.type != JOB and resource.name.lower().startswith(prefix)]
+    own = [
+        resource
+        for resource in resources
+        if resource.type.startswith(f"{JOB}/") and resource.name.lower().startswith(prefix)
+    ]
     where = f"{file}, {job.name}"
     settings, read = parse_part(SettingsPart, job.properties, where), parse_part(_JobProperties, job.properties, where)
 
@@ -194,10 +224,11 @@ def read_template(path: Path, job_name: str | None) -> AsaJob:
         unread=tuple(
             f"{file}, {resource.name}" for resource in own if resource.type.removeprefix(f"{JOB}/") not in _PARTS
         ),
+        captures=_captures(file, resources),
     )
 
 
-def _is_answer(document: Any) -> bool:
+def is_answer(document: Any) -> bool:
     """Return whether a document is a job as Azure's REST API answers, not a template."""
     return isinstance(document, dict) and str(document.get("type", "")).lower() == JOB and "properties" in document
 
@@ -242,7 +273,7 @@ def _in_template(document: Any, outer: TemplateScope) -> Iterator[_Resource]:
 def _resources(
     listed: tuple[Any, ...], scope: TemplateScope, parent_type: str, parent_name: str
 ) -> Iterator[_Resource]:
-    """Yield the Stream Analytics resources, including those inside other resources and in nested deployments."""
+    """Yield the resources that a job is read from, including those inside others and in nested deployments."""
     for item in listed:
         resource = parse_part(_ResourcePart, item, f"{scope.file}, resources")
         kind, name = resource.type.lower(), str(scope.resolve(resource.name))
@@ -250,7 +281,7 @@ def _resources(
             kind, name = f"{parent_type}/{kind}", f"{parent_name}/{name}"
         if kind == _DEPLOYMENT:
             yield from _in_deployment(resource.properties, scope)
-        if kind.startswith(JOB):
+        if kind.startswith((JOB, *PARENTS)):
             yield _Resource(kind, name, scope.resolve(resource.properties))
             yield from _resources(resource.resources, scope, kind, name)
 

@@ -1,7 +1,7 @@
 """Read an ASA job from what `terraform show -json` prints of a state or a plan: the resources of the azurerm provider.
 
 Terraform has evaluated all expressions there. Source: "JSON Output Format" of Terraform, and the pages of the resources
-`azurerm_stream_analytics_*`.
+`azurerm_stream_analytics_*` and `azurerm_eventhub`.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import sources
+from recapture.tools.asa_job.capture import Capture, Captures
 from recapture.tools.asa_job.documents import Format, JobPart, Kind, SettingsPart, SourcePart, parse_json, parse_part
 from recapture.tools.asa_job.folder import read_text
 from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub, JobFunction, JobInput, JobOutput
@@ -22,6 +23,7 @@ ADVICE = (
 )
 """What to do with Terraform's own files."""
 _PREFIX = "azurerm_stream_analytics_"
+_EVENT_HUB = "azurerm_eventhub"
 _INPUTS = {
     "stream_input_eventhub": "Event Hub",
     "stream_input_eventhub_v2": "Event Hub",
@@ -118,6 +120,41 @@ class _Part(JobPart):
         return name.lower() in ("", job.lower())
 
 
+class _Destination(JobPart):
+    storage_account_id: str | None = None
+    blob_container_name: str | None = None
+    archive_name_format: str | None = None
+
+
+class _CaptureDescription(JobPart):
+    enabled: bool = False
+    interval_in_seconds: int | None = None
+    skip_empty_archives: bool = False
+    destination: Annotated[_Destination, BeforeValidator(_block)] = _Destination()
+
+
+class _EventHub(JobPart):
+    name: str
+    namespace_name: str | None = None
+    namespace_id: str | None = None
+    capture_description: Annotated[_CaptureDescription, BeforeValidator(_block)] = _CaptureDescription()
+
+    def capture(self) -> Capture | None:
+        """Return the settings of Capture; None if Capture is off."""
+        description, destination = self.capture_description, self.capture_description.destination
+        if not description.enabled:
+            return None
+        hub = sources.hub_of(self.namespace_name or (self.namespace_id or "").rpartition("/")[2], self.name)
+        return Capture(
+            hub.namespace,
+            hub.name,
+            sources.container_url(destination.storage_account_id, destination.blob_container_name),
+            destination.archive_name_format,
+            description.interval_in_seconds,
+            not description.skip_empty_archives,
+        )
+
+
 class _Job(JobPart):
     name: str
     transformation_query: str | None = None
@@ -138,9 +175,8 @@ def read_terraform(path: Path, job_name: str | None) -> AsaJob:
     Raise DefinitionError if it has no such job, or is damaged.
     """
     file = path.name
-    document = parse_json(read_text(path, file), file)
-    values = document.get("planned_values") or document.get("values") or {}
-    resources = list(_resources(values.get("root_module") or {}, file))
+    every = _resources_of(parse_json(read_text(path, file), file), file)
+    resources = [resource for resource in every if resource.type.startswith(_PREFIX)]
     where, job = _job_of(file, [item for item in resources if item.type == f"{_PREFIX}job"], job_name)
     read = parse_part(_Job, _keys(job.values), where)
     if read.transformation_query is None:
@@ -168,15 +204,37 @@ def read_terraform(path: Path, job_name: str | None) -> AsaJob:
         outputs=tuple(_output(kind, place, part) for kind, place, part in own if kind in _OUTPUTS),
         functions=tuple(_function(kind, place, part) for kind, place, part in own if kind in _FUNCTIONS),
         unread=tuple(f"{file}, {item.address}" for item in resources if item.type.removeprefix(_PREFIX) not in known),
+        captures=_captures(every, file),
     )
 
 
+def read_terraform_captures(document: Any, file: str) -> Captures:
+    """Return what a state or a plan says about Capture."""
+    return _captures(_resources_of(document, file), file)
+
+
+def _captures(resources: list[_Resource], file: str) -> Captures:
+    """Return the settings of Capture of the event hubs."""
+    hubs = (
+        parse_part(_EventHub, _keys(resource.values), f"{file}, {resource.address}")
+        for resource in resources
+        if resource.type == _EVENT_HUB
+    )
+    return Captures(tuple(capture for hub in hubs if (capture := hub.capture())))
+
+
+def _resources_of(document: Any, file: str) -> list[_Resource]:
+    """Return the resources of a state or a plan that a job is read from."""
+    values = document.get("planned_values") or document.get("values") or {}
+    return list(_resources(values.get("root_module") or {}, file))
+
+
 def _resources(module: Any, file: str) -> Iterator[_Resource]:
-    """Yield the Stream Analytics resources of a module and of those in it."""
+    """Yield the Stream Analytics resources and the event hubs of a module and of those in it."""
     read = parse_part(_Module, module, f"{file}, a module")
     for item in read.resources:
         resource = parse_part(_Resource, item, f"{file}, resources")
-        if resource.type.startswith(_PREFIX) and resource.mode == "managed":
+        if (resource.type.startswith(_PREFIX) or resource.type == _EVENT_HUB) and resource.mode == "managed":
             yield resource
     for child in read.child_modules:
         yield from _resources(child, file)

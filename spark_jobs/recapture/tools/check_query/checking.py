@@ -92,7 +92,9 @@ def check(text: str) -> CheckedQuery:
             outputs = (*(before.outputs if before else ()), *statement.outputs)
             refused[str(error)] = _refusal(error, tuple(dict.fromkeys(outputs)))
     ordered = sorted(refused.values(), key=lambda refusal: (refusal.line or 0, refusal.column or 0))
-    return CheckedQuery(tuple(_inputs(compiled)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names)))
+    return CheckedQuery(
+        tuple(_inputs(compiled, names)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names))
+    )
 
 
 def _compiled(statement: Statement, names: Names) -> CompiledQuery:
@@ -122,14 +124,15 @@ def _possible_functions(names: Names) -> Iterator[Sequence[JavaScriptFunction]]:
         yield [*scalars, *(JavaScriptFunction(name, _AGGREGATE, kind, (None,), True) for name in names.aggregates)]
 
 
-def _inputs(compiled: Sequence[CompiledQuery]) -> Iterator[CheckedInput]:
+def _inputs(compiled: Sequence[CompiledQuery], names: Names) -> Iterator[CheckedInput]:
     fields: dict[tuple[str, bool], dict[str, str]] = {}
     for query in compiled:
         read = [(input_.alias, False, input_.body_columns) for input_ in query.inputs]
         read += [(reference.alias, True, reference.body_columns) for reference in query.references]
         for alias, is_reference, columns in read:
             known = fields.setdefault((alias, is_reference), {})
-            known |= {".".join(column.path): str(column.type) for column in columns if column.path}
+            paths = {".".join(column.path): column for column in columns if column.path}
+            known |= {path: str(column.type) for path, column in paths.items() if path.lower() not in names.strings}
     for (alias, is_reference), known in fields.items():
         yield CheckedInput(alias, is_reference, known)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from recapture.query.parse.asaql import Script, parse
+from recapture.query.parse.asaql import MAYBE_STRING, Script, parse
 from recapture.query.parse.names import call_name
 from recapture.tools.asa_job import query_text
 
@@ -33,6 +33,8 @@ class Names:
     """Scalar JavaScript functions that are called."""
     aggregates: tuple[str, ...]
     """JavaScript aggregates that are called."""
+    strings: frozenset[str]
+    """Strings in double quotes, in lower case, of which no event may have a field."""
 
 
 def statements_of(script: Script) -> Iterator[Statement]:
@@ -71,8 +73,19 @@ def names_of(script: Script) -> Names:
             name = str(node.expression.this)
             called[prefix].setdefault(name.lower(), name)
     return Names(
-        tuple(inputs.values()), frozenset(inputs) - timed, tuple(called["udf"].values()), tuple(called["uda"].values())
+        tuple(inputs.values()),
+        frozenset(inputs) - timed,
+        tuple(called["udf"].values()),
+        tuple(called["uda"].values()),
+        _strings(script),
     )
+
+
+def _strings(script: Script) -> frozenset[str]:
+    """Return each "…" that is nowhere a name."""
+    identifiers = [name for query in script.queries for name in query.find_all(exp.Identifier)]
+    quoted = {name.name.lower() for name in identifiers if name.meta.get(MAYBE_STRING) is False}
+    return frozenset(quoted - {name.name.lower() for name in identifiers if name.meta.get(MAYBE_STRING) is not False})
 
 
 def _bounds_time(join: exp.Join) -> bool:

@@ -7,6 +7,8 @@ from recapture.pages.page import render, share
 from recapture.process.wording import counted
 from recapture.tools.compare.words import BY_TIME, MEANINGS, UNEXPLAINED
 
+GLOSSARY = ("live job", "slice", "late", "out of order", "tolerance", "duplicate", "hole", "window")
+"""Terms that the page explains."""
 MAX_SLICES = 100
 """Largest number of slices that are listed: those with the most differences."""
 
@@ -26,6 +28,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         unexplained=UNEXPLAINED,
         meaning=meaning,
         counted=counted,
+        glossary_terms=GLOSSARY,
     )
 
 
@@ -39,7 +42,8 @@ def verdict(document: Mapping[str, Any]) -> str:
     differing = f"{document['different']:,} of {rows} differ ({share(document['different'], document['rows'])})"
     if not document["explained"]:
         (unexplained,) = (reason for reason in document["reasons"] if reason["reason"] == UNEXPLAINED)
-        return f"{differing}; {unexplained['rows']:,} of the differences are unexplained."
+        number = unexplained["rows"]
+        return f"{differing}; {number:,} of the differences {'is' if number == 1 else 'are'} unexplained."
     by_time = _by_time(document)
     unconfirmed = f"; {by_time:,} by times alone, which nothing confirms" if by_time else ""
     return f"{differing}, and all differences have a reason{unconfirmed}."

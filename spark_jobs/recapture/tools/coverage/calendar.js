@@ -111,9 +111,9 @@ async function start(form) {
   }
 }
 function request(form) {
-  const { from, to } = form.dataset;
+  const { from, to, only, requests } = form.dataset;
   const optional = Object.fromEntries(["at", "reason"].map((name) => [name, form.elements[name].value.trim() || null]));
-  return change(form.dataset.requests, { from, to, ...optional }, "The request is not made");
+  return change(requests, { from, to, only: only || null, ...optional }, "The request is not made");
 }
 async function change(address, body, failure) {
   answer.textContent = "Sending …";

@@ -14,10 +14,10 @@ from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
 from recapture.tools.coverage.cells import day_rows, month_rows, neighbours
-from recapture.tools.coverage.chosen import STOPPED, blocking_runs, counts_of, facts
+from recapture.tools.coverage.chosen import MOST_APART, STOPPED, blocking_runs, counts_of, facts
 from recapture.tools.coverage.framed import render_framed
-from recapture.tools.coverage.marks import FIRST_STATES, KINDS, SIGNS, STEPS, Access, Audits
-from recapture.tools.coverage.ranges import Range, day_of, query, range_of
+from recapture.tools.coverage.marks import FIRST_STATES, KINDS, SIGNS, STEPS, URGENT_STATES, Access, Audits
+from recapture.tools.coverage.ranges import Range, day_of, in_any_state, in_each_state, month_address, range_of
 from recapture.tools.coverage.reading import Coverage
 from recapture.tools.coverage.shown_requests import shown_requests
 from recapture.tools.coverage.states import SliceState
@@ -27,6 +27,8 @@ GLOSSARY = (
     *("request", "audit", "suite", "blocked", "approval", "rollback", "late", "watermark", "quarantined"),
 )
 """Terms that the page explains."""
+MOST_LISTED = 8
+"""Number of pipelines up to which a calendar leads to each of them, and not only to their list."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
 EXPLAINED_RUNS = 10
@@ -79,18 +81,19 @@ def calendar_page(
         pipelines=pipelines,
         access=access,
         head=head(states),
-        counts=counts_of(states),
+        attention=in_any_state(in_each_state(states), URGENT_STATES),
+        counts=linked_counts(states),
         first=_first(states),
         states=[*reversed(State)],
         signs=SIGNS,
         kinds=KINDS,
         steps=STEPS,
         year=month.year,
-        years=[(year, query(month=f"{year}-{_month_in(year, month, days):02}")) for year in years],
-        months=month_rows(month.year, days) if len({day.replace(day=1) for day in days}) > 1 else [],
+        years=[(year, month_address(date(year, _month_in(year, month, days), 1), chosen)) for year in years],
+        months=month_rows(month.year, days, chosen) if len({day.replace(day=1) for day in days}) > 1 else [],
         month=f"{month:%B %Y}",
         month_value=f"{month:%Y-%m}",
-        neighbours=neighbours(month, days),
+        neighbours=neighbours(month, days, chosen),
         hours=[f"{hour:02}" for hour in range(0, 24, length // ticks.from_seconds(3600))],
         rows=day_rows(month, days, chosen, length, audits),
         chosen=chosen,
@@ -102,6 +105,8 @@ def calendar_page(
         changes=coverage.changes,
         problems=coverage.problems,
         damage=damage,
+        most_apart=MOST_APART,
+        most_listed=MOST_LISTED,
         glossary_terms=GLOSSARY,
     )
 
@@ -110,15 +115,16 @@ def pipelines_page(pipelines: Sequence[Summary], errors: Sequence[str], root: st
     """Return the list of pipelines. `errors` are those of pipeline files, and `root` is the path of the pages."""
     return render_framed(
         "pipelines.html",
+        "pipelines.js",
         pipelines=[
             {
                 "name": pipeline.name,
                 "problem": pipeline.problem,
                 "head": head(pipeline.states),
-                "counts": counts_of(pipeline.states),
+                "counts": linked_counts(pipeline.states),
                 "newest": next((range_of(state) for state in reversed(pipeline.states) if state.run), None),
             }
-            for pipeline in pipelines
+            for pipeline in sorted(pipelines, key=_urgency)
         ],
         errors=errors,
         root=root,
@@ -137,25 +143,44 @@ def head(states: Sequence[SliceState]) -> tuple[str, str]:
     if not states:
         return "No run has begun yet. When one does, its slices appear here.", ""
     published = sum(state.run is not None for state in states)
-    urgent = [state for state in states if KINDS[state.state] in ("bad", "missing") or state.state is State.UNCHECKED]
+    urgent = [state for state in states if state.state in URGENT_STATES]
     sentence = f"{published:,} of {counted(len(states), 'slice')} {'is' if published == 1 else 'are'} published"
     if not urgent:
-        return f"{sentence}, and none needs attention.", "good"
+        old = "; ".join(f"{count:,} {state}" for state, count in counts_of(states) if KINDS[state] == "stale")
+        return f"{sentence}, and none needs attention{old and f'; {old}'}.", "warning" if old else "good"
     is_bad = any(KINDS[state.state] == "bad" for state in urgent)
     needs = "needs" if len(urgent) == 1 else "need"
     return f"{sentence}, and {len(urgent):,} {needs} attention.", "bad" if is_bad else "warning"
 
 
+def linked_counts(states: Sequence[SliceState]) -> list[tuple[State, int, str]]:
+    """Return the number of slices in each state that any is in, with the address that chooses them."""
+    by_state = in_each_state(states)
+    return [(state, count, by_state[state].href) for state, count in counts_of(states)]
+
+
+def _urgency(pipeline: Summary) -> tuple[int, str]:
+    """Return the place of a pipeline in the list: those that need attention come first."""
+    level = "bad" if pipeline.problem else head(pipeline.states)[1]
+    return ("bad", "warning", "good", "").index(level), pipeline.name
+
+
 def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:
     """Return each of FIRST_STATES that slices are in, with links to the newest of them and the number of the others."""
-    first = []
+    first, by_state = [], in_each_state(states)
     for attention in FIRST_STATES:
         slices = [range_of(state) for state in reversed(states) if state.state is attention]
         if slices:
             differing = in_words(state.differing for state in states if state.state is attention is State.OUTDATED)
             shown = slices[:FIRST_SLICES]
             first.append(
-                {"state": attention, "slices": shown, "more": len(slices) - len(shown), "differing": differing}
+                {
+                    "state": attention,
+                    "slices": shown,
+                    "more": len(slices) - len(shown),
+                    "every": by_state[attention].href,
+                    "differing": differing,
+                }
             )
     return first
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from recapture.run.slice_state import State
 from recapture.time_model import ticks
 from recapture.tools.coverage.marks import KINDS, SIGNS, Audits, why
-from recapture.tools.coverage.ranges import Range, query, range_of
+from recapture.tools.coverage.ranges import Range, month_address, range_of
 from recapture.tools.coverage.states import SliceState
 
 Days = Mapping[date, Sequence[SliceState]]
@@ -44,26 +44,29 @@ class Row:
     """Cells; None where nothing is known."""
 
 
-def month_rows(year: int, days: Days) -> list[Row]:
+def month_rows(year: int, days: Days, chosen: Range | None) -> list[Row]:
     """Return the months of a year from the first to the last of which something is known."""
     known = sorted({day.month for day in days if day.year == year})
-    return [_month_row(date(year, month, 1), days) for month in range(known[0], known[-1] + 1)] if known else []
+    months = range(known[0], known[-1] + 1) if known else ()
+    return [_month_row(date(year, month, 1), days, chosen) for month in months]
 
 
-def _month_row(first: date, days: Days) -> Row:
-    href = query(month=f"{first:%Y-%m}")
+def _month_row(first: date, days: Days, chosen: Range | None) -> Row:
+    href = month_address(first, chosen)
     every = (first.replace(day=day) for day in range(1, monthrange(first.year, first.month)[1] + 1))
-    cells = [_day_cell(day, days[day], href) if day in days else None for day in every]
+    cells = [_day_cell(day, days[day], href, chosen) if day in days else None for day in every]
     return Row(first, f"{first:%B}", href, cells)
 
 
-def _day_cell(day: date, states: Sequence[SliceState], href: str) -> Cell:
+def _day_cell(day: date, states: Sequence[SliceState], href: str, chosen: Range | None) -> Cell:
     """Return the day with its most urgent state."""
     counts = Counter(state.state for state in states)
     urgent = sorted(counts, key=_URGENCY.__getitem__)
     listed = ", ".join(f"{counts[state]} {state}" for state in urgent)
     bounds = Range(states[0].start, states[-1].end)
-    return Cell(f"{day.day} {day:%B}: {listed}", "", f"{href}#d{day}", KINDS[urgent[0]], SIGNS[urgent[0]], bounds)
+    is_chosen = chosen is not None and any(map(chosen.contains, states))
+    label, kind, sign = f"{day.day} {day:%B}: {listed}", KINDS[urgent[0]], SIGNS[urgent[0]]
+    return Cell(label, "", f"{href}#d{day}", kind, sign, bounds, is_chosen)
 
 
 def day_rows(month: date, days: Days, chosen: Range | None, length: int, audits: Audits) -> list[Row]:
@@ -92,13 +95,10 @@ def _slice_cell(state: SliceState, chosen: Range | None, audits: Audits) -> Cell
     return Cell(label, why(state, audits), bounds.href, KINDS[kind], SIGNS[kind], bounds, is_chosen)
 
 
-def neighbours(month: date, days: Iterable[date]) -> tuple[str | None, str | None]:
+def neighbours(month: date, days: Iterable[date], chosen: Range | None) -> tuple[str | None, str | None]:
     """Return the addresses of the months before and after in which something is known; None if there are none."""
     months = sorted({day.replace(day=1) for day in days})
     earlier = [other for other in months if other < month]
     later = [other for other in months if other > month]
-    return _address(earlier[-1] if earlier else None), _address(later[0] if later else None)
-
-
-def _address(month: date | None) -> str | None:
-    return None if month is None else query(month=f"{month:%Y-%m}")
+    before = month_address(earlier[-1], chosen) if earlier else None
+    return before, month_address(later[0], chosen) if later else None

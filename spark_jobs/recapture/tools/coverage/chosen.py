@@ -1,7 +1,7 @@
 """What the chosen slices hold, and what can be done about them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -10,13 +10,18 @@ from recapture.quality.audit import Audit
 from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
 from recapture.run_files.files import range_of_run
+from recapture.time_model import ticks
 from recapture.tools.coverage.activity import DagRun, RunState
-from recapture.tools.coverage.marks import STEPS, Access, Audits, links, why
-from recapture.tools.coverage.ranges import Range
+from recapture.tools.coverage.marks import STEPS, URGENT_STATES, Access, Audits, links, step, why
+from recapture.tools.coverage.ranges import Range, in_any_state, in_each_state, range_of
 from recapture.tools.coverage.states import SliceState
 
 SHOWN_RUNS = 20
 """Number of runs of the chosen slices that are listed."""
+SHOWN_RANGES = 20
+"""Number of ranges of chosen slices that are listed, if only slices in some states are chosen."""
+MOST_APART = 400
+"""Number of slices that a request may have if they are not next to each other."""
 SHOWN_AUDITS = 3
 """Number of blocking or failed runs of the chosen slices of which the page says what failed."""
 STOPPED = (State.AWAITING, State.BLOCKED)
@@ -35,6 +40,8 @@ class ChosenState:
     """What to do next."""
     links: Sequence[tuple[str, str, bool]]
     """Where the next step leads, for a single slice: texts, addresses, and whether the address is one of Airflow."""
+    href: str | None = None
+    """Address that chooses only these of the chosen slices; None if all are in this state."""
 
 
 def facts(pipeline: str, states: Iterable[SliceState], chosen: Range, access: Access, audits: Audits) -> dict[str, Any]:
@@ -43,14 +50,24 @@ def facts(pipeline: str, states: Iterable[SliceState], chosen: Range, access: Ac
     only = inside[0] if len(inside) == 1 else None
     dag_runs = {state.dag_run.id: state.dag_run for state in inside if state.dag_run}
     unfinished = [run for run in dag_runs.values() if run.state is not RunState.SUCCESS]
+    by_state, parts = in_each_state(inside), _contiguous(inside)
     runs: dict[str, str] = {}
     for state in inside:
         if state.blocked_run:
             runs.setdefault(state.blocked_run, "stopped by its audit")
+        if state.staged_run:
+            runs.setdefault(state.staged_run, "staged, waits for a person")
         if state.run:
             runs.setdefault(state.run, f"published, {state.entry.quality}")
     return {
-        "states": [_chosen_state(state, count, only, inside, pipeline, access) for state, count in counts_of(inside)],
+        "states": [
+            _chosen_state(state, count, only, inside, by_state[state], pipeline, access)
+            for state, count in counts_of(inside)
+        ],
+        "attention": _attention(inside, by_state),
+        "ranges": parts[:SHOWN_RANGES] if chosen.only else [],
+        "more_ranges": max(len(parts) - SHOWN_RANGES, 0),
+        "apart": [ticks.to_text(state.start) for state in inside] if len(parts) > 1 else [],
         "runs": list(runs.items())[:SHOWN_RUNS],
         "more_runs": max(len(runs) - SHOWN_RUNS, 0),
         "only": only,
@@ -81,13 +98,41 @@ def failures(audit: Audit) -> list[str]:
 
 
 def _chosen_state(
-    state: State, count: int, only: SliceState | None, inside: Sequence[SliceState], pipeline: str, access: Access
+    state: State,
+    count: int,
+    only: SliceState | None,
+    inside: Sequence[SliceState],
+    range_: Range,
+    pipeline: str,
+    access: Access,
 ) -> ChosenState:
     if only is not None:
-        return ChosenState(state, 1, why(only, {}), STEPS[state], links(only, pipeline, access))
+        return ChosenState(state, 1, why(only, {}), step(only), links(only, pipeline, access))
     differing = in_words(slice_.differing for slice_ in inside if slice_.state is State.OUTDATED)
     because = f"{state.meaning} What differs: {differing}." if state is State.OUTDATED else state.meaning
-    return ChosenState(state, count, because, STEPS[state], [])
+    href = None if count == len(inside) else range_.href
+    return ChosenState(state, count, because, STEPS[state], [], href)
+
+
+def _attention(inside: Sequence[SliceState], by_state: Mapping[State, Range]) -> tuple[int, str] | None:
+    """Return the number of chosen slices that need attention, and the address that chooses only these.
+
+    Return None if none or all of them do, or if these are in one state. `by_state` has the chosen slices in each state.
+    """
+    number = sum(state.state in URGENT_STATES for state in inside)
+    urgent = in_any_state(by_state, URGENT_STATES)
+    return (number, urgent.href) if urgent and len(urgent.only) > 1 and number < len(inside) else None
+
+
+def _contiguous(inside: Sequence[SliceState]) -> list[Range]:
+    """Return the ranges of chosen slices that are next to each other."""
+    ranges: list[Range] = []
+    for state in inside:
+        if ranges and ranges[-1].end == state.start:
+            ranges[-1] = Range(ranges[-1].start, state.end)
+        else:
+            ranges.append(range_of(state))
+    return ranges
 
 
 def _block(run: str, inside: Sequence[SliceState], access: Access, audits: Audits) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Ranges and months of slices, as the address of the calendar names them and as the page writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from urllib.parse import urlencode
 
 from recapture.errors import DefinitionError
+from recapture.run.slice_state import State
 from recapture.time_model import ticks
 from recapture.tools.coverage.states import SliceState
 
@@ -16,10 +17,12 @@ _SHOWN_CHARACTERS = 40
 
 @dataclass(frozen=True)
 class Range:
-    """Range (start, end] of chosen slices, in ticks."""
+    """Chosen slices: those of a range (start, end], in ticks, or only those of it that are in some states."""
 
     start: int
     end: int
+    only: tuple[State, ...] = ()
+    """States of the chosen slices; empty for all states."""
 
     @property
     def from_(self) -> str:
@@ -33,18 +36,24 @@ class Range:
 
     @property
     def text(self) -> str:
-        """Days and hours, such as "3 March, 02:00 to 03:00"."""
+        """Days and hours, and states, such as "3 March, 02:00 to 03:00, only missing"."""
         start, end = ticks.to_datetime(self.start), ticks.to_datetime(self.end)
         until = f"{end:%H:%M}" if self.end - self.start <= ticks.from_seconds(86_400) else f"{end.day} {end:%B, %H:%M}"
-        return f"{start.day} {start:%B}, {start:%H:%M} to {until}"
+        states = " or ".join(filter(None, [", ".join(self.only[:-1]), *self.only[-1:]]))
+        return f"{start.day} {start:%B}, {start:%H:%M} to {until}{states and f', only {states}'}"
 
     @property
     def href(self) -> str:
-        """Address of the calendar with this range chosen."""
-        return f"{query(month=f'{day_of(self.start):%Y-%m}', **{'from': self.from_, 'to': self.to})}#chosen"
+        """Address of the calendar with these slices chosen, in the month of the first one."""
+        return f"{month_address(day_of(self.start), self)}#chosen"
 
     def contains(self, state: SliceState) -> bool:
-        return self.start <= state.start and state.end <= self.end
+        return self.start <= state.start and state.end <= self.end and (not self.only or state.state in self.only)
+
+    def narrowed(self, states: Iterable[SliceState]) -> "Range":
+        """Return the shortest range with the same slices, if only slices in some states are chosen, and any is."""
+        inside = [state for state in states if self.contains(state)] if self.only else []
+        return Range(inside[0].start, inside[-1].end, self.only) if inside else self
 
 
 def range_of(state: SliceState) -> Range:
@@ -52,20 +61,41 @@ def range_of(state: SliceState) -> Range:
     return Range(state.start, state.end)
 
 
+def in_each_state(states: Iterable[SliceState]) -> dict[State, Range]:
+    """Return the slices in each state that any of them is in, the most urgent state first."""
+    bounds: dict[State, tuple[int, int]] = {}
+    for state in states:
+        bounds[state.state] = bounds.get(state.state, (state.start,))[0], state.end
+    return {state: Range(*bounds[state], (state,)) for state in State if state in bounds}
+
+
+def in_any_state(by_state: Mapping[State, Range], chosen: Collection[State]) -> Range | None:
+    """Return the slices in any of the chosen states; None if there are none. `by_state` is as of `in_each_state`."""
+    ranges = [range_ for state, range_ in by_state.items() if state in chosen]
+    if not ranges:
+        return None
+    start, end = min(range_.start for range_ in ranges), max(range_.end for range_ in ranges)
+    return Range(start, end, tuple(state for range_ in ranges for state in range_.only))
+
+
 def day_of(instant: int) -> date:
     """Return the day of an instant in ticks."""
     return ticks.to_datetime(instant).date()
 
 
-def query(**parameters: str) -> str:
-    """Return the address of the calendar with these parameters, relative to its own."""
-    return f"?{urlencode(parameters)}"
+def month_address(month: date, chosen: Range | None = None) -> str:
+    """Return the address of the calendar that shows a month, relative to its own; the chosen slices stay chosen."""
+    parameters: Mapping[str, str | Sequence[str]] = {"month": f"{month:%Y-%m}"}
+    if chosen is not None:
+        parameters = {**parameters, "from": chosen.from_, "to": chosen.to, "state": chosen.only}
+    return f"?{urlencode(parameters, doseq=True)}"
 
 
-def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None:
-    """Return the range that the address of the page names; None if it names none.
+def chosen_range(from_: str | None, to: str | None, length: int, only: Collection[str] = ()) -> Range | None:
+    """Return the slices that the address of the page names; None if it names none.
 
-    Raise DefinitionError if it is not a range of whole slices; `length` is that of a slice, in ticks.
+    Raise DefinitionError if they are not a range of whole slices, or if `only` has a state that slices cannot be in;
+    `length` is that of a slice, in ticks.
     """
     if not from_ and not to:
         return None
@@ -84,7 +114,11 @@ def chosen_range(from_: str | None, to: str | None, length: int) -> Range | None
         bounds.append(bound)
     if bounds[0] >= bounds[1]:
         raise DefinitionError(f"the range is empty: From {from_} is not before To {to}")
-    return Range(*bounds)
+    unknown = [text for text in only if text not in list(State)]
+    if unknown:
+        raise DefinitionError(f"{shown_parameter(unknown[0])} is not a state of slices: use one of {', '.join(State)}")
+    start, end = bounds
+    return Range(start, end, tuple(state for state in State if state in only))
 
 
 def shown_month(month: str | None, chosen: Range | None, states: Sequence[SliceState]) -> date:
@@ -98,7 +132,7 @@ def shown_month(month: str | None, chosen: Range | None, states: Sequence[SliceS
         return named
     if chosen is not None:
         return day_of(chosen.start).replace(day=1)
-    held = [state for state in states if state.run or state.blocked_run]
+    held = [state for state in states if state.run or state.blocked_run or state.staged_run]
     return day_of(held[-1].start if held else ticks.from_datetime(datetime.now(UTC))).replace(day=1)
 
 

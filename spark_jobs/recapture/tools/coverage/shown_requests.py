@@ -28,6 +28,8 @@ class ShownRequest:
     sign: str
     kind: str
     bounds: Range
+    slices: str
+    """The requested slices, in words."""
     made: str
     """Who made the request and when."""
     progress: str
@@ -57,6 +59,7 @@ def shown_requests(requests: Iterable[Request], chosen: Range | None, length: in
 
 def _shown(request: Request, length: int) -> ShownRequest:
     sign, kind = _KINDS[request.state]
+    bounds = Range(request.start, request.end)
     failed = tuple((Range(start, start + length).text, error) for start, error in _failed(request))
     made = f"{request.by} at {_time(request.made)}"
     return ShownRequest(
@@ -64,7 +67,8 @@ def _shown(request: Request, length: int) -> ShownRequest:
         request.state,
         sign,
         kind,
-        Range(request.start, request.end),
+        bounds,
+        bounds.text if not request.only else f"{counted(len(request.only), 'slice')} of {bounds.text}",
         made,
         _progress(request, length),
         request.reason,
@@ -77,7 +81,7 @@ def _failed(request: Request) -> list[tuple[int, str]]:
 
 
 def _progress(request: Request, length: int) -> str:
-    published = f"{len(request.published):,} of {counted((request.end - request.start) // length, 'slice')} published"
+    published = f"{len(request.published):,} of {counted(len(request.slices(length)), 'slice')} published"
     match request.state:
         case RequestState.WAITING if request.at > request.made:
             return f"for the first update from {_time(request.at)} on"

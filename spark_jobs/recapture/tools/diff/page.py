@@ -6,6 +6,8 @@ from typing import Any
 from recapture.pages.page import render
 from recapture.process.wording import counted
 
+GLOSSARY = ("slice", "run", "tolerance", "policy", "late", "out of order")
+"""Terms that the page explains."""
 MAX_SLICES = 100
 """Largest number of slices that are listed of an output: those in which the most rows differ."""
 
@@ -20,6 +22,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         verdict=verdict(document),
         shown={output["alias"]: _shown(output) for output in document["outputs"]},
         counted=counted,
+        glossary_terms=GLOSSARY,
     )
 
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate.analytics import Histories, value_of
+from recapture.evaluate.keys import sorted_order
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
-from recapture.query.plan.aggregates import AggregateFunction
+from recapture.query.plan.aggregates import COLLECTIONS, RANKED, AggregateFunction
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, IsFirst
 from recapture.query.plan.expressions import columns_of
 from recapture.tools.events.roles import Role
@@ -25,7 +26,7 @@ def columns_of_function(function: AnalyticFunction) -> set[str]:
     if isinstance(function, EarlierValue):
         read += [function.value, function.default]
     elif not isinstance(function, IsFirst):
-        read.append(function.aggregate.prepared())
+        read += [function.aggregate.prepared(), *function.aggregate.inputs]
     return set[str]().union(*map(columns_of, read))
 
 
@@ -60,8 +61,8 @@ class LookedAt:
 
     @cached_property
     def counts(self) -> Bools:
-        """Whether each row, in that order, meets WHEN; for an aggregate, whether it has a value there."""
-        if isinstance(self.function, EarlierValue | IsFirst):
+        """Whether each row, in that order, meets WHEN; an aggregate that skips NULL needs a value there, too."""
+        if isinstance(self.function, EarlierValue | IsFirst) or self.function.aggregate.function in COLLECTIONS:
             return self.histories.met(self.function.history)[self.places]
         return valid(self.histories.values[value_of(self.function)])[self.places]
 
@@ -100,9 +101,14 @@ class LookedAt:
             case IsFirst():
                 is_flagged = self.counts[self.positions[row]]
                 return [(rows[:1], Role.DECIDING), (rows[1:], Role.CONSIDERED)] if is_flagged else []
-        if self.function.aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX) and len(rows):
+        aggregate = self.function.aggregate
+        if aggregate.function in RANKED and len(rows):
+            ranked = rows[sorted_order(self.histories.sort_keys(aggregate, rows))]
+            count = 1 if aggregate.function is AggregateFunction.TOPONE else aggregate.limit
+            return [(ranked[:count], Role.DECIDING), (ranked[count:], Role.CONSIDERED)]
+        if aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX) and len(rows):
             numbers, _ = ranks(self.histories.values[value_of(self.function)].take(pa.array(rows)))
-            is_least = self.function.aggregate.function is AggregateFunction.MIN
+            is_least = aggregate.function is AggregateFunction.MIN
             chosen = np.argmin(numbers) if is_least else np.argmax(numbers)
             return [(rows[[chosen]], Role.DECIDING), (np.delete(rows, chosen), Role.CONSIDERED)]
         return [(rows, Role.DECIDING)]

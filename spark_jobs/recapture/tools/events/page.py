@@ -10,6 +10,11 @@ from recapture.tools.events.roles import HEADINGS
 
 MAX_EVENTS = 50
 """Largest number of events of a role that are shown: JSON has all of them."""
+GLOSSARY = (
+    *("application time", "arrival time", "System.Timestamp", "late", "out of order", "early", "watermark"),
+    *("verdict (of an event)", "slice", "manifest", "partition", "sequence number"),
+)
+"""Terms that the page explains."""
 MEANINGS = {
     "deciding": "Without one of them, the row would be another, unless another event has the same value.",
     "timing": "They are not in the row, but a bound of its window depends on them.",
@@ -48,6 +53,7 @@ def explain_page(summary: Mapping[str, Any] | None, *, form: Form | None = None,
         partitions=len({(event["input"], event["partition"]) for event in events}),
         blobs=len({event["blob"] for event in events}),
         counted=counted,
+        glossary_terms=GLOSSARY,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recapture.formats.fields import Field
 from recapture.model import AsaType
-from recapture.query.parse.names import Path, can_name_field
+from recapture.query.parse.names import Path, can_name_column, can_name_field
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INDENT = "    "
@@ -60,7 +60,8 @@ def typed(
     typed_fields = []
     for field in [*seen, *unseen]:
         kind = type_of(field.kinds, uses.get(_lower(field.path)), only_strings=sampled.only_strings)
-        reason = _left_out(field, kind, sampled, may_be_missing=bool(field.record) or _lower(field.path) in needed)
+        path = _lower(field.path)
+        reason = _left_out(field, kind, sampled, bool(field.record) or path in needed, path in uses or path in needed)
         typed_fields.append(TypedField(field, None if reason else kind, reason))
     return typed_fields
 
@@ -117,11 +118,13 @@ def comment(typed_field: TypedField, sampled: Sampled) -> str:
     return "; ".join(parts)
 
 
-def _left_out(field: Field, kind: AsaType | None, sampled: Sampled, *, may_be_missing: bool) -> str | None:
+def _left_out(field: Field, kind: AsaType | None, sampled: Sampled, may_be_missing: bool, is_read: bool) -> str | None:
     """Return why a field cannot be declared without a loss; None if it can."""
     consequence = "would stop the run at the others" if sampled.is_reference else "would drop the others"
     if not can_name_field(field.name):
         return "a query cannot read a field of this name"
+    if not can_name_column(field.name) and not is_read:
+        return "* cannot give a column of this name, and the query does not read it by name"
     if not field.events:
         return "not seen, but the query reads it"
     if not may_be_missing and field.events < sampled.events:

@@ -50,8 +50,8 @@ def shape(verdict: str) -> str:
     return _CROSS if verdict.endswith("dropped") else _CIRCLE
 
 
-def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str, parts: Sequence[str] = ()) -> Specification:
-    """Return stacked bars of a ledger, a bar for each row, under the row's `name`.
+def bars(rows: Iterable[Mapping[str, Any]], name: str, parts: Sequence[str] = ()) -> Specification:
+    """Return stacked bars of a ledger, a bar for each row, under the row's `name`. The axis of names has no title.
 
     A bar has the row's duplicates and verdicts, or only these `parts`.
     """
@@ -70,7 +70,7 @@ def bars(rows: Iterable[Mapping[str, Any]], name: str, title: str, parts: Sequen
         **{
             "field": "row",
             "type": "ordinal",
-            "title": title,
+            "title": None,
             "sort": None,
             "scale": {"domain": list(range(len(rows)))},
         },

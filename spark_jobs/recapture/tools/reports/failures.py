@@ -26,6 +26,8 @@ MAX_ROWS = 20
 """Largest number of rows that are shown of an expectation."""
 MAX_FAILURES = 40
 """Largest number of expectations that are shown."""
+MAX_PASSED = 500
+"""Largest number of expectations that are listed as passed."""
 _UNUSABLE = "see the reasons under Quarantine; correct CREATE TABLE, the casts of the query, or the sender"
 _HINTS = {
     "archive_has_no_holes": "restore the missing blobs and backfill again; the section Capture lists the holes",
@@ -56,6 +58,7 @@ def failures(source: Source) -> dict[str, Any]:
     """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
     passed = 0
+    passed_in: dict[tuple[str, str, str], set[str]] = {}
     unjudged: dict[str, None] = {}
     parameters: dict[str, None] = {}
     for run in source.runs.values():
@@ -69,6 +72,8 @@ def failures(source: Source) -> dict[str, Any]:
                 unjudged[result.sentence] = None
             elif result.success:
                 passed += 1
+                check = (result.suite, result.judged, _Failed(run, result, evaluation).title)
+                passed_in.setdefault(check, set()).add(run.id)
             else:
                 failure = _Failed(run, result, evaluation)
                 failed.setdefault(failure.expectation, []).append(failure)
@@ -77,6 +82,10 @@ def failures(source: Source) -> dict[str, Any]:
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
         "passed": passed,
+        "passed_checks": [
+            {"suite": suite, "judged": judged, "title": title, "runs": len(runs)}
+            for (suite, judged, title), runs in passed_in.items()
+        ][:MAX_PASSED],
         "unjudged": list(unjudged)[:MAX_FAILURES],
         "parameters": list(parameters),
     }

@@ -63,10 +63,19 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         partition_bars=_bars(ledger["partitions"], "name", "partition", totals, draw),
         group_bars=_bars(groups, "short", ledger["unit"], totals, draw),
         inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
+        passed_checks=_by_suite(document["failures"]["passed_checks"]),
         counted=counted,
         took=sentence(document["cost"]) if document["cost"] else None,
         glossary_terms=GLOSSARY,
     )
+
+
+def _by_suite(checks: Sequence[Mapping[str, Any]]) -> list[tuple[tuple[str, str], list[Mapping[str, Any]]]]:
+    """Return the checks that passed by their suite and by what it judged."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for check in checks:
+        groups.setdefault((check["suite"], check["judged"]), []).append(check)
+    return list(groups.items())
 
 
 def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -85,7 +94,7 @@ def _bars(
         return None
     which = "events that were not on time" if parts else "events"
     label = f"Bars of the {which} by verdict, one for each of {counted(len(rows), unit)}"
-    return draw(charts.bars(rows, name, unit, parts), label)
+    return draw(charts.bars(rows, name, parts), label)
 
 
 def _shown_parts(totals: Mapping[str, Any]) -> tuple[str, ...]:

@@ -181,9 +181,12 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
     """Yield what to change, because of what failed or warned and of the other sections."""
     if any(failure["of_unusable"] for failure in failed):
         yield from _unusable(document["quarantine"]["reasons"])
+    titles: dict[str, list[str]] = {}
     for failure in sorted(failed, key=lambda failure: failure["cause"]):
         if failure["hint"]:
-            yield f"so that {failure['title']}: {failure['hint']}"
+            titles.setdefault(failure["hint"], []).append(failure["title"])
+    for hint, of_hint in titles.items():
+        yield f"so that {', and '.join(of_hint)}: {hint}"
     if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     if document["staged"] and not document["published"]:

@@ -1,0 +1,36 @@
+"""Settings of Sphinx, which makes a site of the pages: `make site`. They stay Markdown that can be read without it.
+
+The source folder is the checkout, so links lead where they lead there. The order of the pages is that of the table in
+the README.
+"""
+
+import re
+
+from sphinx.application import Sphinx
+
+from recapture._version import version as release
+
+project = "Recapture"
+root_doc = "README"
+include_patterns = ["*.md", "docs/*.md", "docs/performance/*.md", "tests/vectors/README.md"]
+extensions = ["myst_parser"]
+myst_heading_anchors = 5
+nitpicky = True
+suppress_warnings = ["misc.highlighting_failure"]  # some examples are wrong on purpose
+html_theme = "furo"
+html_title = f"Recapture {release.partition('+')[0]}"
+html_extra_path = ["start"]
+html_copy_source = False
+MORE = ("docs/performance/results", "tests/vectors/README", "CHANGELOG", "SECURITY")
+"""Pages that the table does not have."""
+
+
+def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the contents of the site to the README."""
+    if page == root_doc:
+        pages = re.findall(r"^\| \[.*\]\((.*)\.md\) \|", source[0], re.MULTILINE)
+        source[0] += "\n".join(["", "```{toctree}", ":hidden:", *pages, *MORE, "```", ""])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", add_contents)

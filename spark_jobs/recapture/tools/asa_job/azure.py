@@ -1,0 +1,210 @@
+"""Read a job, and the settings of Capture of its event hubs, from Azure with the signed-in identity.
+
+Sources: "Streaming Jobs - Get" of the Stream Analytics REST API; "Namespaces - List" and "Event Hubs - Get" of the
+Event Hubs REST API.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from azure.core import PipelineClient
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import AzureError
+from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolicy
+from azure.core.pipeline.transport import HttpTransport, RequestsTransport
+from azure.core.rest import HttpRequest
+
+from recapture.errors import DefinitionError, RunError, SetupError
+from recapture.storage.credentials import Identity, identity
+from recapture.tools.asa_job.capture_settings import EVENT_HUB
+from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub
+from recapture.tools.asa_job.reader import check_size
+from recapture.tools.asa_job.template import is_answer, read_answers
+
+AUTHORITY = "AZURE_AUTHORITY_HOST"
+
+
+@dataclass(frozen=True)
+class _Cloud:
+    """Cloud of Azure."""
+
+    endpoint: str
+    """Endpoint of Azure Resource Manager."""
+    storage: str
+    """End of the host of storage accounts."""
+
+
+_PUBLIC = _Cloud("https://management.azure.com", "core.windows.net")
+_US = _Cloud("https://management.usgovcloudapi.net", "core.usgovcloudapi.net")
+_CHINA = _Cloud("https://management.chinacloudapi.cn", "core.chinacloudapi.cn")
+_CLOUDS = {
+    "login.microsoftonline.com": _PUBLIC,
+    "login.microsoftonline.us": _US,
+    "login.chinacloudapi.cn": _CHINA,
+    "login.partner.microsoftonline.cn": _CHINA,
+}
+"""Clouds by the host of the authority that azure-identity signs in to."""
+_JOBS, _HUBS = "2020-03-01", "2024-01-01"
+"""Versions of the APIs of Stream Analytics and of Event Hubs."""
+_NAMES = {
+    "subscription": r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "resource group": r"[\w.()-]{1,90}",
+    "job": r"[A-Za-z0-9_-]{1,63}",
+}
+_CODE = re.compile(r"[A-Za-z]{1,80}")
+
+
+def read_azure_job(
+    subscription: str,
+    group: str,
+    name: str,
+    credential: TokenCredential | None = None,
+    transport: HttpTransport[Any, Any] | None = None,
+) -> AsaJob:
+    """Return a job in Azure, with the settings of Capture of its event hubs if the identity may read them.
+
+    Without `credential`, the identity is that of the environment. Raise DefinitionError if a name is not valid, and
+    SetupError or RunError if the job cannot be read.
+    """
+    for (kind, pattern), value in zip(_NAMES.items(), (subscription, group, name), strict=True):
+        if not re.fullmatch(pattern, value):
+            raise DefinitionError(f"{value!a} is not the {'id' if kind == 'subscription' else 'name'} of a {kind}")
+    cloud = _cloud(os.environ)
+    manager = _Manager(cloud.endpoint, subscription, credential or identity(), transport)
+    answer = manager.job(group, name)
+    origin = f"resource group {group}"
+    job = read_answers([answer], origin)
+    check_size(job)
+    hubs = [source for input_ in job.inputs if isinstance(source := input_.source, EventHub)]
+    return _in_cloud(cloud, read_answers([answer, *manager.event_hubs(hubs)], origin))
+
+
+class _Manager:
+    """Azure Resource Manager, for one subscription."""
+
+    def __init__(
+        self, endpoint: str, subscription: str, credential: TokenCredential, transport: HttpTransport[Any, Any] | None
+    ) -> None:
+        self._subscription = f"/subscriptions/{subscription}"
+        self._endpoint = endpoint
+        signed_in = Identity(
+            credential, self._endpoint, "an import from Azure needs an identity, such as that of az login"
+        )
+        policies = [RetryPolicy(retry_total=4), BearerTokenCredentialPolicy(signed_in, f"{self._endpoint}/.default")]
+        self._client: PipelineClient[Any, Any] = PipelineClient(
+            self._endpoint, policies=policies, transport=transport or RequestsTransport()
+        )
+
+    def job(self, group: str, name: str) -> Any:
+        """Return the answer for a job. Raise SetupError or RunError if it cannot be read."""
+        path = f"{self._subscription}/resourceGroups/{group}/providers/Microsoft.StreamAnalytics/streamingjobs/{name}"
+        what = f"the job {name} in the resource group {group}"
+        expand = "inputs,outputs,transformation,functions"
+        status, answer = self._get(f"{self._endpoint}{path}", what, {"api-version": _JOBS, "$expand": expand})
+        if status != 200:
+            _refuse(what, status, answer)
+        if not is_answer(answer):
+            raise RunError(f"cannot read {what}: the answer is not a job: check any proxy on the way")
+        return answer
+
+    def event_hubs(self, hubs: list[EventHub]) -> Iterator[dict[str, Any]]:
+        """Yield event hubs as the resources of a template. One that the identity cannot read is left out."""
+        names = {(hub.namespace.lower(), hub.name): None for hub in hubs if hub.namespace and hub.name}
+        ids = dict(self._namespaces()) if names else {}
+        for namespace, name in names:
+            if namespace in ids:
+                url = f"{self._endpoint}{ids[namespace]}/eventhubs/{name}"
+                status, answer = self._get(url, f"the event hub {namespace}/{name}", {"api-version": _HUBS})
+                if status == 200:
+                    yield {"type": EVENT_HUB, "name": f"{namespace}/{name}", "properties": answer.get("properties")}
+
+    def _namespaces(self) -> Iterator[tuple[str, str]]:
+        """Yield the names, in lower case, and the ids of the namespaces that the identity can read."""
+        url: str | None = f"{self._endpoint}{self._subscription}/providers/Microsoft.EventHub/namespaces"
+        params: dict[str, str] = {"api-version": _HUBS}
+        while url is not None:
+            status, answer = self._get(url, "the namespaces of the subscription", params)
+            if status != 200:
+                return
+            for namespace in answer.get("value", []):
+                yield namespace["name"].lower(), namespace["id"]
+            url, params = self._page(answer.get("nextLink")), {}
+
+    def _page(self, link: str | None) -> str | None:
+        """Return the url of the next page. Raise RunError if it is on another host, which must not get the token."""
+        if link and urlsplit(link)[:2] != urlsplit(self._endpoint)[:2]:
+            raise RunError(
+                f"{self._endpoint} refers to another host for the next page of a list: run the command again"
+            )
+        return link or None
+
+    def _get(self, url: str, what: str, params: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the JSON object of an answer. Raise RunError if there is none."""
+        try:
+            response = self._client.send_request(HttpRequest("GET", url, params=params))
+            response.read()
+            answer = response.json()
+        except AzureError:
+            raise RunError(
+                f"cannot read {what}: {self._endpoint} cannot be reached: check the network, then run the command again"
+            ) from None
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise RunError(
+                f"cannot read {what}: the answer {response.status_code} is not JSON: check any proxy on the way, then "
+                "run the command again"
+            )
+        return response.status_code, answer
+
+
+def _cloud(environment: Mapping[str, str]) -> _Cloud:
+    """Return the cloud that azure-identity signs in to. Raise DefinitionError if it is not known."""
+    authority = environment.get(AUTHORITY) or "login.microsoftonline.com"
+    host = urlsplit(authority if "//" in authority else f"https://{authority}").hostname or ""
+    if host not in _CLOUDS:
+        raise DefinitionError(
+            f"{AUTHORITY} is {authority}, a cloud whose jobs cannot be read: write the job to a file with az rest, as "
+            "docs/import.md says, and import the file"
+        )
+    return _CLOUDS[host]
+
+
+def _in_cloud(cloud: _Cloud, job: AsaJob) -> AsaJob:
+    """Return the job with the addresses that storage accounts have in its cloud."""
+
+    def moved(folder: Any) -> Any:
+        return replace(folder, suffix=cloud.storage) if isinstance(folder, BlobFolder) else folder
+
+    settings = tuple(
+        replace(capture, container=capture.container and capture.container.replace(_PUBLIC.storage, cloud.storage))
+        for capture in job.captures.settings
+    )
+    return replace(
+        job,
+        inputs=tuple(replace(input_, source=moved(input_.source)) for input_ in job.inputs),
+        outputs=tuple(replace(output, target=moved(output.target)) for output in job.outputs),
+        captures=replace(job.captures, settings=settings),
+    )
+
+
+def _refuse(what: str, status: int, answer: dict[str, Any]) -> NoReturn:
+    """Raise the error for an answer that is not a job. The service's own text is left out."""
+    error = answer.get("error")
+    code = str(error.get("code", "")) if isinstance(error, dict) else ""
+    reason = f" ({code})" if _CODE.fullmatch(code) else ""
+    if status == 401:
+        raise SetupError(
+            f"cannot read {what}{reason}: sign in to the tenant of the subscription, such as with az login"
+        )
+    if status == 403:
+        raise SetupError(
+            f"not authorised to read {what}{reason}: give the signed-in identity the role Reader on the job"
+        )
+    if status in (400, 404):
+        raise SetupError(f"cannot find {what}{reason}: correct --subscription, --resource-group or --job")
+    raise RunError(f"cannot read {what}: the service answered {status}{reason}: run the command again later")
