@@ -1,64 +1,104 @@
-"""`python -m benchmarks.cost`: how close estimates are to what runs take.
+"""`python -m benchmarks.cost [WORLD ...]`: how close estimates are to what runs take.
 
-In each world, runs of one hour and of three hours are backfilled. Then the command plans the other hours, and backfills
-them. A line shows what the plan said, what the run took, and the error, for each quantity.
+In each world, runs of one hour and of two hours are backfilled. Then the command plans the other hours, and backfills
+them. A line of the table shows a quantity as the plan estimated it, what the run took, and the difference.
 """
 
 import argparse
+import json
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
+from benchmarks import kinds, run
 from benchmarks.command import recapture
-from benchmarks.run import pipeline_file
 from benchmarks.world import World
 
-QUANTITIES = ("cpu_seconds", "seconds", "read_bytes", "written_bytes", "reads", "writes", "lists")
-LENGTHS = (1, 1, 3, 3)
+QUANTITIES = ("cpu_seconds", "seconds", "read_bytes", "written_bytes", "reads", "writes", "lists", "money")
+LENGTHS = (1, 1, 2, 2)
 """Lengths of the runs from which the plan tells what another one takes, in hours."""
+PLANNED = 6
+"""Length of the planned run, in hours."""
+HOURS = sum(LENGTHS) + PLANNED
+PRICES = {"machine_hour": 0.4, "read_10000": 0.005, "write_10000": 0.06, "list_10000": 0.06, "read_gb": 0.01}
+"""Prices such as those of a virtual machine and of a storage account."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A world, and the pipeline whose runs are estimated there."""
+
+    partitions: int = 4
+    devices: int = 1000
+    codec: str = "null"
+    pipeline_file: Callable[[Path, Path, World], Path] = lambda folder, archive, _: run.pipeline_file(folder, archive)
+    """Writes the pipeline file to a folder, for the archive with the world."""
+
+    def world(self, events: int) -> World:
+        """Return the world with so many events in an hour."""
+        return World(events * HOURS, hours=HOURS, partitions=self.partitions, devices=self.devices, codec=self.codec)
+
+
+def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
+    """Return what writes the pipeline file of a kind of query; see `benchmarks.kinds`."""
+    return lambda folder, archive, world: kinds.pipeline_file(folder / "kind", archive, world, kinds.KINDS[kind])
+
+
+CASES = {
+    "tumbling": Case(),
+    "LAG": Case(pipeline_file=of_kind("LAG")),
+    "JOIN": Case(pipeline_file=of_kind("JOIN")),
+    "32 partitions": Case(partitions=32),
+    "100,000 devices": Case(devices=100_000),
+    "deflate": Case(codec="deflate"),
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line for each world and quantity. Exit with 1 if an error is larger than `--at-most`."""
+    """Print a line for each world and quantity. Exit with 1 if CPU seconds differ by more than `--at-most`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
-    parser.add_argument("events", type=int, nargs="?", default=2_000_000, help="events of an hour")
-    parser.add_argument("--hours", type=int, default=8, help="length of the planned run")
-    parser.add_argument("--at-most", type=float, default=0.2, help="largest error of the CPU seconds")
-    parser.add_argument("--archive", type=Path, help="folder in which the worlds are kept for other calls")
+    parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"default: all of {', '.join(map(repr, CASES))}")
+    parser.add_argument("--events", type=int, default=170_000, help="events of an hour (default: %(default)s)")
+    parser.add_argument("--at-most", type=float, default=0.2, help="largest difference of the CPU seconds")
+    parser.add_argument("--archive", type=Path, default=run.WORLDS, help="folder of the worlds, which are made once")
     options = parser.parse_args(arguments)
-    hours = sum(LENGTHS) + options.hours
-    events = options.events * hours
-    worlds = {
-        "plain": World(events, hours=hours),
-        "deflate": World(events, hours=hours, codec="deflate"),
-        "32 partitions": World(events, hours=hours, partitions=32),
-    }
-    print(f"{'world':14}  {'quantity':14} {'planned':>16} {'took':>16}  error")
+    print("| world | quantity | estimate | actual | difference |\n|---|---|---|---|---|")
     worst = 0.0
-    for name, world in worlds.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            archive = (options.archive or Path(scratch)) / f"{name.replace(' ', '-')}-{events}-{hours}"
-            world.make(archive)
-            planned, took = measure(world, archive, Path(scratch))
+    for name in options.worlds or CASES:
+        estimated, actual = measure(CASES[name], options.events, options.archive)
         for quantity in QUANTITIES:
-            error = planned[quantity] / took[quantity] - 1 if took[quantity] else 0.0
-            print(
-                f"{name:14}  {quantity:14} {planned[quantity]:16,.1f} {took[quantity]:16,.1f}  {error:+.1%}", flush=True
-            )
-        worst = max(worst, abs(planned["cpu_seconds"] / took["cpu_seconds"] - 1))
+            print(line(name, quantity, estimated[quantity], actual[quantity]), flush=True)
+        worst = max(worst, abs(estimated["cpu_seconds"] / actual["cpu_seconds"] - 1))
     if worst > options.at_most:
-        sys.exit(f"the largest error of the CPU seconds is {worst:.1%}")
+        sys.exit(f"the largest difference of the CPU seconds is {worst:.1%}")
 
 
-def measure(world: World, archive: Path, scratch: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def measure(case: Case, events: int, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the plan of the last hours of a world says, and what their run took."""
-    file, begin = pipeline_file(scratch, archive), 0
-    for length in LENGTHS:
-        recapture("backfill", file, begin, begin + length)
-        begin += length
-    planned = recapture("plan", file, begin, world.hours)["estimate"]
-    return planned, recapture("backfill", file, begin, world.hours)["cost"]
+    world = case.world(events)
+    archive = folder / f"cost-{events}-{case.partitions}-{case.devices}-{case.codec}"
+    world.make(archive)
+    with tempfile.TemporaryDirectory() as scratch:
+        file, begin = case.pipeline_file(Path(scratch), archive, world), 0
+        file.write_text(json.dumps(YAML(typ="safe").load(file) | {"prices": PRICES}))
+        for length in LENGTHS:
+            recapture("backfill", file, begin, begin + length)
+            begin += length
+        estimated = recapture("plan", file, begin, HOURS)["estimate"]
+        return estimated, recapture("backfill", file, begin, HOURS)["cost"]
+
+
+def line(world: str, quantity: str, estimated: float, actual: float) -> str:
+    """Return a line of the table."""
+    difference = estimated / actual - 1 if actual else 0.0
+    digits = {"cpu_seconds": 1, "seconds": 1, "money": 5}.get(quantity, 0)
+    cells = world, quantity.replace("_", " "), f"{estimated:,.{digits}f}", f"{actual:,.{digits}f}", f"{difference:+.1%}"
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from recapture import printing
 from recapture.definition.pipeline import load
+from recapture.errors import SetupError
 from recapture.execute.processes.workers import Workers
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.process import log
 from recapture.run.status import status
+from recapture.tools.asa_job import azure
 from tests.commands import FIRST_HOUR, Command
 from tests.conftest import Python
 from tests.tools.asa_job.jobs import (
@@ -394,6 +396,17 @@ def test_import_says_what_is_not_a_job_and_asks_which_of_several(command: Comman
     assert "'s' is not the id of a subscription" in command.error(
         *("import", "--subscription", "s", "--resource-group", "g", "--job", "j")
     )
+
+
+def test_import_of_a_job_that_azure_does_not_give_exits_2_as_nothing_is_written(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*names: str) -> None:
+        raise SetupError("not authorised to read the job j")
+
+    monkeypatch.setattr(azure, "read_azure_job", refuse)
+    arguments = ("--subscription", "s", "--resource-group", "g", "--job", "j")
+    assert command.error("import", *arguments) == "recapture: not authorised to read the job j"
 
 
 def test_import_takes_the_address_of_capture_from_another_file(command: Command, tmp_path: Path) -> None:

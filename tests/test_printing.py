@@ -20,7 +20,8 @@ def test_status_says_what_of_its_definition_a_slice_does_not_share_with_the_pipe
     differing: list[str], state: str
 ) -> None:
     slice_ = {
-        **dict.fromkeys(("late_share", "problem", "blocked_run", "error", "missing_events", "missing_blobs")),
+        **dict.fromkeys(("late_share", "problem", "blocked_run", "staged_run", "error", "missing_events")),
+        "missing_blobs": None,
         **{"slice_start": "T", "rows": 1, "state": "outdated", "published": "T", "run": "r", "checkable": True},
         "differing": differing,
     }

@@ -5,16 +5,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from airflow.exceptions import AirflowException, AirflowNotFoundException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk import BaseHook, Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError
 from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.execute.spark.installed import require_one_pyspark
 from recapture.storage import open_container
+from recapture_airflow.final_errors import fail_at_once
 
 APPLICATION = Path(__file__).parent / "application" / "backfill.py"
 """What Spark runs. It is part of the package, so that tasks need no other files."""
@@ -36,15 +35,13 @@ class SparkRun(SparkSubmitOperator):
         self.file = file
         super().__init__(**kwargs)
 
+    @fail_at_once()
     def execute(self, context: Context) -> None:
         """Run Spark. Raise AirflowFailException if a retry would fail in the same way, as the application says."""
         from recapture.keep.holding import renewing
 
         self.conf = (self.conf or {}) | _bundle_settings(self._conn_id)
-        try:
-            require_one_pyspark()
-        except DefinitionError as error:
-            raise AirflowFailException(str(error)) from None
+        require_one_pyspark()
         run_files = open_container(load(Path(self.file)).outputs[0].table)
         try:
             with renewing(run_files, context["run_id"]):

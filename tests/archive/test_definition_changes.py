@@ -62,7 +62,9 @@ def test_a_function_that_is_new_or_gone_is_named(tmp_path: Path) -> None:
 def test_another_engine_is_named_and_the_same_definition_has_no_changes(tmp_path: Path) -> None:
     same = content(tmp_path)
     assert definition_changes(same, content(tmp_path)) == []
-    assert definition_changes(same | {"engine": "0.1"}, same | {"engine": "0.2"}) == ["the engine (then 0.1, now 0.2)"]
+    assert definition_changes(same | {"engine": "0.1"}, same | {"engine": "0.2"}) == [
+        "the version of Recapture (then 0.1, now 0.2)"
+    ]
 
 
 def test_a_setting_of_all_inputs_is_named_once(tmp_path: Path) -> None:

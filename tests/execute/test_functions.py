@@ -53,6 +53,7 @@ def test_a_value_that_stops_the_query_is_reported_without_spark_s_words(spark: S
     query = "SELECT 10 / (COUNT(*) - COUNT(*)) AS n INTO aggregates FROM telemetry GROUP BY TumblingWindow(hour, 1)"
     with pytest.raises(RunError) as error:
         backfill(spark, world.define(query), TEN, at(60))
-    assert str(error.value).startswith("the query failed: [DIVIDE_BY_ZERO] ")
+    where = "slice 2024-03-01T10:00:00Z, output aggregates"
+    assert str(error.value).startswith(f"the query failed for {where}: [DIVIDE_BY_ZERO] ")
     assert not isinstance(error.value, PermanentError)
     assert published(world.table) == []

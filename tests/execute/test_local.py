@@ -51,6 +51,15 @@ def test_a_damaged_blob_stops_the_run_with_one_line(processes: Workers, world: W
     assert "\n" not in str(error.value)
 
 
+def test_a_value_that_stops_the_query_names_the_slice_and_the_output(
+    processes: Workers, world: World, tmp_path: Path
+) -> None:
+    query = "SELECT CAST(deviceId AS bigint) AS n INTO aggregates FROM telemetry"
+    where = "slice 2024-03-01T10:00:00Z, output aggregates"
+    with pytest.raises(RunError, match=rf"^the query failed for {where}: \[CAST_INVALID_INPUT\] CAST: 'device-"):
+        compute(processes, plan_run(world.define(query), TEN, at(60)), tmp_path)
+
+
 def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world: World, tmp_path: Path) -> None:
     run = plan_run(world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"^a worker failed: FileNotFoundError: .*absent"):

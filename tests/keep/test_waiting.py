@@ -19,6 +19,8 @@ from recapture.run.approval import approve
 from recapture.run.clean import RUNS, STAGED_MARKS, clean
 from recapture.run.rollback import rollback
 from recapture.run_files.planned import PlannedRun
+from recapture.tools.coverage.marks import why
+from recapture.tools.coverage.reading import CoverageReader
 from tests.commands import FIRST_HOUR, Command
 from tests.run.test_approval import APPROVAL
 from tests.stages import audit, publish
@@ -116,10 +118,38 @@ def test_a_run_that_its_audit_stopped_waits_for_an_approval_and_does_not_expire(
         audit(run, is_staged=True)
     found = waiting(world)
     assert (found.verdict, found.expires, found.obstacles) == ("failed", None, ())
+    (listed,) = command.json("staged", world.file)["runs"]
+    assert (listed["needs_approval"], listed["publishable"]) == (True, False)
+    assert "  needs approval, but the pipeline asks nobody: add approval to its file" in command.text(
+        "staged", world.file
+    )
+    world.amend(approval={})
+    assert "  needs approval in Airflow (docs/coverage.md, Approval)" in command.text("staged", world.file)
     assert "let a person approve it" in command.error("publish", world.file, run.id, code=1)
     approve(run, APPROVAL)
     assert command.json("publish", world.file, run.id)["quality"]["approval"]["by"] == "Ada"
     assert len(published(world.table)) == 1
+
+
+def test_status_and_the_calendar_show_the_run_that_was_staged_after_a_stopped_one(
+    processes: Workers, world: World, command: Command
+) -> None:
+    stopped = computed(processes, world.define(quality=world.write_suite(not_warmer_than(19))), TEN, ELEVEN)
+    with pytest.raises(AuditError):
+        audit(stopped)
+    world.put("0", at(14), [body("a", at(11))], 1)
+    world.write_suite(not_warmer_than(21))
+    run = computed(processes, world.define(quality="rooms.json"), TEN, ELEVEN)
+    audit(run, is_staged=True)
+    (shown,) = command.json("status", world.file)["slices"]
+    assert (shown["state"], shown["blocked_run"], shown["staged_run"]) == ("blocked", stopped.id, run.id)
+    assert f"run {run.id} was staged since, and waits" in " ".join(command.text("status", world.file).split())
+    state = CoverageReader(run.pipeline).read(ELEVEN + HOUR).slices[0]
+    assert (state.blocked_run, state.staged_run) == (None, run.id)
+    assert why(state, {stopped.id: ["too warm"]}).startswith("A later run passed its audit. It is staged")
+    command.run("discard", world.file, run.id)
+    (shown,) = command.json("status", world.file)["slices"]
+    assert (shown["state"], shown["blocked_run"], shown["staged_run"]) == ("blocked", stopped.id, None)
 
 
 def test_an_update_computes_what_is_due_whether_a_run_of_it_waits_or_not(processes: Workers, world: World) -> None:
@@ -201,6 +231,7 @@ def test_the_command_stages_a_run_lists_it_and_publishes_it(world: World, comman
     ]
     (listed,) = command.json("staged", world.file)["runs"]
     assert (listed["run"], listed["audit"], listed["publishable"], listed["obstacles"]) == (run.run, "passed", True, [])
+    assert not listed["needs_approval"]
     assert Path(listed["report"].removeprefix("file://")).is_file()
     assert command.text("staged", world.file).startswith(f"{run.run}: 1 slice from 2024-03-01T10:00:00Z to ")
     assert f"run {run.run} published as version 1 of " in command.text("publish", world.file, run.run)

@@ -88,6 +88,25 @@ def test_a_comparison_with_a_literal_is_that_of_its_type(values: list[Any], comp
     assert [row["c"] for row in counted] == ([len(expected)] if expected else [])
 
 
+PARTS = ("s.r.a", "GetRecordPropertyValue(s.r, s.p)", "GetArrayElement(s.l, 1)", "GetArrayElement(s.l, s.i)")
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(st.lists(st.tuples(*[st.sampled_from(VALUES)] * 2), min_size=1, max_size=20), st.sampled_from([*COMPARISONS]))
+def test_parts_of_json_are_compared_by_their_types_in_the_body(pairs: list[tuple[Any, Any]], comparison: str) -> None:
+    numbered = list(enumerate(pairs, 1))
+    events = [at(n, r={"a": one}, l=[0, one], i=1, p="A", k=other, n=f"e{n}") for n, (one, other) in numbered]
+    conditions = [*(f"{part} {comparison} s.k" for part in PARTS), "s.r.a IN (s.k)", "s.r.a >= GetArrayElement(s.l, 1)"]
+    flags = ", ".join(f"CASE WHEN {condition} THEN 1 ELSE 0 END AS c{n}" for n, condition in enumerate(conditions))
+    step = "WITH s AS (SELECT r, l, i, p, k, n FROM telemetry)"
+    [actual] = rows(f"{step} SELECT n, {flags}, GetArrayLength(s.l) AS length INTO out FROM s", events)
+    expected = {
+        f"e{n}": [*[holds(comparison, *pair)] * len(PARTS), holds("=", *pair), holds(">=", pair[0], pair[0])]
+        for n, pair in numbered
+    }
+    assert {row["n"]: [bool(row[f"c{n}"]) for n in range(len(conditions))] for row in actual} == expected
+
+
 @settings(max_examples=examples(15), deadline=None)
 @given(BODIES)
 def test_a_join_matches_equal_values(values: list[Any]) -> None:

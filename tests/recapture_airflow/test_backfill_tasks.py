@@ -34,8 +34,14 @@ CURABLE = [errors.RunError("out of reach"), errors.SetupError("no right yet"), e
 
 @pytest.mark.parametrize("error", [*FINAL, *CURABLE], ids=lambda error: type(error).__name__)
 def test_a_task_is_not_retried_if_its_error_stays_the_same(plugin: ModuleType, error: RecaptureError) -> None:
-    decision = plugin.RETRY_POLICY.evaluate(error, 1, 2)
-    assert (decision.action is plugin.RetryAction.FAIL) == (error in FINAL)
+    """Airflow does not retry after AirflowFailException."""
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    final_errors = importlib.import_module("recapture_airflow.final_errors")
+    with pytest.raises((AirflowFailException, RecaptureError)) as raised, final_errors.fail_at_once():
+        raise error
+    assert isinstance(raised.value, AirflowFailException) == (error in FINAL)
+    assert str(raised.value) == str(error)
 
 
 @pytest.mark.parametrize(("code", "retried"), [(1, True), (2, False), (22, True)])
@@ -43,7 +49,7 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, retried: bool
 ) -> None:
     from airflow.exceptions import AirflowException
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     spark_run = importlib.import_module("recapture_airflow.spark_run")
     file = one_event(tmp_path).define().file
@@ -61,7 +67,7 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
 def test_spark_is_not_started_with_a_damaged_pyspark(
     plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     spark_run = importlib.import_module("recapture_airflow.spark_run")
 

@@ -3,12 +3,16 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recapture.definition.pipeline import load
 from recapture.definition.sections import Prices
 from recapture.errors import DefinitionError
-from recapture.run.cost import line, predict, runs_to_read, sentence
+from recapture.run.cost import sentence
+from recapture.run.estimate import parts, predict, runs_to_read
 from recapture.run_files.cost import Cost
 from recapture.storage import open_container
 from recapture.storage.took import Took
@@ -18,10 +22,10 @@ from tests.commands import FIRST_HOUR, Command
 from tests.worlds import World, one_event
 
 
-def took(size: int, seconds: float, use: Use | None = None) -> Cost:
-    """Return the cost of a run that read so many bytes."""
+def took(slices: int, seconds: float, use: Use | None = None) -> Cost:
+    """Return the cost of a run of so many slices, each with 100 bytes in 100 blobs."""
     cpu = None if use is None else 2 * seconds
-    return Cost("processes", 2, "digest", 1, size, size, {"audit": Took(seconds, cpu, use)})
+    return Cost("processes", 2, "digest", slices, 100 * slices, 100 * slices, {"audit": Took(seconds, cpu, use)})
 
 
 @pytest.mark.parametrize(
@@ -29,34 +33,50 @@ def took(size: int, seconds: float, use: Use | None = None) -> Cost:
     [
         ([(1, 7), (2, 9), (10, 25)], (5, 2)),
         ([(4, 12), (4, 12)], (0, 3)),
+        ([(4, 11), (4, 13)], (0, 3)),
         ([(1, 5), (2, 5)], (5, 0)),
-        ([(1, 9), (2, 6)], (7.02, 0)),
-        ([(1, 1), (2, 3)], (0, 1.2)),
+        ([(1, 9), (2, 6)], (7.5, 0)),
+        ([(1, 1), (2, 3)], (0, 1.25)),
         ([(3, 0), (4, 0)], (0, 0)),
-        ([(0, 6)], (6, 0)),
+        ([(1, 100), (1, 102), (2, 199), (2, 201)], (0, 100.5)),
     ],
 )
-def test_a_line_has_the_smallest_relative_errors_and_is_nowhere_negative(
+def test_a_run_has_a_part_by_itself_if_runs_of_two_lengths_show_it(
     points: list[tuple[float, float]], expected: tuple[float, float]
 ) -> None:
-    def error(fixed: float, slope: float) -> float:
-        return sum(((fixed + slope * x) / y - 1) ** 2 for x, y in points if y)
+    slices, taken = np.array(points, np.float64).T
+    assert parts(slices[:, np.newaxis], taken) == pytest.approx(np.array(expected), rel=1e-3)
 
-    fixed, slope = line(points)
-    assert (fixed, slope) == pytest.approx(expected, abs=0.4)
-    assert min(fixed, slope) >= 0
-    if len({x for x, _ in points}) > 1:
-        nearby = [(max(0, fixed + a / 100), max(0, slope + b / 100)) for a in (-1, 0, 1) for b in (-1, 0, 1)]
-        assert error(fixed, slope) <= min(error(*other) for other in nearby) + 1e-12
+
+UNEQUAL = np.array([(900, 1), (1100, 1), (1900, 2), (3300, 3), (40_000, 24)], np.float64)
+"""Bytes and slices of runs that differ in length and in size."""
+
+
+@given(truth=st.tuples(*[st.integers(0, 1000)] * 3))
+def test_parts_that_are_known_exactly_are_told_apart(truth: tuple[int, ...]) -> None:
+    run, byte, slice_ = truth
+    found = parts(UNEQUAL, run + UNEQUAL @ np.array([byte, slice_]))
+    assert found @ [1, 7000, 8] == pytest.approx(run + 7000 * byte + 8 * slice_, rel=1e-4)
+
+
+def test_estimates_are_as_often_too_large_as_too_small() -> None:
+    random = np.random.default_rng(7)
+    lengths = np.array([1, 1, 1, 1, 2, 2, 12], np.float64)
+    work = np.column_stack([1e9 * lengths, lengths])
+    noises = random.uniform(0.7, 1.3, (200, len(lengths)))
+    estimates = np.array([parts(work, (10 + 5 * lengths) * noise) @ [1, 8e9, 8] for noise in noises])
+    assert estimates.mean() == pytest.approx(50, rel=0.03)
+    assert 80 < np.count_nonzero(estimates > 50) < 120
 
 
 def test_what_a_run_takes_follows_from_runs_of_two_lengths() -> None:
-    runs = [took(100, 12, Use(reads=100, read_bytes=100)), took(200, 22, Use(reads=200, read_bytes=200))]
-    predicted = predict(runs, {"bytes": 1000, "blobs": 1000, "slices": 24})
+    runs = [took(1, 12, Use(reads=100, read_bytes=100)), took(2, 22, Use(reads=200, read_bytes=200))]
+    work = {"bytes": 1000, "blobs": 1000, "slices": 10, "prefixes": 1}
+    predicted = predict(runs, work)
     assert predicted["seconds"] == pytest.approx(102)
     assert predicted["cpu_seconds"] == pytest.approx(204)
     assert predicted["reads"] == pytest.approx(1000)
-    assert predict([*runs, took(100, 12)], {"bytes": 1, "blobs": 1, "slices": 1})["cpu_seconds"] is None
+    assert predict([*runs, took(1, 12)], work)["cpu_seconds"] is None
 
 
 def test_an_estimate_reads_the_newest_runs_of_each_length() -> None:
@@ -84,8 +104,8 @@ def test_a_run_records_what_it_took_and_the_plan_tells_what_it_will_take(tmp_pat
     assert report["cost"] == cost
     assert "The run took " in Path(result["report"].removeprefix("file://")).read_text()
     estimate = command.json("plan", world.file, *FIRST_HOUR)["estimate"]
-    assert {name: estimate[name] for name in ("seconds", "cpu_seconds", "reads", "writes")} == pytest.approx(
-        {name: cost[name] for name in ("seconds", "cpu_seconds", "reads", "writes")}
+    assert {name: estimate[name] for name in ("seconds", "cpu_seconds", "reads", "writes", "lists")} == pytest.approx(
+        {name: cost[name] for name in ("seconds", "cpu_seconds", "reads", "writes", "lists")}
     )
     assert (estimate["runs"], estimate["same_definition"], estimate["currency"]) == (1, True, "USD")
     assert "a backfill will take about " in command.text("plan", world.file, *FIRST_HOUR)

@@ -17,13 +17,14 @@ _SECONDS = {
 }
 """Keys of the pipeline file, by the policies that they decide, which are in ticks."""
 _ACTIONS = {"adjust": "eventsOutOfOrderPolicy", "adjust_early": "early_policy"}
+_NAMES = {"engine": "the version of Recapture", "query": "the query"}
 _SECTIONS = {"functions": "function", "inputs": "input", "references": "reference data"}
 
 
 def definition_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what differs between two values of `RunDefinition.digest_content`, with both values in short."""
     then, now = json.loads(json.dumps(then)), json.loads(json.dumps(now))
-    changes = [_change(f"the {name}", then[name], now[name]) for name in ("engine", "query") if then[name] != now[name]]
+    changes = [_change(name, then[key], now[key]) for key, name in _NAMES.items() if then[key] != now[key]]
     for section, name in _SECTIONS.items():
         changes += _section_changes(name, _by_name(then[section]), _by_name(now[section]))
     return list(dict.fromkeys(changes))

@@ -164,7 +164,7 @@ class RunDefinition:
 
     @property
     def digest_content(self) -> dict[str, Any]:
-        """What decides the rows besides the blobs: engine, query, its functions, policies and inputs; as JSON."""
+        """What decides the rows besides the blobs: version of Recapture, query, functions, policies, inputs; JSON."""
         return {
             "format": MANIFEST_FORMAT,
             "engine": self.engine,
@@ -181,7 +181,7 @@ class RunDefinition:
 
     @property
     def parts(self) -> dict[str, str]:
-        """Parts of the definition by their names: the engine's version, and digests of the others."""
+        """Parts of the definition by their names: the version of Recapture, and digests of the others."""
         content = self.digest_content
         policies = {alias: section.pop("policies") for alias, section in content["inputs"].items()}
         return {

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, RunError
 from recapture.tools import asa_job
 
 _OTHER_PLACE = "choose another file with --output"
@@ -66,7 +66,12 @@ def _job(path: Path | None, subscription: str | None, group: str | None, job: st
     if path is not None and subscription is None and group is None:
         return asa_job.read_job(path, job)
     if path is None and subscription is not None and group is not None and job is not None:
-        return asa_job.read_azure_job(subscription, group, job)
+        from recapture.tools.asa_job.azure import read_azure_job  # it loads the clients of Azure
+
+        try:
+            return read_azure_job(subscription, group, job)
+        except RunError as error:
+            raise DefinitionError(str(error)) from error  # its exit code says that nothing is written
     raise DefinitionError(
         "name the job: PATH, or --subscription ID --resource-group NAME --job NAME for a job in Azure"
     )

@@ -10,7 +10,7 @@ from recapture import printing
 from recapture.commands.arguments import load_pipeline
 from recapture.execute.engine import DEFAULT_MASTER, cores_of, engine_of
 from recapture.query.explained import explained
-from recapture.run.cost import estimate
+from recapture.run.estimate import estimate
 from recapture.run.plan import preview
 from recapture.run.plan_summary import plan_summary
 from recapture.run.progress import capture_progress, storage_time

@@ -16,5 +16,5 @@ def run(stderr: Console, *, file: Path, json: bool) -> dict[str, Any]:
     waiting = Waiting(pipeline)
     result = {"pipeline": pipeline.name, "runs": [run.to_dict(waiting.now) for run in waiting.runs()]}
     if not json:
-        printing.print_waiting(printing.console(), result)
+        printing.print_waiting(printing.console(), result, asks_for_approval=pipeline.approval is not None)
     return result

@@ -13,7 +13,7 @@ def index_of(pipeline: Pipeline, compiled: CompiledInput) -> Index | None:
     """Return the index of an input; None if it has none.
 
     Notes have the times of events that are not malformed, after the policies. So the digest covers what decides both,
-    and the version of the engine.
+    and the version of Recapture.
     """
     section = pipeline.section(compiled.alias)
     if not section.index:

@@ -1,5 +1,7 @@
 """The errors of a row, which stop the run as Spark's do in ANSI mode."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import numpy as np
@@ -16,16 +18,31 @@ in the same way."""
 class RowError(RunError):
     """A value of a row stops the run, such as a division by zero."""
 
-    def __init__(self, condition: str, message: str) -> None:
-        super().__init__(f"the query failed: [{condition}] {message}")
+    def __init__(self, condition: str, message: str, places: tuple[str, ...] = ()) -> None:
+        where = f" for {', '.join(places)}" if places else ""
+        super().__init__(f"the query failed{where}: [{condition}] {message}")
         self.condition = condition
         """Name of the error, which is Spark's."""
+        self._message, self._places = message, places
+
+    def inside(self, place: str) -> "RowError":
+        """Return the error with a place that has the other ones, such as a slice."""
+        return RowError(self.condition, self._message, (place, *self._places))
 
 
 class FunctionError(PermanentError):
     """A function of the query stops the run with its own message."""
 
     condition = USER_RAISED
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Name the place in the errors of rows that are raised in this context."""
+    try:
+        yield
+    except RowError as error:
+        raise error.inside(place) from None
 
 
 def stop(condition: str, message: str) -> NoReturn:

@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture import tokens
 from recapture.evaluate import json_parts
 from recapture.evaluate.distinct import each
 from recapture.evaluate.documents import (
     INVALID,
     Leniency,
+    Number,
     document,
     element_text,
     path_text,
     quoted_text,
+    written,
 )
 from recapture.evaluate.float_text import texts
 from recapture.evaluate.frames import Frame, Kernel, Node
@@ -71,6 +74,31 @@ def _property(value: Any, name: str) -> str | None:
     return next((path_text(part) for key, part in value if key == name and part is not None), None)
 
 
+def _property_token(value: Any, name: str) -> str | None:
+    if not isinstance(value, tuple):
+        return None
+    exact = [part for key, part in value if _stored(key) == name]
+    similar = (part for key, part in value if lower(key) == lower(name))
+    return _token(next((part for part in exact if part is not None), None) if exact else next(similar, None))
+
+
+def _element_token(value: Any, index: int) -> str | None:
+    return _token(value[index]) if isinstance(value, list) and 0 <= index < len(value) else None
+
+
+def _token(part: Any) -> str | None:
+    """Return the token of a part of a document; NULL for null."""
+    match part:
+        case None:
+            return None
+        case Number():
+            number = int(part) if part.lstrip("-").isdecimal() else float(part)
+            return tokens.of_number(number if abs(number) < _BEYOND_BIGINTS else float(number))
+        case str():
+            return tokens.of_string(element_text(part) or "")
+    return tokens.MARK + written(part)
+
+
 def _array_length(value: Any) -> int | None:
     return len(value) if isinstance(value, list) else None
 
@@ -97,6 +125,9 @@ def _similar(value: Any, name: str) -> str | None:
         return None
     small = lower(name)
     return next((element_text(part) for key, part in value if lower(key) == small), None)
+
+
+_BEYOND_BIGINTS = 2**63
 
 
 def _stored(key: str) -> str:
@@ -231,6 +262,16 @@ def _properties_at_once(strings: pa.Array) -> tuple[NDArray[np.int64], pa.Array,
     listed, is_plain = json_parts.parts(strings, json_parts.OBJECT, _PAIRS)
     names, values = listed.flatten().flatten()
     return pc.list_parent_indices(listed).to_numpy(), names, values, is_plain
+
+
+def property_token(frame: Frame, node: Node) -> Any:
+    """Return the token of the property of objects with a name."""
+    return _by_row(_property_token, frame, node)
+
+
+def element_token(frame: Frame, node: Node) -> Any:
+    """Return the token of the element of arrays at an index."""
+    return _by_row(_element_token, frame, node)
 
 
 _PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))

@@ -319,6 +319,16 @@ def _array_element_at(lowering: Lowering, constants: Constants, arguments: list[
     return lowering.operation(Op.ARRAY_ELEMENT, [*arguments, lowering.literal(constants[0], BIGINT)])
 
 
+def _token_of_part(kernel: Kernel, key: pa.DataType) -> Rule:
+    """Return the rule of the token of a part of a document, given the type of its name or index."""
+
+    def rule(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
+        text, place = lowering.required(arguments, [STRING, key])
+        return lowering.node(kernel, [_documents(lowering, text, OF_FROM_JSON), place], STRING)
+
+    return rule
+
+
 def _joined(opening: str, closing: str) -> Rule:
     """Return the rule of two floats as JSON."""
 
@@ -467,12 +477,14 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.LIKE: _like,
     Op.LIKE_COMPUTED: _like_computed,
     Op.JSON_PROPERTY: _json_property,
+    Op.PROPERTY_TOKEN: _token_of_part(json_values.property_token, STRING),
     Op.JSON_OF_ANY: _one_of(
         Form([STRING], STRING, json_values.string_json), Form([FLOAT], STRING, json_values.float_json)
     ),
     Op.PARSED_RECORD: _parsed_record,
     Op.ARRAY_ELEMENT: _array_element,
     Op.ARRAY_ELEMENT_AT: _array_element_at,
+    Op.ELEMENT_TOKEN: _token_of_part(json_values.element_token, BIGINT),
     Op.ARRAY_LENGTH: _of_document(json_values.ARRAY_LENGTH, OF_PATHS, BIGINT),
     Op.ARRAY_ELEMENTS: _of_document(json_values.ELEMENTS, OF_FROM_JSON, _ELEMENTS),
     Op.RECORD_PROPERTIES: _of_document(json_values.PROPERTIES, OF_FROM_JSON, _PROPERTIES),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recapture.evaluate.faults import naming
 from recapture.model import JavaScriptFunction, ShapeComparison
 from recapture.ordering.groups import groups_of_panes, rows_of_slice, sorted_rows
 from recapture.query.merges import GroupsView
@@ -60,9 +61,11 @@ def rows_of_outputs(query: SliceQuery, slice_: Slice, source: SliceSource) -> It
     for output, _ in query.outputs:
         if output.selects:
             yield rows_of_slice(output, slice_, source.panes)
-        else:
-            evaluation = evaluation or _evaluation(query, slice_, source)
-            yield evaluation.rows(output)
+            continue
+        evaluation = evaluation or _evaluation(query, slice_, source)
+        with naming(f"output {output.alias}"):
+            rows = evaluation.rows(output)
+        yield rows
 
 
 def stage_output(output: CompiledOutput, url: str, start: int, digest: str, rows: pa.Table) -> Iterator[StagedSlice]:

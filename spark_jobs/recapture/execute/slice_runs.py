@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from recapture.evaluate.faults import naming
 from recapture.execute.division import Bucket, rows_of_bucket
 from recapture.execute.slice_rows import SliceQuery, SliceSource, without_marks
 from recapture.execute.sorted_runs import Run, merged, write_run
@@ -23,12 +24,13 @@ def write_runs(
     Raise RunError if the query fails for a value.
     """
     runs: list[list[Run]] = [[] for _ in query.outputs]
-    for piece, tables in enumerate(rows_of_bucket(query, slice_, source, bucket, most)):
-        for output, marked in enumerate(tables):
-            rows, unanchored = without_marks(marked)
-            if len(rows):
-                name = f"run-{slice_.start}-{bucket.number}-{piece}-{output}.arrow"
-                runs[output].append(write_run(folder / name, rows, unanchored))
+    with naming(f"slice {ticks.to_text(slice_.start)}"):
+        for piece, tables in enumerate(rows_of_bucket(query, slice_, source, bucket, most)):
+            for output, marked in enumerate(tables):
+                rows, unanchored = without_marks(marked)
+                if len(rows):
+                    name = f"run-{slice_.start}-{bucket.number}-{piece}-{output}.arrow"
+                    runs[output].append(write_run(folder / name, rows, unanchored))
     return runs
 
 

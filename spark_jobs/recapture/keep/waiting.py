@@ -82,6 +82,7 @@ class WaitingRun:
             "audit": self.verdict,
             "reason": self.reason,
             "approved": self.is_approved,
+            "needs_approval": self.needs_approval,
             "at": ticks.whole_seconds(self.at),
             "age_seconds": max(0, round((now - self.at).total_seconds())),
             "expires": None if self.expires is None else ticks.whole_seconds(self.expires),

@@ -65,6 +65,7 @@ def print_explanation(out: Console, summary: Mapping[str, Any]) -> None:
 def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
     """Print a row, and the events and the reference data that made it."""
     from recapture.tools.events.event import lines, pushed_lines
+    from recapture.tools.events.index import read_lines
     from recapture.tools.events.roles import COUNTED, HEADINGS
 
     out.print(shown(f"{_place(summary)}: {_row(summary)}"))
@@ -83,10 +84,11 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
         out.print(shown(f"  {_named(row['columns'])}"))
     for absence in summary["absences"]:
         out.print(shown(absence["text"]))
-    if not summary["events"]:
-        return
-    others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
-    out.print(f"made of {counted(len(by_role['deciding']), 'event')}{others}")
+    if summary["events"]:
+        others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
+        out.print(f"made of {counted(len(by_role['deciding']), 'event')}{others}")
+    for line in read_lines(summary["inputs"]):
+        out.print(shown(line))
 
 
 _IN_FORCE = {"from": "valid_from", "until": "valid_until"}

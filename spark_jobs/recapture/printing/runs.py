@@ -138,14 +138,21 @@ def print_staged(out: Console, result: Mapping[str, Any], file: str) -> None:
     out.print(f"  recapture publish {shown(file)} {result['run']}")
 
 
-def print_waiting(out: Console, result: Mapping[str, Any]) -> None:
-    """Print the runs that wait for a person, and what keeps each from being published."""
+def print_waiting(out: Console, result: Mapping[str, Any], *, asks_for_approval: bool) -> None:
+    """Print the runs that wait for a person, and what keeps each from being published.
+
+    `asks_for_approval` says whether the pipeline asks a person about runs that their audits stopped.
+    """
+    nobody = "needs approval, but the pipeline asks nobody: add approval to its file, or correct the cause"
+    needs = "needs approval in Airflow" if asks_for_approval else nobody
     for run in result["runs"]:
         slices, age = counted(run["slices"], "slice"), duration(run["age_seconds"])
         expiry = f", expires at {run['expires']}" if run["expires"] else ""
         out.print(f"{run['run']}: {slices} from {run['from']} to {run['to']}, waits since {run['at']} ({age}){expiry}")
         audit = shown(f"{run['audit']}: {run['reason']}" if run["reason"] else run["audit"])
         out.print(f"  audit {audit}{', and a person approved it' if run['approved'] else ''}")
+        if run["needs_approval"]:
+            out.print(f"  {needs} (docs/coverage.md, Approval)")
         for obstacle in run["obstacles"]:
             out.print(f"  cannot be published: {shown(obstacle)}")
         if run["report"]:

@@ -17,8 +17,8 @@ from recapture.table.publications import ShownEntry
 PARTS = ("engine", "query", "functions", "policies", "inputs", "containers", "suite")
 """What a slice depends on besides its blobs.
 
-The engine's version, the query and its JavaScript functions, the policies, how inputs and reference data are read, the
-containers and the names of their blobs, and the suites that judge the rows.
+The version of Recapture, the query and its JavaScript functions, the policies, how inputs and reference data are read,
+the containers and the names of their blobs, and the suites that judge the rows.
 """
 UNKNOWN = "unknown"
 """What differs, if an older version published the slice and did not say."""
@@ -28,7 +28,7 @@ _DIGITS = 12
 
 
 def parts_of(pipeline: Pipeline) -> dict[str, str]:
-    """Return the parts in PARTS: the engine's version, and short digests. A refused suite differs from all."""
+    """Return the parts in PARTS: the version of Recapture, and short digests. A refused suite differs from all."""
     parts = run_definition(pipeline).parts
     parts |= {"containers": digest_of(_places(pipeline)), "suite": _suite_digest(pipeline)}
     return {name: value if name == "engine" else value[:_DIGITS] for name, value in parts.items()}
@@ -61,7 +61,7 @@ def outdated_slices(present: Mapping[str, str], entries: Mapping[str, ShownEntry
 
 
 def is_outdated(differing: Collection[str]) -> bool:
-    """Return whether rows may differ because of these parts; another version of the engine alone is only mentioned."""
+    """Return whether rows may differ because of these parts; another version of Recapture alone is only mentioned."""
     return any(name != "engine" for name in differing)
 
 

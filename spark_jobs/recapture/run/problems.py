@@ -6,7 +6,7 @@ from functools import cached_property
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
-from recapture.run.slice_state import Standing
+from recapture.run.slice_state import Standing, standing_of
 from recapture.run.tables import MAY_LACK_SLICES, tables_of
 from recapture.storage import in_parallel
 from recapture.table.delta import OpenTable
@@ -57,6 +57,14 @@ class TableState:
         yield from _problems(self.publications, entry_faults, of_publications=True)
         for name, table in self.others.items():
             yield from _problems(table, self.faults[name], of_publications=False)
+
+
+def read_tables(pipeline: Pipeline) -> TableState:
+    """Return all tables of a pipeline as they are now."""
+    named = tables_of(pipeline)
+    publications, *others = in_parallel(OpenTable, (named.publications, *named.others.values()))
+    standing = standing_of(pipeline, publications)
+    return TableState(publications, dict(zip(named.others, others, strict=True)), standing)
 
 
 def open_others(pipeline: Pipeline) -> dict[str, OpenTable]:

@@ -1,7 +1,7 @@
 """The state of a slice: what is published for it, and whether that can still be trusted."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, cached_property
@@ -13,7 +13,7 @@ from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes, read_changes
-from recapture.run_files.marks import STOPPED_RUNS, Mark, Unpublished
+from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS, Mark, Unpublished
 from recapture.run_files.planned import PlannedRun
 from recapture.run_files.work import WORK, Failure, Work
 from recapture.storage import Container, open_container
@@ -103,6 +103,8 @@ class Standing:
     """What updates compute now, and what they failed at."""
     problems: tuple[str, ...] = ()
     """Why records of updates and checks cannot be read; none if they can."""
+    staged: Mapping[str, str] = field(default_factory=dict)
+    """Run that passed its audit after the one that blocks a slice was stopped, and waits for a person."""
 
     @property
     def published(self) -> dict[str, ShownEntry]:
@@ -158,13 +160,14 @@ def read_standing(publications: OpenTable, container: Container, parts: Mapping[
     entries = shown_entries(publications)
     try:
         blocked, changes = blocked_in(container, entries, length), _changes(container)
+        staged = staged_in(container, blocked, length) if blocked else {}
         work, damaged = _work(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
             raise
-        blocked, changes, work, damaged = {}, Changes(), NO_WORK, None
+        blocked, staged, changes, work, damaged = {}, {}, Changes(), NO_WORK, None
     problems = tuple(problem for problem in (changes.problem, damaged) if problem is not None)
-    return Standing(entries, blocked, changes, outdated_slices(parts, entries), work, problems)
+    return Standing(entries, blocked, changes, outdated_slices(parts, entries), work, problems, staged)
 
 
 def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: int) -> dict[str, str]:
@@ -174,6 +177,18 @@ def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: 
         return STOPPED_RUNS.read(container, run)
 
     return blocked_slices(entries, STOPPED_RUNS.runs(container), length, stopped)
+
+
+def staged_in(container: Container, blocked: Mapping[str, str], length: int) -> dict[str, str]:
+    """Return the blocked slices for which another run was staged later, each with the last one; `blocked` has all."""
+    stopped_at = {mark.run: mark.at for mark in STOPPED_RUNS.runs(container)}
+    staged: dict[str, str] = {}
+    for mark in STAGED_RUNS.runs(container):
+        for start in map(ticks.to_text, range(mark.start, mark.end, length)):
+            at = stopped_at.get(blocked.get(start, ""))
+            if at is not None and at <= mark.at:
+                staged[start] = mark.run
+    return staged
 
 
 def blocked_slices(

@@ -8,31 +8,31 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.process.wording import values_of_only
-from recapture.run.problems import Problem, TableState
-from recapture.run.slice_state import Standing, State, standing_of
+from recapture.run.problems import Problem, TableState, read_tables
+from recapture.run.slice_state import Standing, State
 from recapture.run.slices import require_whole_slices, slice_length
-from recapture.run.tables import tables_of
-from recapture.storage import in_parallel
-from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.delta import HeldFile
 from recapture.table.publications import NOTHING_SHOWN
 from recapture.time_model import ticks
 
 
 def status(
-    pipeline: Pipeline, start: datetime | None = None, end: datetime | None = None, states: Collection[State] = ()
+    pipeline: Pipeline,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    states: Collection[State] = (),
+    tables: TableState | None = None,
 ) -> dict[str, Any]:
     """Return the state of every slice that is published, blocked or failed, and the unpublished ranges between these.
 
     Only slices of the range from `start` to `end`, and in one of the states, are returned, if these are given.
     `problems` has what is wrong in any table of the pipeline, whatever the range, and what to do. If the pipeline has
-    one output, its values are also at the top level of the result.
+    one output, its values are also at the top level of the result. The tables are read, unless they are given.
     """
     if start is not None and end is not None:
         require_whole_slices(pipeline, start, end)
-    named = tables_of(pipeline)
-    publications, *opened = in_parallel(OpenTable, (named.publications, *named.others.values()))
-    standing = standing_of(pipeline, publications)
-    tables = TableState(publications, dict(zip(named.others, opened, strict=True)), standing)
+    tables = tables or read_tables(pipeline)
+    standing = tables.standing
     state_of = _states(standing, start, end)
     unpublished = _unpublished_ranges(
         (start for start in state_of if start in standing.published), slice_length(pipeline)
@@ -84,6 +84,7 @@ def _slice(start: str, standing: Standing, held: Sequence[HeldFile], fault: str 
         "missing_blobs": entry.missing_blobs,
         "differing": list(standing.outdated.get(start, ())),
         "blocked_run": standing.blocked.get(start),
+        "staged_run": standing.staged.get(start),
         "error": standing.failures[start].error if state is State.FAILED else None,
         "checkable": start not in standing.changes.unknown,
     }

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from recapture.archive.manifest import Manifest
 from recapture.errors import RunError
 from recapture.run_files.files import RunFiles
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.took import Took, measured
 from recapture.storage.use import Use, used
+from recapture.table.files import folder_of
+from recapture.table.stored import prefixes_of
 
 _LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -38,6 +41,8 @@ class Cost:
     """Size of the blobs in bytes, each counted once."""
     stages: Mapping[str, Took]
     """What the stages took that have ended, by their names."""
+    prefixes: int = 1
+    """Number of prefixes under which a table has the files of the slices: each is listed."""
 
     @property
     def total(self) -> Took:
@@ -85,8 +90,14 @@ def computation(
             manifest.blob_count,
             manifest.size,
             {stage: took},
+            prefixes_of_slices(manifest),
         ),
     )
+
+
+def prefixes_of_slices(manifest: Manifest) -> int:
+    """Return the number of prefixes under which a table has the files of the slices of a run."""
+    return len(prefixes_of({folder_of(run_slice.slice.start) for run_slice in manifest.slices}))
 
 
 def recorded(stage: str) -> Callable[[Stage[P, R]], Stage[P, R]]:

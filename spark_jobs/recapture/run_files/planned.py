@@ -62,8 +62,8 @@ def require_same_definition(pipeline: Pipeline, manifest: Manifest) -> None:
         return
     if manifest.definition is None:
         changed = (
-            f"the engine (then {manifest.engine}, now {__version__}), the query, a JavaScript function, the policies "
-            "or an input has changed"
+            f"the version of Recapture (then {manifest.engine}, now {__version__}), the query, a JavaScript function, "
+            "the policies or an input has changed"
         )
     else:
         changed = "; ".join(definition_changes(manifest.definition, definition.digest_content))

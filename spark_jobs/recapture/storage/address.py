@@ -66,13 +66,15 @@ def parse(url: str) -> AzureAddress | Path:
     except ValueError:
         raise DefinitionError(f"not a container url; {_FORMS}") from None
     shown = f"{parts.scheme}://{host}{parts.path}"
-    if parts.query or parts.fragment or parts.username is not None:
+    if parts.query or parts.fragment or parts.username or parts.password is not None:
         raise DefinitionError(
             f"{shown}: remove the query, fragment or password from the url; credentials belong in {CONNECTION_STRING}"
         )
     if parts.scheme == "file":
         return _folder(parts, shown)
-    if parts.scheme not in ("http", "https") or not host:
+    if parts.scheme in _HADOOP:
+        raise DefinitionError(f"{shown}: no container before the host of this url; {_FORMS}")
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
         raise DefinitionError(f"{shown}: not a container url; {_FORMS}")
     if parts.scheme == "http" and not _is_loopback(host):
         raise DefinitionError(f"{shown}: http is allowed for an emulator on this machine only; use https")

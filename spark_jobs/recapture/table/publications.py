@@ -68,7 +68,7 @@ class Publication:
     manifest: str
     """Digest of the run's manifest."""
     definition: str
-    """Digest of the engine, query, JavaScript functions, policies and inputs."""
+    """Digest of the version of Recapture, query, JavaScript functions, policies and inputs."""
     input_events: int
     late_events: int
     files: Mapping[str, File | None]
@@ -202,8 +202,8 @@ _ENTRY, _STORED = TypeAdapter(Entry), TypeAdapter(_Stored)
 class Publications:
     """Table of publications, as it was when it was last read."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = OpenTable(table)
+    def __init__(self, table: Table | OpenTable) -> None:
+        self.table = table if isinstance(table, OpenTable) else OpenTable(table)
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 

@@ -41,13 +41,13 @@ def find(url: str, files: Mapping[str, File | HeldFile]) -> dict[str, Blob | Non
     A few listings cover the files of a long range. Files of other programs may be in folders with other names.
     """
     container = open_container(url)
-    prefixes = _prefixes({file.path.rpartition("/")[0] for file in files.values()})
+    prefixes = prefixes_of({file.path.rpartition("/")[0] for file in files.values()})
     listings = in_parallel(lambda prefix: list(container.list(prefix)), prefixes)
     blobs = {blob.name: blob for blob in itertools.chain.from_iterable(listings)}
     return {start: blobs.get(file.path) for start, file in files.items()}
 
 
-def _prefixes(folders: set[str]) -> list[str]:
+def prefixes_of(folders: set[str]) -> list[str]:
     """Return prefixes that cover these folders: the folders, or else their days, their months or their years."""
     for length in _FOLDER_LENGTHS:
         prefixes = sorted({folder[:length] for folder in folders})

@@ -4,7 +4,8 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
-from recapture.query.plan.shared_keys import SharedKeys, pane_columns, shared_keys
+from recapture.query.model import CompiledQuery
+from recapture.query.plan.shared_keys import SharedKeys, keys_of_column, pane_columns, shared_keys
 
 DECLARED = "".join(
     f"CREATE TABLE {alias} (k nvarchar(max), j nvarchar(max), n bigint, x float, t datetime, list array);\n"
@@ -16,10 +17,13 @@ NEAR = "DATEDIFF(second, {0}, {1}) BETWEEN 0 AND 5"
 
 
 def keys(text: str, references: tuple[str, ...] = (), in_tasks: bool = True) -> SharedKeys | None:
+    return shared_keys(compiled(text, references, in_tasks))
+
+
+def compiled(text: str, references: tuple[str, ...] = (), in_tasks: bool = True) -> CompiledQuery:
     inputs = {alias: CaptureInput.metadata for alias in ("a", "b") if f" {alias}" in text} | dict.fromkeys(references)
     declared = "\n".join(line for line in DECLARED.splitlines() if line.split()[2] in inputs)
-    query = compile_query(f"{declared}\n{text}", inputs=inputs, output_aliases=["out"], in_tasks=in_tasks)
-    return shared_keys(query)
+    return compile_query(f"{declared}\n{text}", inputs=inputs, output_aliases=["out"], in_tasks=in_tasks)
 
 
 @pytest.mark.parametrize(
@@ -171,3 +175,45 @@ def test_all_outputs_share_the_keys() -> None:
     query = compile_query(declared + text, inputs={"a": CaptureInput.metadata}, output_aliases=["one", "two"])
     assert shared_keys(query) == {"input a": ("j",)}
     assert [pane_columns(aggregation, ("j",)) for aggregation in query.inputs[0].aggregations] == [("_k0",), ("_k1",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT k AS c INTO out FROM a", {"input a": "k"}),
+        ("SELECT UPPER(k) AS c INTO out FROM a", None),
+        ("SELECT k AS c, COUNT(*) AS n INTO out FROM a GROUP BY k, j, Tumbling(minute, 1)", {"input a": "k"}),
+        ("SELECT MAX(n) AS c INTO out FROM a GROUP BY k, n, Tumbling(minute, 1)", None),
+        ("SELECT k AS c, COUNT(*) AS n INTO out FROM a GROUP BY k, SessionWindow(second, 5, 60)", None),
+        (f"SELECT k AS c, LAG(x) OVER (PARTITION BY k {HISTORY}) AS p INTO out FROM a", {"input a": "k"}),
+        (f"SELECT j AS c, LAG(x) OVER (PARTITION BY k {HISTORY}) AS p INTO out FROM a", None),
+        (f"SELECT k AS c, LAG(x) OVER ({HISTORY}) AS p INTO out FROM a", None),
+        (
+            f"SELECT a.k AS c INTO out FROM a JOIN b ON a.k = b.j AND {NEAR.format('a', 'b')}",
+            {"input a": "k", "input b": "j"},
+        ),
+        (
+            f"SELECT b.j AS c INTO out FROM a JOIN b ON a.k = b.j AND {NEAR.format('a', 'b')}",
+            {"input a": "k", "input b": "j"},
+        ),
+        (f"SELECT b.j AS c INTO out FROM a LEFT JOIN b ON a.k = b.j AND {NEAR.format('a', 'b')}", None),
+        (f"SELECT a.j AS c INTO out FROM a JOIN b ON a.k = b.j AND {NEAR.format('a', 'b')}", None),
+        ("SELECT k AS c INTO out FROM a UNION SELECT j AS c FROM b", {"input a": "k", "input b": "j"}),
+        ("SELECT k AS c INTO out FROM a UNION SELECT j AS c FROM a", None),
+        ("SELECT k AS c INTO out FROM a UNION SELECT 'x' AS c FROM b", None),
+        (
+            "WITH s AS (SELECT k AS d, COUNT(*) AS n FROM a GROUP BY k, j, Tumbling(second, 5)) "
+            "SELECT d AS c, MAX(n) AS m INTO out FROM s GROUP BY d, Tumbling(minute, 1)",
+            {"input a": "k"},
+        ),
+    ],
+)
+def test_a_published_column_may_be_a_key_of_all_steps(text: str, columns: dict[str, str] | None) -> None:
+    query = compiled(text, in_tasks=False)
+    assert keys_of_column(query, query.outputs[0], "c") == columns
+
+
+def test_the_string_of_a_token_is_a_key_as_the_token_is() -> None:
+    text = "SELECT k AS c, COUNT(*) AS n INTO out FROM a GROUP BY k, Tumbling(minute, 1)"
+    query = compile_query(text, inputs={"a": CaptureInput.metadata}, output_aliases=["out"], in_tasks=False)
+    assert keys_of_column(query, query.outputs[0], "c") == {"input a": "k"}

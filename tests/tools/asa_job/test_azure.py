@@ -1,4 +1,4 @@
-"""Reading a job from Azure: recorded answers in the form of Microsoft's pages, behind the real client."""
+"""Reading a job from Azure: answers in the form of Microsoft's pages, to the real client."""
 
 import io
 import json
@@ -17,8 +17,8 @@ from requests.adapters import BaseAdapter
 
 from recapture.definition.pipeline import load
 from recapture.errors import RecaptureError
-from recapture.tools.asa_job import carry_over, pipeline_text, read_azure_job
-from recapture.tools.asa_job.azure import AUTHORITY
+from recapture.tools.asa_job import carry_over, pipeline_text
+from recapture.tools.asa_job.azure import AUTHORITY, read_azure_job
 from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template_job
 
 SUBSCRIPTION = "56b5e0a9-b645-407d-99b0-c64f86013e3d"
@@ -85,7 +85,9 @@ class Azure(BaseAdapter):
         status, answer = self.answers.get(urlsplit(str(request.url)).path, (404, error("ResourceNotFound")))
         content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         response.status_code, response.raw, response.url = status, io.BytesIO(content), str(request.url)
-        response.headers.update({"Content-Type": "application/json", "Retry-After": "0"})
+        response.headers["Content-Type"] = "application/json"
+        if status == 503:
+            response.headers["retry-after-ms"] = "1"
         return response
 
     def close(self) -> None:
@@ -195,7 +197,9 @@ def test_nothing_is_asked_with_names_that_azure_does_not_allow() -> None:
 def test_the_cloud_is_that_of_the_authority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(AUTHORITY, "https://login.microsoftonline.us/")
     azure = Azure(ANSWERS)
-    assert azure.read().name == "contoso-telemetry"
+    draft = carry_over(azure.read())
+    assert draft.values["input"]["container"] == "https://contosoarchive.blob.core.usgovcloudapi.net/capture"
+    assert str(draft.values["output"]["table"]).startswith("https://contosodata.blob.core.usgovcloudapi.net/curated/")
     assert {urlsplit(str(request.url)).netloc for request in azure.asked} == {"management.usgovcloudapi.net"}
     monkeypatch.setenv(AUTHORITY, "login.example.com")
     assert "a cloud whose jobs cannot be read: write the job to a file with az rest" in Azure({}).refused()
@@ -207,6 +211,6 @@ def test_an_identity_that_cannot_sign_in_is_reported_in_one_line(monkeypatch: py
 
     azure = Azure(ANSWERS)
     monkeypatch.setattr(azure, "get_token", refuse)
-    message = "https://management.azure.com: an import from Azure needs an identity, and no identity could sign in"
+    message = "https://management.azure.com: an import from Azure needs an identity, such as that of az login, and no"
     assert message in azure.refused()
     assert azure.asked == []

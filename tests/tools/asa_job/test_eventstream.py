@@ -274,6 +274,27 @@ def test_several_conditions_are_joined_by_and_and_left_to_the_user_to_check(tmp_
     ]
 
 
+def test_a_lakehouse_has_the_table_next_to_that_of_the_eventstream_so_only_the_address_of_capture_is_missing(
+    tmp_path: Path,
+) -> None:
+    ids = {"workspaceId": "aaaa1111-cc22-3333-44dd-555555eeeeee", "itemId": "cccc2222-dd33-4444-55ee-666666ffffff"}
+    window = {"type": "Tumbling", "properties": {"duration": MINUTE}}
+    for schema, folder in (("dbo", "Tables/dbo"), ("", "Tables")):
+        lake = node("lake", "Lakehouse", "Op", **ids, schema=schema, deltaTable="bikes")
+        draft = drafted(tmp_path, definition(group_by(window), destinations=[lake]))
+        assert missing(draft) == LACKING[:1]
+        table = (
+            f"https://onelake.blob.fabric.microsoft.com/{ids['workspaceId']}/{ids['itemId']}/{folder}/bikes_recapture"
+        )
+        assert draft.values["output"] == {"alias": "lake", "table": table}
+        assert f"output lake goes to a table, but its rows are published in a table next to it, {table}" in [
+            finding.what for finding in draft.different
+        ]
+    for odd in ({"workspaceId": "00000000-0000-0000-0000-000000000000"}, {"itemId": "x"}, {"deltaTable": "a/b"}):
+        lake = node("lake", "Lakehouse", "Op", **ids | {"schema": "dbo", "deltaTable": "bikes"} | odd)
+        assert missing(drafted(tmp_path, definition(group_by(window), destinations=[lake]))) == LACKING
+
+
 def test_the_folder_of_a_repository_and_the_answer_of_the_api_have_the_name_of_the_item(tmp_path: Path) -> None:
     folder = tmp_path / "Bikes.Eventstream"
     folder.mkdir()

@@ -21,7 +21,7 @@ from recapture.tools.events.reading import EventsRead, InputToSearch, read_event
 from tests.commands import Command
 from tests.draws import slow
 from tests.run.made_worlds import Made, made, put
-from tests.worlds import HOUR, TELEMETRY, TEN, World, at, body, steady
+from tests.worlds import HOUR, TELEMETRY, TEN, World, at, body, published, steady
 
 LATER = TEN + 1000 * HOUR
 INDEXED = TELEMETRY | {"index": "deviceId"}
@@ -137,6 +137,11 @@ def test_find_and_explain_skip_the_blobs_that_do_not_hold_the_key(world: World, 
     explained = command.json("explain", world.file, *A_DEVICE)
     assert read(explained)[0] == 24
     assert explained["events"] == without_index(world, command, "explain", world.file, *A_DEVICE)["events"]
+    end = next(row["windowEnd"] for row in published(world.table) if row["deviceId"] == "device-0-1")
+    row = ("explain", world.file, "--row", f"windowEnd={end.isoformat()},deviceId=device-0-1")
+    made = command.json(*row)
+    assert read(made)[0] > 0
+    assert {**made, "inputs": None} == {**without_index(world, command, *row), "inputs": None}
 
 
 def test_a_blob_that_changed_is_read_and_so_are_all_after_another_definition(world: World, command: Command) -> None:

@@ -17,6 +17,7 @@ from recapture.model import InputMetadata
 from recapture.ordering.order import schema
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
+from recapture.query.plan.shared_keys import keys_of_column
 from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.roles import Role
 from recapture.tools.events.traced_tables import TracedTables
@@ -119,6 +120,22 @@ def test_the_named_events_alone_give_the_row_and_without_one_of_them_it_is_anoth
         roles = roles_of_sources(tables, np.array([place]), columns)
         of_events = next(of_rows for view, of_rows in roles.items() if "telemetry" in view)
         require_exact(kind, row, events, of_events)
+        if "k" in columns and keys_of_column(query, query.outputs[0], "k"):
+            require_same_of_key(query, events, row[columns.index("k")], row, of_events)
+
+
+def require_same_of_key(
+    query: CompiledQuery, events: list[Event], key: str | None, row: Row, roles: np.ndarray
+) -> None:
+    """Fail unless the events with the key of a row alone give the row, with the same roles."""
+    has_key = np.array([event.payload["k"] == key for event in events])
+    tables = traced(query, [event for event in events if event.payload["k"] == key])
+    place = next(place for place, other in published(query, tables) if other == row)
+    (of_key,) = roles_of_sources(
+        tables, np.array([place]), [column.name for column in query.outputs[0].columns]
+    ).values()
+    assert of_key.tolist() == roles[has_key].tolist()
+    assert not roles[~has_key].any()
 
 
 def require_exact(kind: Kind, row: Row, events: list[Event], roles: np.ndarray) -> None:

@@ -7,6 +7,7 @@ import pytest
 from recapture.execute.processes.workers import Workers
 from recapture.run.rollback import rollback
 from recapture.run.status import status
+from recapture.table.delta import OpenTable
 from recapture.tools.monitoring.exposition import Sample
 from recapture.tools.monitoring.figures import GAUGES, figures
 from tests.stages import audit, publish
@@ -39,9 +40,18 @@ def values(samples: list[Sample], name: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_the_figures_are_those_of_status_and_of_the_newest_slice(world: World) -> None:
+def test_the_figures_are_those_of_status_and_of_the_newest_slice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = world.define()
-    samples = figures(pipeline)
+    opened, open_table = list[str](), OpenTable._open
+
+    def opening(table: OpenTable) -> None:
+        opened.append(table.table.url)
+        open_table(table)
+
+    with monkeypatch.context() as watched:
+        watched.setattr(OpenTable, "_open", opening)
+        samples = figures(pipeline)
+    assert len(opened) == len(set(opened)) == 4, "each table is read once"
     states = values(samples, "recapture_slices")
     assert {state: count for (state,), count in states.items() if count} == status(pipeline)["states"]
     assert states["blocked",] == 0, "a state without slices is 0, so that an alert sees it end"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from recapture.evaluate.faults import naming
 from recapture.execute import references
 from recapture.execute.references import JoinedReference, read_reference
 from recapture.execute.slice_rows import SliceQuery, rows_of_outputs, stage_output
@@ -17,6 +18,7 @@ from recapture.execute.worker_errors import one_error
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
 from recapture.run_files.computed import StagedSlice
+from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 
 LESS_MEMORY = (
@@ -117,7 +119,12 @@ def write_rows(
     Raise RunError if the query fails for a value, or if a file cannot be written.
     """
     staged: list[StagedSlice] = []
-    with one_error(LESS_MEMORY), closing(TaskFiles(batches, references)) as files:
+    slice_start = ticks.to_text(slice_.start)
+    with (
+        one_error(LESS_MEMORY),
+        naming(f"slice {slice_start}"),
+        closing(TaskFiles(batches, references)) as files,
+    ):
         for (output, url), rows in zip(query.outputs, rows_of_outputs(query, slice_, files), strict=True):
             staged += stage_output(output, url, slice_.start, digest, rows)
     return staged

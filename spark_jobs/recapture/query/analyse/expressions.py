@@ -36,6 +36,7 @@ from recapture.query.analyse.tokens import (
     key_of,
     needs_tokens,
     token_of,
+    with_token_of_part,
 )
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
@@ -44,7 +45,7 @@ from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
-from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
+from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, OF_HISTORY, PERCENTILES
 from recapture.query.plan.expressions import FALSE, NULL, Expr, bigint, call, case_when, double, string
 from recapture.query.plan.operations import Op
 
@@ -349,7 +350,8 @@ class Expressions(Coercion):
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
         if name not in (*PERCENTILES, *COLLECTIONS) or node.args.get("partition_by"):
-            raise self.source.error(node, f"{name}(…) OVER (…) is not supported: use the window of GROUP BY")
+            reason = "needs LIMIT DURATION(hour, 1): add it, or" if name in OF_HISTORY else "is not supported:"
+            raise self.source.error(node, f"{name}(…) OVER (…) {reason} use the window of GROUP BY")
         require_only(self.source, node, "this", "order", "over")
         order = node.args.get("order")
         return self.scope.aggregate(node, node.this, order.expressions if order else [])
@@ -372,6 +374,9 @@ class Expressions(Coercion):
         """
         if self._have_own_types([left, right], where):
             return compared(comparison, left, right)
+        parts = self._of_own_types([left, right])
+        if parts is not None:
+            return compared(comparison, *parts)
         (one, other), _ = self._comparable([left, right], comparison, where)
         return call(comparison, one.node, other.node)
 
@@ -383,6 +388,9 @@ class Expressions(Coercion):
         is_mixed = self._have_tokens(values) and has_own_types(values) and not is_converted
         if self._have_own_types(values, node) or is_mixed:
             return call(Op.IN, *map(token_of, values))
+        parts = self._of_own_types(values)
+        if parts is not None:
+            return call(Op.IN, *map(token_of, parts))
         (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
         return call(Op.IN, subject.node, *(member.node for member in members))
 
@@ -460,6 +468,16 @@ class Expressions(Coercion):
         if AsaType.STRING in types:
             self.types.note_text(fields)
         return True
+
+    def _of_own_types(self, values: list[Value]) -> list[Value] | None:
+        """Return values of which nothing decides the types, and parts of JSON among them, with their tokens.
+
+        Return None in a pass in which a use may still decide a type, and if a part of JSON has lost its own.
+        """
+        if not self.types.closed or not all(map(self.types.untyped, values)):
+            return None
+        parts = [with_token_of_part(value) if value.is_json_element else value for value in values]
+        return [part for part in parts if part is not None] if all(parts) else None
 
     def _have_tokens(self, values: list[Value]) -> bool:
         return all(value.type in COMPARABLE and not value.is_json_element for value in values)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from recapture import tokens
 from recapture.model import AsaType
 from recapture.query.analyse.values import Value
-from recapture.query.plan.expressions import NULL, Expr, call, case_when, string
+from recapture.query.plan.expressions import NULL, Expr, bigint, call, case_when, string
 from recapture.query.plan.operations import Op
 
 _NUMBERS = (AsaType.BIGINT, AsaType.FLOAT)
@@ -50,6 +50,23 @@ def token_of(value: Value) -> Expr:
         assert isinstance(literal, str | int | float)
         return string(tokens.of_string(literal) if isinstance(literal, str) else tokens.of_number(literal))
     return call(Op.TOKEN, value.node)
+
+
+def with_token_of_part(value: Value) -> Value | None:
+    """Return a property or an element of JSON with its token; None if it is not known here where it comes from.
+
+    JSON_PROPERTY(r, 'a') => token_text(PROPERTY_TOKEN(r, 'a'))
+    """
+    match value.node:
+        case Expr(op=Op.JSON_PROPERTY, arguments=arguments):
+            token = call(Op.PROPERTY_TOKEN, *arguments)
+        case Expr(op=Op.ARRAY_ELEMENT, arguments=arguments):
+            token = call(Op.ELEMENT_TOKEN, *arguments)
+        case Expr(op=Op.ARRAY_ELEMENT_AT, arguments=(array,), constants=(int() as index,)):
+            token = call(Op.ELEMENT_TOKEN, array, bigint(index))
+        case _:
+            return None
+    return of_token(replace(value, is_json_element=False), token)
 
 
 def compared(comparison: Op, left: Value, right: Value) -> Expr:

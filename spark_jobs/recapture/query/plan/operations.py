@@ -201,6 +201,8 @@ class Op(StrEnum):
 
     JSON_PROPERTY = "json_property"
     """A record and a name: the text of the property; an exact name wins, or else the first in other letters."""
+    PROPERTY_TOKEN = "property_token"
+    """A record and a name: the token of the property that JSON_PROPERTY gives."""
     JSON_OF_ANY = "json_of_any"
     """A string or a float as JSON."""
     PARSED_RECORD = "parsed_record"
@@ -209,6 +211,8 @@ class Op(StrEnum):
     """An array and an index, a bigint: the text of the element; NULL beyond the end, or if the index is negative."""
     ARRAY_ELEMENT_AT = "array_element_at"
     """[index]: an array: as ARRAY_ELEMENT."""
+    ELEMENT_TOKEN = "element_token"
+    """An array and an index, a bigint: the token of the element that ARRAY_ELEMENT gives."""
     ARRAY_LENGTH = "array_length"
     ARRAY_ELEMENTS = "array_elements"
     """An array: a list of structs of ArrayIndex, a bigint, and ArrayValue, a text."""

@@ -8,12 +8,12 @@ through steps that only rename it, through the keys of GROUP BY and of matches, 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from recapture.model import AsaType
 from recapture.query.merges import GroupsView
-from recapture.query.model import CompiledQuery
+from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.partials import PaneAggregation
 from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr
@@ -31,6 +31,7 @@ _MOST = 16
 
 _Origin = frozenset[tuple[str, str]]
 """Columns of views, one of each: all events that a row comes from have the value of the row there."""
+_NO_COLUMNS: _Origin = frozenset()
 _Origins = Mapping[str, frozenset[_Origin]]
 """Origins of the columns of a table, by name; computed columns are left out."""
 _Types = Mapping[tuple[str, str], AsaType]
@@ -44,11 +45,8 @@ def shared_keys(query: CompiledQuery) -> SharedKeys | None:
     NULL, and -0.0 equals 0.0. An input without columns can be divided in any way. Reference data is not divided: a
     look-up needs all of it.
     """
-    types: dict[tuple[str, str], AsaType] = {}
-    for read in query.inputs:
-        types |= {(read.view, column.name): column.type for column in read.columns}
-        types |= {(read.view, column.name): column.type for column in read.metadata}
-    keys: frozenset[_Origin] = frozenset([frozenset()])
+    types = _types_of(query)
+    keys = frozenset([_NO_COLUMNS])
     for output in query.outputs:
         assert output.plan is not None
         for candidates in _Trace(output.plan, types).meetings():
@@ -59,10 +57,44 @@ def shared_keys(query: CompiledQuery) -> SharedKeys | None:
     return {read.view: tuple(key[read.view] for key in ordered if read.view in key) for read in query.inputs}
 
 
+def keys_of_column(query: CompiledQuery, output: CompiledOutput, name: str) -> Mapping[str, str] | None:
+    """Return the column of each input that has the value of a published column, by the view; None if there is none.
+
+    The rows of the output with a value there come from the events with this value, and meet no others. Where the column
+    of an input holds tokens, the published value is the string of the token.
+    """
+    assert output.plan is not None
+    texts = replace(output.plan.output, selections=tuple(map(_with_tokens_of_strings, output.plan.output.selections)))
+    trace, keys = _Trace(replace(output.plan, output=texts), _types_of(query)), frozenset([_NO_COLUMNS])
+    for candidates in trace.meetings():
+        keys = _merged(keys, candidates)
+    of_column = trace.read(texts.name).get(name, frozenset())
+    found = (key | origin for key in keys for origin in of_column if key <= origin or key & origin)
+    one_each = [key for key in found if len({view for view, _ in key}) == len(key)]
+    return dict(min(one_each, key=sorted)) if one_each else None
+
+
 def pane_columns(aggregation: PaneAggregation, columns: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of panes that hold the shared keys of their events."""
     names = {key.value.name: key.name for key in aggregation.keys if key.value.is_column}
     return tuple(names[column] for column in columns)
+
+
+def _types_of(query: CompiledQuery) -> _Types:
+    types: dict[tuple[str, str], AsaType] = {}
+    for read in query.inputs:
+        types |= {(read.view, column.name): column.type for column in read.columns}
+        types |= {(read.view, column.name): column.type for column in read.metadata}
+    return types
+
+
+def _with_tokens_of_strings(selection: Selection) -> Selection:
+    """Return a SELECT that gives the tokens whose strings it would give."""
+    items = (
+        replace(item, expression=item.expression.arguments[0]) if item.expression.op is Op.TOKEN_TEXT else item
+        for item in selection.items
+    )
+    return replace(selection, items=tuple(items))
 
 
 @dataclass
@@ -85,7 +117,7 @@ class _Trace:
                 case _:
                     yield from self._matched(table)
 
-    def _read(self, table: str) -> _Origins:
+    def read(self, table: str) -> _Origins:
         """Return the origins of the columns of a table or of a view."""
         if table in self._origins:
             return self._origins[table]
@@ -100,7 +132,7 @@ class _Trace:
 
     def _selected(self, selection: Selection, parts: list[_Origins]) -> Iterator[frozenset[_Origin]]:
         """Yield the keys of the rows that meet in a SELECT, and add the origins of its columns to `parts`."""
-        read = self._read(selection.table)
+        read = self.read(selection.table)
         if selection.analytics is not None:
             yield from _of_analytics(selection.analytics, read)
         if selection.grouping is not None:
@@ -113,7 +145,7 @@ class _Trace:
 
     def _matched(self, table: MatchedTable) -> Iterator[frozenset[_Origin]]:
         """Yield the keys of the rows that meet in a match; a measure that is a key has its value in all of them."""
-        read = self._read(table.source)
+        read = self.read(table.source)
         yield _any_of(_origins_of(key, read) for key in table.keys)
         keys = {
             aggregate_name(number): _origins_of(aggregate.value, read)
@@ -127,7 +159,7 @@ class _Trace:
         for number, (side, join) in enumerate(zip(table.sides, (None, *table.joins), strict=True)):
             if side.is_reference:
                 continue
-            read = self._read(side.table)
+            read = self.read(side.table)
             if side.analytics is not None:
                 yield from _of_analytics(side.analytics, read)
             new = {side_column(number, name): of for name, of in read.items()}

@@ -139,6 +139,11 @@ def _output(draft: Draft, job: AsaJob, alias: str, place: Place) -> dict[str, An
         problem = f"the query {statement}, which the job does not define"
     elif output.problem is not None:
         problem = f"output {alias} is not defined, as {output.problem}"
+    elif output.table is not None:
+        draft.add_different(
+            where, f"output {alias} goes to a table, but its rows are published in a table next to it, {output.table}"
+        )
+        return {"alias": alias, "table": output.table}
     elif output.target is None:
         problem = f"output {alias} goes to {output.kind}, but rows are published in Delta tables"
     elif container is None:

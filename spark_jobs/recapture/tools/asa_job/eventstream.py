@@ -6,6 +6,7 @@ Definition", which contains this file, or "Get Eventstream Topology", which has 
 
 import base64
 import binascii
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ from recapture.tools.asa_job.job import AsaJob, EventHub, JobInput, JobOutput
 
 EVENTSTREAM_FILE = "eventstream.json"
 _PLATFORM = ".platform"
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_NO_WORKSPACE = "00000000-0000-0000-0000-000000000000"
+"""Id that stands for the workspace of the eventstream in the files of a Git repository."""
+_TABLE = re.compile(r"[A-Za-z0-9_]{1,128}")
 _EVENT_HUBS = ("azureeventhub", "azureeventhubextended")
 _NOT_IN_BODIES = ("EventEnqueuedUtcTime", "EventProcessedUtcTime", "PartitionId")
 """Columns that Stream Analytics adds to the fields of a body."""
@@ -87,6 +92,23 @@ class _Delimited(JobPart):
 
 class _Source(JobPart):
     input_serialization: _Serialization = _Serialization()
+
+
+class _Lakehouse(JobPart):
+    workspace_id: str = ""
+    item_id: str = ""
+    schema_: str = Field(default="", alias="schema")
+    delta_table: str = ""
+
+    @property
+    def table_next_to(self) -> str | None:
+        """Url of a table next to that of the destination; None if the definition does not say where that is."""
+        ids = (self.workspace_id, self.item_id)
+        names = (self.delta_table, *([self.schema_] if self.schema_ else []))
+        if not all(map(_GUID.fullmatch, ids)) or _NO_WORKSPACE in ids or not all(map(_TABLE.fullmatch, names)):
+            return None
+        folder = f"Tables/{self.schema_}" if self.schema_ else "Tables"
+        return f"https://onelake.blob.fabric.microsoft.com/{'/'.join(ids)}/{folder}/{self.delta_table}_recapture"
 
 
 class _Sql(JobPart):
@@ -191,7 +213,7 @@ class _Reader:
             settings_where=self.file,
             settings_exist=True,
             inputs=tuple(self._input(alias, source) for alias, source in self.inputs.items()),
-            outputs=tuple(JobOutput(node.name, self._where(node), node.type, None, "", False) for node in outputs),
+            outputs=tuple(map(self._output, outputs)),
             functions=(),
             unread=(),
             missing=tuple(self.missing),
@@ -306,6 +328,13 @@ class _Reader:
             return quoted(column.name)
         self.has_casts = True
         return f"TRY_CAST({quoted(column.name)} AS {type_}) AS {quoted(column.name)}"
+
+    def _output(self, node: _Node) -> JobOutput:
+        """Return an output. In a lakehouse, its table is next to that of the destination."""
+        table = None
+        if node.kind == "lakehouse":
+            table = parse_part(_Lakehouse, node.properties, self._where(node)).table_next_to
+        return JobOutput(node.name, self._where(node), node.type, None, "", has_watermark_settings=False, table=table)
 
     def _input(self, alias: str, source: _Node) -> JobInput:
         is_hub = source.kind in _EVENT_HUBS

@@ -26,13 +26,15 @@ class BlobFolder:
     container: str | None
     folders: tuple[str, ...]
     """Folders that every blob name starts with: those of the path pattern before its first {…}."""
+    suffix: str = "core.windows.net"
+    """End of the host of storage accounts in the cloud of the job."""
 
     @property
     def url(self) -> str | None:
         """Url of the container; None if its account or its name is not known."""
         if self.account is None or self.container is None:
             return None
-        return f"https://{self.account}.blob.core.windows.net/{self.container}"
+        return f"https://{self.account}.blob.{self.suffix}/{self.container}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class JobOutput:
     serialization: str
     has_watermark_settings: bool
     problem: str | None = None
+    table: str | None = None
+    """Url of a table next to the one into which the live job writes; None if it does not write into a table."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from recapture.run.slice_state import State
 from recapture.run_files.files import range_of_run
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import DagRun, RunState
-from recapture.tools.coverage.marks import STEPS, URGENT_STATES, Access, Audits, links, why
+from recapture.tools.coverage.marks import STEPS, URGENT_STATES, Access, Audits, links, step, why
 from recapture.tools.coverage.ranges import Range, in_any_state, in_each_state, range_of
 from recapture.tools.coverage.states import SliceState
 
@@ -55,6 +55,8 @@ def facts(pipeline: str, states: Iterable[SliceState], chosen: Range, access: Ac
     for state in inside:
         if state.blocked_run:
             runs.setdefault(state.blocked_run, "stopped by its audit")
+        if state.staged_run:
+            runs.setdefault(state.staged_run, "staged, waits for a person")
         if state.run:
             runs.setdefault(state.run, f"published, {state.entry.quality}")
     return {
@@ -105,7 +107,7 @@ def _chosen_state(
     access: Access,
 ) -> ChosenState:
     if only is not None:
-        return ChosenState(state, 1, why(only, {}), STEPS[state], links(only, pipeline, access))
+        return ChosenState(state, 1, why(only, {}), step(only), links(only, pipeline, access))
     differing = in_words(slice_.differing for slice_ in inside if slice_.state is State.OUTDATED)
     because = f"{state.meaning} What differs: {differing}." if state is State.OUTDATED else state.meaning
     href = None if count == len(inside) else range_.href

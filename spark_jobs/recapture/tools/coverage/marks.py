@@ -89,7 +89,9 @@ def why(state: SliceState, audits: Audits) -> str:
     """Return why a slice is in its state, in sentences."""
     entry, kind = state.entry, state.state
     failures = audits.get(state.blocked_run or "")
-    if kind in (State.AWAITING, State.BLOCKED) and failures:
+    if state.staged_run:
+        sentences = ["A later run passed its audit. It is staged, and waits until a person publishes or discards it."]
+    elif kind in (State.AWAITING, State.BLOCKED) and failures:
         sentences = [f"The audit stopped the run: {_short(failures[0].partition(', such as ')[0])}"]
         sentences += [f"{counted(len(failures) - 1, 'other check')} failed, too."] if len(failures) > 1 else []
         sentences += ["A person is asked whether to publish it."] if kind is State.AWAITING else []
@@ -113,6 +115,13 @@ def why(state: SliceState, audits: Audits) -> str:
     return " ".join(sentences)
 
 
+def step(state: SliceState) -> str:
+    """Return what a reader does next about a slice, in a sentence."""
+    if state.state is State.BLOCKED and state.staged_run:
+        return "Read the report of the run, then publish or discard it from the command line."
+    return STEPS[state.state]
+
+
 def links(state: SliceState, pipeline: str, access: Access) -> list[tuple[str, str, bool]]:
     """Return where the next step for a slice leads: texts, addresses, and whether the address is one of Airflow."""
     dag_run = state.dag_run
@@ -126,7 +135,7 @@ def links(state: SliceState, pipeline: str, access: Access) -> list[tuple[str, s
         return [(f"DAG run {dag_run.id}", access.dag_run(dag_run), True)]
     if state.state in (State.PAUSED, State.QUEUED):
         return [(f"DAG {pipeline}.update", access.dag(f"{pipeline}.update"), True)]
-    run = state.blocked_run or state.run
+    run = state.staged_run or state.blocked_run or state.run
     return [] if run is None else [("Report of the run", access.run(pipeline, run), False)]
 
 

@@ -28,13 +28,15 @@ class SliceState:
     entry: ShownEntry
     """What the publications say of the slice."""
     blocked_run: str | None = None
-    """Last run that its audit stopped; None if nothing was stopped since the publication."""
+    """Last run, if its audit stopped it and nothing was published or staged since; otherwise None."""
     dag_run: DagRun | None = None
     """Newest DAG run that covers the slice; None if there is none."""
     differing: tuple[str, ...] = ()
     """Parts of the definition that differ from the pipeline's present one, as in `run.outdated.PARTS`."""
     error: str | None = None
     """Error of the last run of an update, if nothing was published since."""
+    staged_run: str | None = None
+    """Run that was staged after the audit of another one had blocked the slice, and waits for a person."""
 
     @property
     def run(self) -> str | None:
@@ -73,10 +75,13 @@ def slice_states(
         is_kept = kept_since is not None and start >= kept_since and (until is None or start < until)
         is_kept = is_kept and entry.taken_back is None
         state = _state(held, dag_run, is_kept, activity.is_paused)
-        blocked_run, differing = standing.blocked.get(slice_start), standing.outdated.get(slice_start, ())
+        staged_run, differing = standing.staged.get(slice_start), standing.outdated.get(slice_start, ())
+        blocked_run = None if staged_run else standing.blocked.get(slice_start)
         failure = standing.failures.get(slice_start)
         error = None if failure is None else failure.error
-        states.append(SliceState(start, start + length, state, entry, blocked_run, dag_run, differing, error))
+        states.append(
+            SliceState(start, start + length, state, entry, blocked_run, dag_run, differing, error, staged_run)
+        )
     return states
 
 

@@ -13,9 +13,11 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.statement import published_rows
+from recapture.model import AsaType
 from recapture.process.wording import counted, did_you_mean
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.plan.relations import SLICE_START, OutputPlan
+from recapture.query.plan.shared_keys import keys_of_column
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
@@ -23,16 +25,19 @@ from recapture.time_model.windows import HoppingWindow, SlidingWindow
 from recapture.tools.events.absences import in_json_types
 from recapture.tools.events.event import json_types, json_value
 from recapture.tools.events.explain import Explainer
+from recapture.tools.events.index import BlobsRead
 from recapture.tools.events.lineage import sources_of
 from recapture.tools.events.plans import SlicePlan
 from recapture.tools.events.row_text import Values, has_value, having, values_of
 from recapture.tools.events.row_time import is_time
-from recapture.tools.events.slice_events import SliceSources
+from recapture.tools.events.slice_events import KeyValue, SliceSources
 from recapture.tools.events.traced_tables import END, PART, TracedTables, divided
 
 EARLIEST = ticks.UNIX_EPOCH
 """Earliest time of a row that is looked for: no archive has older events."""
 _TIME = "_system_timestamp"
+_KEY_TYPES = (AsaType.STRING, AsaType.BIGINT, AsaType.BIT)
+"""Types whose published values are those of the events: a published time has fewer digits."""
 _DROPPED = "a condition on the group, such as HAVING, drops the row"
 
 
@@ -61,6 +66,8 @@ class Lineage:
     """What the query looked for and did not find, in JSON types."""
     notes: tuple[str, ...]
     """What the reader has to know about the slice, one sentence each."""
+    read: Mapping[str, BlobsRead]
+    """Blobs that were read, by alias of the input."""
 
     @property
     def warnings(self) -> list[str]:
@@ -87,6 +94,7 @@ class Lineage:
             "events": list(self.events),
             "references": list(self.references),
             "absences": list(self.absences),
+            "inputs": [{"alias": alias, **read.summary} for alias, read in self.read.items()],
             "warnings": [*self.pipeline.warnings, *self.warnings],
         }
 
@@ -101,9 +109,10 @@ def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     output = _output(query, alias)
     values = values_of(row, output.alias, output.columns)
     first, *others = _slices(output, values, explainer)
-    lineage = _SliceRows(explainer, query, output, first).lineage(values)
+    named = {name: value for name, value in values.items() if name != SLICE_START}
+    lineage = _SliceRows(explainer, query, output, first, named).lineage()
     for slice_ in others if lineage.row is None else ():
-        lineage = _SliceRows(explainer, query, output, slice_).lineage(values)
+        lineage = _SliceRows(explainer, query, output, slice_, named).lineage()
     return lineage
 
 
@@ -153,16 +162,37 @@ def _plan(output: CompiledOutput) -> OutputPlan:
 
 @dataclass
 class _SliceRows:
-    """The rows of an output in one slice, computed again."""
+    """The rows of an output in one slice that may have some values, computed again.
+
+    If one of the values is a key that all steps share, only the events with this key are held.
+    """
 
     explainer: Explainer
     query: CompiledQuery
     output: CompiledOutput
     slice: Slice
+    values: Values
 
     @cached_property
     def sources(self) -> SliceSources:
-        return SliceSources(self.explainer.pipeline, self.explainer.plans, self.query, self.slice)
+        return SliceSources(self.explainer.pipeline, self.explainer.plans, self.query, self.slice, self.keys)
+
+    @property
+    def keys(self) -> Mapping[str, KeyValue]:
+        """Value that all events of such a row have, by view."""
+        if self.key is None:
+            return {}
+        tokens = {(read.view, column.name) for read in self.query.inputs for column in read.columns if column.is_token}
+        columns = keys_of_column(self.query, self.output, self.key) or {}
+        value = self.values[self.key]
+        return {view: KeyValue(name, value, (view, name) in tokens) for view, name in columns.items()}
+
+    @cached_property
+    def key(self) -> str | None:
+        """First of the columns with a value that is a key of all steps; None if there is none."""
+        names = (column.name for column in self.output.columns if column.type in _KEY_TYPES)
+        named = (name for name in names if name in self.values)
+        return next((name for name in named if keys_of_column(self.query, self.output, name)), None)
 
     @property
     def plan(self) -> SlicePlan:
@@ -177,18 +207,21 @@ class _SliceRows:
         start = ticks.to_text(self.slice.start)
         return tuple(f"slice {start}: {note}; this is what a run would give now" for note in notes)
 
+    @property
+    def read(self) -> dict[str, BlobsRead]:
+        return {events.source.compiled.alias: events.read for events in self.sources.events.values()}
+
     def _traced(self, tables: OutputPlan) -> TracedTables:
         bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
         return TracedTables(tables, bounds, self.sources.read)
 
-    def lineage(self, values: Values) -> Lineage:
-        """Return the row that has these values. Raise DefinitionError if several different rows have them."""
-        values = {name: value for name, value in values.items() if name != SLICE_START}
+    def lineage(self) -> Lineage:
+        """Return the row that has the values. Raise DefinitionError if several different rows have them."""
         traced = self._traced(_plan(self.output))
         places, rows = self._rows(traced)
-        has = np.flatnonzero(having(rows, values))
+        has = np.flatnonzero(having(rows, self.values))
         if not len(has):
-            return self._of_no_row(rows, values)
+            return self._of_no_row(rows)
         matching = rows.take(pa.array(has)).to_pylist()
         differing = [name for name in rows.column_names if len({repr(row[name]) for row in matching}) > 1]
         if differing:
@@ -205,8 +238,9 @@ class _SliceRows:
         columns = [each for each in self.output.columns if each.name in names]
         return places, published_rows(table.take(pa.array(places)), columns)
 
-    def _of_no_row(self, rows: pa.Table, values: Values) -> Lineage:
-        """Return why no row has these values, with the events of a group that HAVING drops."""
+    def _of_no_row(self, rows: pa.Table) -> Lineage:
+        """Return why no row has the values, with the events of a group that HAVING drops."""
+        values = self.values
         if values and set(values) <= set(self.output.group_columns):
             traced = self._traced(_without_having(_plan(self.output), values))
             places, groups = self._rows(traced)
@@ -215,11 +249,13 @@ class _SliceRows:
                 made = self._made(traced, int(places[has[0]]), list(values), {}, 1)
                 return replace(made, row=None, why=_DROPPED)
         start = ticks.to_text(self.slice.start)
+        of_key = "" if self.key is None else f" with this {self.key}"
         missing = [name for name, value in values.items() if not has_value(rows[name], value).any()]
         these = f"none has this {' or this '.join(missing)}" if missing else "none has all of these values together"
-        why = f"slice {start} has {counted(len(rows), 'row')}; {these}"
+        rows_there = f"{counted(len(rows), 'row')}{of_key}; {these}" if len(rows) else f"no row{of_key}"
+        why = f"slice {start} has {rows_there}"
         return Lineage(
-            self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), (), self.notes
+            self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), (), self.notes, self.read
         )
 
     def _made(
@@ -245,6 +281,7 @@ class _SliceRows:
             tuple(shown for of_reference in references for shown in of_reference),
             in_json_types(absences),
             self.notes,
+            self.read,
         )
 
 

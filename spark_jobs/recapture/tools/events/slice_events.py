@@ -1,33 +1,58 @@
 """The events and the reference data that a slice reads, as the query reads them, and those of them that matter."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from typing import Any
+from functools import cached_property, partial, reduce
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture import tokens
 from recapture.archive.references import ALWAYS, PlannedReference
 from recapture.definition.pipeline import Pipeline
 from recapture.execute import references
+from recapture.formats.event_keys import EventKey
 from recapture.ordering.order import schema
 from recapture.ordering.task import Task
-from recapture.query.model import CompiledQuery, CompiledReference
+from recapture.query.model import CompiledInput, CompiledQuery, CompiledReference
 from recapture.query.plan.joins import VALIDITY
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.events.event import json_value
 from recapture.tools.events.groups import view_of
+from recapture.tools.events.index import ArchiveIndex, BlobsRead, index_for
 from recapture.tools.events.plans import Plans, SlicePlan
-from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, judged_events
+from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, with_index
 from recapture.tools.events.roles import Role
 
 ROLE = pa.field("role", pa.string())
 """Column with the role of an event in a row."""
+
+
+Needed = Iterator[tuple[JudgedEvents, NDArray[np.intp]]]
+"""Events of a task, chunk by chunk, and which of them are needed."""
+T = TypeVar("T")
+Value = int | float | str | bool | None
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """A value of a column of an input's view: the events that have it are needed, and no others."""
+
+    column: str
+    value: Value
+    is_token: bool
+    """Whether the column holds tokens, and the value is the string of one."""
+
+    def held_by(self, view: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Return which events have the value; NULL is NULL."""
+        values = tokens.texts(view[self.column]) if self.is_token else view[self.column]
+        same = pc.is_null(values) if self.value is None else pc.equal(values, pa.scalar(self.value, values.type))
+        return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
 
 
 @dataclass
@@ -36,17 +61,23 @@ class SliceEvents:
 
     source: InputToSearch
     plan: SlicePlan
+    key: KeyValue | None
+    """Value that the events must have; None for all that the slice needs."""
+    read: BlobsRead
+    """Blobs that were read, and those that the index left out."""
     _counts: list[int] = field(default_factory=list)
     """Number of events of each task."""
 
     @cached_property
     def rows(self) -> pa.Table:
         """Events as rows of the input's view, one partition after another. Errors are those of `read_events`."""
+
+        def views(needed: Needed) -> list[pa.RecordBatch]:
+            return [view_of(self.source, events, rows, self.plan.slice) for events, rows in needed if len(rows)]
+
         batches: list[pa.RecordBatch] = []
         for task in self.plan.tasks:
-            of_task = [
-                view_of(self.source, events, rows, self.plan.slice) for events, rows in self._needed(task) if len(rows)
-            ]
+            of_task = self._collected(task, views)
             self._counts.append(sum(each.num_rows for each in of_task))
             batches += of_task
         return pa.Table.from_batches(batches, schema(self.source.compiled))
@@ -54,43 +85,61 @@ class SliceEvents:
     def with_roles(self, roles: NDArray[np.int8]) -> pa.Table:
         """Return the events that have a role, with `reading.SCHEMA` and ROLE; `roles` are those of `rows`."""
         found = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
-        names = pa.array([role.name.lower() for role in Role])
         of_tasks = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
         for task, of_task in zip(self.plan.tasks, of_tasks, strict=True):
-            if not of_task.any():
-                continue
-            before = 0
-            for events, rows in self._needed(task):
-                own = of_task[before : before + len(rows)]
-                before += len(rows)
-                if own.any():
-                    judged = batch(self.source, task, events.chunk, rows[own > 0], events)
-                    found.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
+            if of_task.any():
+                found += self._collected(task, partial(self._having_roles, task, of_task))
         return pa.Table.from_batches(found)
+
+    def _having_roles(self, task: Task, roles: NDArray[np.int8], needed: Needed) -> list[pa.RecordBatch]:
+        names = pa.array([role.name.lower() for role in Role])
+        found, before = list[pa.RecordBatch](), 0
+        for events, rows in needed:
+            own = roles[before : before + len(rows)]
+            before += len(rows)
+            if own.any():
+                judged = batch(self.source, task, events.chunk, rows[own > 0], events)
+                found.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
+        return found
 
     def place_of(self, event: Mapping[str, Any]) -> int | None:
         """Return the place in `rows` of an event with the columns of `reading.SCHEMA`; None if the slice lacks it."""
         before = 0
         for task, count in zip(self.plan.tasks, self._counts, strict=True):
             if task.partition == event["partition"]:
-                for events, rows in self._needed(task):
-                    judged = batch(self.source, task, events.chunk, rows, events)
-                    is_same = [pc.equal(judged[name], event[name]) for name in _IDENTITY if event[name] is not None]
-                    found = pc.indices_nonzero(reduce(pc.and_, is_same))
-                    if len(found):
-                        return before + int(found[0].as_py())
-                    before += len(rows)
-                return None
+                place = self._collected(task, partial(self._place_in, task, event))
+                return None if place is None else before + place
             before += count
         return None
 
-    def _needed(self, task: Task) -> Iterator[tuple[JudgedEvents, NDArray[np.intp]]]:
-        """Yield the events of a task, chunk by chunk, and which of them the slice needs."""
+    def _place_in(self, task: Task, event: Mapping[str, Any], needed: Needed) -> int | None:
+        before = 0
+        for events, rows in needed:
+            judged = batch(self.source, task, events.chunk, rows, events)
+            is_same = [pc.equal(judged[name], event[name]) for name in _IDENTITY if event[name] is not None]
+            found = pc.indices_nonzero(reduce(pc.and_, is_same))
+            if len(found):
+                return before + int(found[0].as_py())
+            before += len(rows)
+        return None
+
+    def _collected(self, task: Task, collect: Callable[[Needed], T]) -> T:
+        """Return what `collect` makes of the events of a task, without the blobs that the index leaves out."""
+        found, skipped = with_index(
+            self.source, task, self.read.index, lambda judged: collect(self._needed(judged)), set()
+        )
+        self.read.add(task, skipped)
+        return found
+
+    def _needed(self, judged: Iterator[JudgedEvents]) -> Needed:
+        """Yield judged events, and which of them the slice needs."""
         slice_ = self.plan.slice
-        for events in judged_events(self.source, task, set()):
-            judged = events.judged.judged
-            needed = self.source.compiled.needs(judged.system_timestamp, slice_.start, slice_.end)
-            yield events, np.flatnonzero(judged.processed & needed)
+        for events in judged:
+            times, processed = events.judged.judged.system_timestamp, events.judged.judged.processed
+            rows = np.flatnonzero(processed & self.source.compiled.needs(times, slice_.start, slice_.end))
+            if self.key is not None and len(rows):
+                rows = rows[self.key.held_by(view_of(self.source, events, rows, slice_))]
+            yield events, rows
 
 
 _IDENTITY = ("blob", "sequence_number", "place", "system_timestamp")
@@ -140,14 +189,26 @@ class SliceSources:
     plans: Plans
     query: CompiledQuery
     slice: Slice
+    keys: Mapping[str, KeyValue] = field(default_factory=dict)
+    """Values that the events must have, by view; all events are read of other views."""
 
     @cached_property
     def events(self) -> dict[str, SliceEvents]:
         """Events of the inputs, by view."""
-        return {
-            read.view: SliceEvents(InputToSearch.of(self.pipeline, read), self.plans.of(read.alias, [self.slice])[0])
-            for read in self.query.inputs
-        }
+        return {read.view: self._events(read) for read in self.query.inputs}
+
+    def _events(self, read: CompiledInput) -> SliceEvents:
+        (plan,) = self.plans.of(read.alias, [self.slice])
+        key = self.keys.get(read.view)
+        return SliceEvents(InputToSearch.of(self.pipeline, read), plan, key, BlobsRead(self._index(read, key)))
+
+    def _index(self, read: CompiledInput, key: KeyValue | None) -> ArchiveIndex | None:
+        """Return the index of an input for events with a string; None if they may have any values."""
+        columns: tuple[EventKey, ...] = (*read.columns, *read.metadata)
+        if key is None or not isinstance(key.value, str):
+            return None
+        column = next(column for column in columns if column.name == key.column)
+        return index_for(self.pipeline, read, [(column, key.value)], lambda: self.plans.shown)
 
     @cached_property
     def references(self) -> dict[str, SliceReference]:

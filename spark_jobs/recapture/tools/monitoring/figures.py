@@ -6,11 +6,13 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.quality.metrics import PARTITION_METRICS, combine
+from recapture.run.problems import read_tables
 from recapture.run.slice_state import STANDING_STATES
 from recapture.run.status import status
+from recapture.table.publications import Publications
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.tools.monitoring.exposition import Gauge, Sample
-from recapture.tools.reports.sources import metrics_of_published
+from recapture.tools.reports.sources import published_metrics
 
 SLICES = Gauge("recapture_slices", "Slices that are published, blocked or failed, by state.")
 NEWEST_SLICE_END = Gauge("recapture_newest_slice_end_timestamp_seconds", "End of the newest published slice.")
@@ -40,10 +42,14 @@ GAUGES = (
 
 def figures(pipeline: Pipeline) -> list[Sample]:
     """Return the figures of a pipeline. What is not known has no sample; it is never 0 instead."""
-    result = status(pipeline)
+    tables = read_tables(pipeline)
+    result = status(pipeline, tables=tables)
     published = [slice_ for slice_ in result["outputs"][0]["slices"] if slice_["run"] is not None]
-    newest = published[-1] if published else None
-    metrics = None if newest is None else metrics_of_published(pipeline, newest["slice_start"])
+    metrics: list[PartitionMetrics] | None = None
+    if published:
+        newest: str = published[-1]["slice_start"]
+        entry = Publications(tables.publications).entries([newest])[newest]
+        metrics = published_metrics(pipeline, newest, entry)
     return [*_of_status(pipeline, result, published), *_of_metrics(pipeline.name, metrics or ())]
 
 

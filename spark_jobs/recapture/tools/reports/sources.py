@@ -171,7 +171,7 @@ def of_range(pipeline: Pipeline, start: datetime | None, end: datetime | None) -
         row for run, source in runs.items() for row in source.metrics if run_of_slice.get(row.slice_start) == run
     ]
     without_files = sorted(run_of_slice.keys() - {row.slice_start for row in metrics})
-    from_tables = in_parallel(lambda start: _published_metrics(pipeline, start, entries[start]), without_files)
+    from_tables = in_parallel(lambda start: published_metrics(pipeline, start, entries[start]), without_files)
     metrics += [row for rows in from_tables for row in rows or ()]
     uncounted = [start for start, rows in zip(without_files, from_tables, strict=True) if rows is None]
     standing = standing_of(pipeline, publications.table)
@@ -231,14 +231,11 @@ def _profile(files: RunFiles) -> pa.Table:
     return PROFILE_SCHEMA.empty_table() if profile is None else profile.replace_schema_metadata(None)
 
 
-def metrics_of_published(pipeline: Pipeline, slice_start: str) -> list[PartitionMetrics] | None:
-    """Return the metrics of a published slice, a row for each partition of an input; None if they are lost."""
-    entries = Publications(tables_of(pipeline).publications).entries([slice_start])
-    return _published_metrics(pipeline, slice_start, entries[slice_start])
+def published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[PartitionMetrics] | None:
+    """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost.
 
-
-def _published_metrics(pipeline: Pipeline, slice_start: str, entry: Entry) -> list[PartitionMetrics] | None:
-    """Return the metrics of a slice from the metrics table, a row for each partition of an input; None if lost."""
+    `entry` is that of the slice in the publications.
+    """
     output = pipeline.outputs[0]
     file = None if entry.current is None else entry.current.files.get(metrics_key(output))
     table = None if file is None else read_slice_table(open_container(output.metrics_table), file.path)
