@@ -76,9 +76,9 @@ class RunApproval(HITLOperator):
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)
-        at = answer["responded_at"]
+        at = datetime.fromisoformat(str(answer["responded_at"]))  # Airflow gives a string, or a time of its own class
         run = planned.load_run(pipeline, self.run)
-        approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
+        approve(run, Approval(by, at, reason))
         notify(pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
         return {**self.audited, "verdict": APPROVED}
 

@@ -63,8 +63,10 @@ def asks() -> Any:
 
 
 def answer(option: str, reason: str | None) -> dict[str, Any]:
-    """Return what a person answered, as Airflow passes it on."""
-    by = {"responded_at": WHEN, "responded_by_user": {"id": "7", "name": "Ada"}}
+    """Return what a person answered, as Airflow passes it on: with its own class of times, a subclass of datetime."""
+    import pendulum
+
+    by = {"responded_at": pendulum.instance(WHEN), "responded_by_user": {"id": "7", "name": "Ada"}}
     return {"chosen_options": [option], "params_input": {"reason": reason}, **by}
 
 
