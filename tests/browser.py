@@ -39,15 +39,19 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def serious_findings(page: Page) -> list[str]:
-    """Return what axe-core finds on a page and calls serious or critical, with the first element of each."""
+def serious_findings(page: Page, *rules: str) -> list[str]:
+    """Return what axe-core finds on a page and calls serious or critical, with the first element of each.
+
+    All rules apply unless some are named.
+    """
     if not AXE.exists():
         raise RuntimeError("axe-core is not installed: run `make browser`")
     # Another world than that of the page, whose policy allows no other script.
     session = page.context.new_cdp_session(page)
     frame = session.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
     world = session.send("Page.createIsolatedWorld", {"frameId": frame})["executionContextId"]
-    run = "axe.run().then((results) => JSON.stringify(results.violations))"
+    options = json.dumps({"runOnly": rules} if rules else {})
+    run = f"axe.run({options}).then((results) => JSON.stringify(results.violations))"
     answer = session.send(
         "Runtime.evaluate",
         {"expression": f"{AXE.read_text()};{run}", "contextId": world, "awaitPromise": True, "returnByValue": True},

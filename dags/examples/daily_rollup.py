@@ -4,7 +4,8 @@ The pipeline's updates emit an event of the asset with a partition for each slic
 Airflow maps these to days, and starts one run of this DAG for each day that has to be computed again. Late blobs
 therefore reach the daily table without anybody's doing.
 
-The DAG exists only where the sample pipeline does, and is paused when it is new. Copy the file to write your own.
+The DAG exists only where the sample pipeline does, and is paused when it is new. It needs Airflow 3.3 or newer, whose
+events have partitions. Copy the file to write your own.
 """
 
 import os

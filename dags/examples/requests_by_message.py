@@ -15,7 +15,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetWatcher, task
 
-from recapture_airflow.backfill_tasks import RETRY_POLICY, prepare
+from recapture_airflow.backfill_tasks import prepare
+from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.pipeline_files import load_all
 
 QUEUE = os.environ.get("RECAPTURE_REQUESTS")
@@ -24,6 +25,7 @@ PIPELINES = Path(__file__).parents[1] / "pipelines"
 
 
 @task
+@fail_at_once()
 def make_requests(*, triggering_asset_events: Any = None) -> list[dict[str, Any]]:
     """Make the requests of the messages, and return them. Raise DefinitionError, after all others, for bad messages."""
     from recapture.keep.messages import make_requests
@@ -46,7 +48,6 @@ if QUEUE:
             "owner": "recapture",
             "retries": 2,
             "retry_delay": timedelta(minutes=1),
-            "retry_policy": RETRY_POLICY,
             "pre_execute": prepare,
         },
         tags=["recapture", "example"],

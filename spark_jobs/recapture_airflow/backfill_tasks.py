@@ -5,12 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import BaseHook, Context, ExceptionRetryPolicy, RetryAction, RetryRule, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import BaseHook, Context, task
 
 from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
+from recapture_airflow.airflow_versions import add_partitions
 from recapture_airflow.dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameters_of
+from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.neighbour_runs import computes_neighbours
 from recapture_airflow.plan_tasks import STOPPED
 from recapture_airflow.run_notifications import notify
@@ -22,22 +24,12 @@ CHECK_RANGE = timedelta(days=7)
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
 SPARK = "spark_default"
-RETRY_POLICY = ExceptionRetryPolicy(
-    [
-        RetryRule(
-            ["recapture.errors.AuditError", "recapture.errors.DefinitionError", "recapture.errors.PermanentError"],
-            RetryAction.FAIL,
-            reason="a retry would fail in the same way",
-        )
-    ]
-)
-"""Retry policy of the tasks: these errors fail a task at once."""
-
 STAGED = "staged"
 """Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 
 
 @task(multiple_outputs=False)
+@fail_at_once()
 def audit(
     file: str,
     run: str,
@@ -49,7 +41,7 @@ def audit(
 ) -> dict[str, Any]:
     """Audit the run, and return the verdict and the text of the audit, and whether the run is `staged`.
 
-    If the audit stops the run, write its report and notify. Then raise AuditError, unless the DAG run waits until a
+    If the audit stops the run, write its report and notify. Then fail at once, unless the DAG run waits until a
     person has decided. An update does not wait: if its run has one slice, it says that a person is to be asked. If it
     has several, nobody is notified, because the next updates compute its halves. The same goes for a run that computes
     the slices of several runs of Airflow's backfill. A staged run that passes waits for a person, too: write its
@@ -84,6 +76,7 @@ def audit(
 
 
 @task(multiple_outputs=False)
+@fail_at_once()
 def publish(
     file: str,
     run: str,
@@ -95,7 +88,7 @@ def publish(
 ) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published.
 
-    Notify if the run passed its audit and some of its slices were blocked until now. Raise PermanentError if the run
+    Notify if the run passed its audit and some of its slices were blocked until now. Fail at once if the run
     waited for a person and cannot be published any more: see `keep.waiting`.
     """
     from recapture.keep.claims import release
@@ -140,6 +133,7 @@ def publish(
 
 
 @task(multiple_outputs=False)
+@fail_at_once()
 def report(file: str, run: str) -> dict[str, Any]:
     """Write the run's report, and return the summary of the run with the address of the page under `report`."""
     from recapture.run.approval import approval_of
@@ -157,6 +151,7 @@ def report(file: str, run: str) -> dict[str, Any]:
 
 
 @task(multiple_outputs=False)
+@fail_at_once()
 def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
     """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
     from recapture.run.rollback import rollback
@@ -171,6 +166,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
 
 
 @task(multiple_outputs=False)
+@fail_at_once()
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
     from recapture.keep.check import check
@@ -183,10 +179,11 @@ def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
 
 def _add_to_event(event: Any, slices: list[str], **extra: Any) -> None:
     """Give an asset event a partition for each slice whose rows readers have to read again, and more."""
-    event.add_partitions(slices)
+    add_partitions(event, slices)
     event.extra = {"new": [], "revised": [], "completed": [], "provisional": [], "rolled_back": [], **extra}
 
 
+@fail_at_once()
 def prepare(context: Context) -> None:
     """Prepare the process of a task: its log has no requests and registrations of libraries, and it has credentials.
 

@@ -16,9 +16,11 @@ from sqlalchemy.orm import Session
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
+from recapture.run.stages import Stage
 from recapture.run_files.files import range_of_run
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity, DagRun, RunState
+from recapture_airflow.airflow_versions import ASKING
 from recapture_airflow.dag_forms import RUN, dag_ids_of
 from recapture_airflow.run_range import BACKFILL, DUE, range_of_dag_run
 
@@ -49,7 +51,7 @@ def _is_paused(dag: DagModel | None) -> bool:
 
 def _runs(session: Session, dag_id: str, ranges: Mapping[str, tuple[int, int]], is_paused: bool) -> Iterator[DagRun]:
     """Yield the runs of a DAG that have a range. `ranges` are in ticks, by the id of the run."""
-    states = TaskInstanceState.FAILED, TaskInstanceState.AWAITING_INPUT
+    states = TaskInstanceState.FAILED, ASKING
     tasks = select(TaskInstance.run_id, TaskInstance.task_id, TaskInstance.state).where(
         TaskInstance.dag_id == dag_id, TaskInstance.state.in_(states)
     )
@@ -58,7 +60,7 @@ def _runs(session: Session, dag_id: str, ranges: Mapping[str, tuple[int, int]], 
     for run_id, task_id, state in session.execute(tasks):
         if state == TaskInstanceState.FAILED:
             failed[run_id].append(task_id)
-        else:
+        elif task_id == Stage.APPROVAL:
             asking.add(run_id)
     columns = AirflowRun.run_id, AirflowRun.state, AirflowRun.start_date, AirflowRun.queued_at, AirflowRun.run_after
     for run in session.execute(select(*columns).where(AirflowRun.dag_id == dag_id)):

@@ -30,10 +30,11 @@ FROM_PIPELINE = object()
 
 
 class RecaptureDags(dict[str, DAG]):
-    """The DAGs of a folder of pipeline files, or of one file, by their ids. Airflow finds them when they are made.
+    """The DAGs of pipelines, by their ids. Airflow finds them when they are made.
 
-    `path` is relative to the DAG file. A pipeline file that cannot be loaded is an import error under its own name, and
-    does not affect the others. The arguments say how the DAGs run in this Airflow:
+    `source` is a folder of pipeline files or one file, relative to the DAG file; or `variable://NAME` or an `https://`
+    address, for a document with a pipeline or a list of pipelines. A pipeline that cannot be loaded is an import error
+    under the name of its file, and does not affect the others. The arguments say how the DAGs run in this Airflow:
 
     * `schedule`: when updates begin, as any DAG's `schedule`; None for never. By default, the pipeline file says it.
       There is no `catchup`: an update computes whatever is due, however many updates were missed.
@@ -48,7 +49,7 @@ class RecaptureDags(dict[str, DAG]):
 
     def __init__(
         self,
-        path: str | Path = "pipelines",
+        source: str | Path = "pipelines",
         *,
         schedule: Any = FROM_PIPELINE,
         owner: str = "recapture",
@@ -59,9 +60,9 @@ class RecaptureDags(dict[str, DAG]):
         default_args: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> None:
-        """Load the pipeline files and make their DAGs. Raise DefinitionError if there is no pipeline file."""
+        """Load the pipelines and make their DAGs. Raise DefinitionError if the source has none, or cannot be read."""
         dag_file = Path(sys._getframe(1).f_globals.get("__file__", "dags.py")).absolute()
-        pipelines, errors = load_all(dag_file.parent / path)
+        pipelines, errors = load_all(source, dag_file.parent)
         of_tasks = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
         settings = Settings(schedule, of_tasks, tuple(tags), Pools.named(pools or {}), arguments)
         dags = [DAGS[action](pipeline, settings) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
@@ -92,7 +93,6 @@ def dag_of(pipeline: Pipeline, settings: Settings, action: str, schedule: Any, d
         "start_date": OLDEST,
         "catchup": False,
         "default_args": {
-            "retry_policy": tasks.RETRY_POLICY,
             "weight_rule": NewestFirst(),
             **settings.of_tasks,
             "pre_execute": tasks.prepare,

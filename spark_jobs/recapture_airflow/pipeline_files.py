@@ -10,6 +10,7 @@ from types import FrameType
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from recapture_airflow.remote_definitions import is_remote, require_addresses, stored_definitions
 
 SECONDS = 5.0
 """Seconds that one file may take to load. Airflow allows 30 s for all files."""
@@ -19,30 +20,38 @@ class _TooSlowError(BaseException):
     """Time limit exceeded. It is not an Exception, so that no handler in the loader catches it."""
 
 
-def files_of(path: Path) -> list[Path]:
-    """Return the pipeline files of a folder, or the file itself. Raise DefinitionError if there is none."""
+def files_of(source: Path | str, folder: Path) -> dict[Path, str]:
+    """Return the pipeline files of a source, and for each what messages call it. Raise DefinitionError if it has none.
+
+    A source is a folder or file, relative to `folder`; or `variable://NAME` or the address of definitions.
+    """
+    if isinstance(source, str) and is_remote(source):
+        return stored_definitions(source)
+    path = folder / source
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     if not files:
         raise DefinitionError(f"{path} has no pipeline file: write NAME.yaml there, or name another folder")
-    return files
+    return {file: str(file) for file in files}
 
 
-def load_all(path: Path) -> tuple[list[Pipeline], dict[Path, str]]:
-    """Return the pipelines of a folder or file, in the order of their files, and a message for each that fails."""
+def load_all(source: Path | str, folder: Path = Path()) -> tuple[list[Pipeline], dict[Path, str]]:
+    """Return the pipelines of a source, in the order of their files, and a message for each file that fails."""
     pipelines: dict[str, Pipeline] = {}
     errors: dict[Path, str] = {}
-    for file in files_of(path):
+    for file, shown in files_of(source, folder).items():
         try:
             with _time_limit(SECONDS):
                 pipeline = load(file)
+            if shown != str(file):
+                require_addresses(pipeline, shown)
         except DefinitionError as error:
-            errors[file] = str(error)
+            errors[file] = str(error).replace(str(file), shown)
         except _TooSlowError:
-            errors[file] = f"{file}: the pipeline file was not loaded within {SECONDS:.0f} s: simplify its query"
+            errors[file] = f"{shown}: the pipeline file was not loaded within {SECONDS:.0f} s: simplify its query"
         else:
             name, first = pipeline.name, pipelines.setdefault(pipeline.name, pipeline)
             if first is not pipeline:
-                errors[file] = f"{file}: the pipeline in {first.file.name} is named {name} too: rename one"
+                errors[file] = f"{shown}: the pipeline in {first.file.name} is named {name} too: rename one"
     return list(pipelines.values()), errors
 
 

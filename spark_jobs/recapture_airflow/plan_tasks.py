@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import BaseOperator, Context, TriggerRule, task
-from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.state import DagRunState
 
 from recapture.definition.pipeline import Pipeline, load
@@ -17,6 +17,7 @@ from recapture.run.stages import Stage
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture_airflow.dag_forms import AT, STAGE, dag_ids_of, parameters_of
+from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.neighbour_runs import computes_neighbours, run_of_neighbours
 from recapture_airflow.neighbour_trigger import DELETED, DagRunEnded
 from recapture_airflow.run_later import request_later
@@ -42,15 +43,17 @@ class Plan(BaseOperator):
         self.file = file
         super().__init__(**kwargs)
 
+    @fail_at_once()
     def execute(self, context: Context) -> str:
         """Plan the run.
 
         Raise AirflowSkipException if the slice of Airflow's backfill is up to date, or if the trigger form has a time
-        for later, after the range was requested. Raise RunError if Capture has not written the range yet, and
-        DefinitionError as `plan_range` does.
+        for later, after the range was requested. Raise RunError if Capture has not written the range yet.
+        Fail at once as `plan_range` does.
         """
         return self._plan(context, None)
 
+    @fail_at_once()
     def resume(self, context: Context, event: dict[str, str], block: Sequence[int]) -> str:
         """Go on after a run that computed slices of a block, given by its bounds in ticks: see `execute`.
 
@@ -117,10 +120,11 @@ class Plan(BaseOperator):
 
 
 @task(task_id=Stage.PLAN)
+@fail_at_once()
 def plan_range(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
     """Plan a run of a range that is due, and return the run's id.
 
-    Raise DefinitionError for a mistake in the pipeline file or the range, and if a notifier cannot be used.
+    Fail at once for a mistake in the pipeline file or the range, and if a notifier cannot be used.
     """
     start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
     return _planned(load(Path(file)), start, end, {}, dag_run)
@@ -141,6 +145,7 @@ def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dic
 
 
 @task(task_id="record", trigger_rule=TriggerRule.ONE_FAILED)
+@fail_at_once()
 def record_failure(file: str, *, dag_run: Any = None, ti: Any = None) -> None:
     """Let updates compute the range of a run that failed.
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any, NoReturn
 
-from airflow.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseOperator, Context
 
 from recapture.definition.pipeline import load
 from recapture.storage import open_container
+from recapture_airflow.final_errors import fail_at_once
 
 
 class ProcessesRun(BaseOperator):
@@ -20,8 +21,9 @@ class ProcessesRun(BaseOperator):
         self.run = run
         super().__init__(**kwargs)
 
+    @fail_at_once()
     def execute(self, context: Context) -> None:
-        """Stage the rows. Raise PermanentError, which is not retried, if a retry would fail in the same way."""
+        """Stage the rows. Raise AirflowFailException if a retry would fail in the same way."""
         from recapture.keep.holding import renewing
         from recapture.run.in_processes import compute_in_processes
 

@@ -11,6 +11,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from recapture.definition.pipeline import load
 from recapture.errors import AuditError
 from recapture_airflow.backfill_tasks import STAGED
+from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.run_notifications import notify
 
 APPROVE, REJECT = "Approve", "Reject"
@@ -21,7 +22,7 @@ WHY_NEEDED = f"{WHY} Its audit stopped it: an approval without a reason does not
 class RunApproval(HITLOperator):
     """Operator that returns the result of the audit. If that stopped the run, or the run is staged, it asks a person.
 
-    It waits for the answer without a slot. Raise AuditError if the person rejects the run, which discards a staged one,
+    It waits for the answer without a slot. Fail at once if the person rejects the run, which discards a staged one,
     or if nobody answers in time.
     """
 
@@ -31,9 +32,10 @@ class RunApproval(HITLOperator):
         self.file = file
         self.run = run
         self.audited = audited
-        kwargs["params"] = {"reason": _reason(is_needed=False)}  # instead of those of the DAG
         super().__init__(subject="Publish a run", options=[APPROVE, REJECT], **kwargs)
+        self.params = ParamsDict({"reason": _reason(is_needed=False)})  # instead of those of the DAG
 
+    @fail_at_once()
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the audit's result if the run needs no decision, or was approved already. Otherwise ask a person."""
         from recapture.run.approval import APPROVED, approval_of
@@ -53,8 +55,9 @@ class RunApproval(HITLOperator):
         super().execute(context)
         raise AssertionError("unreachable: the task waits for an answer")
 
+    @fail_at_once()
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Record the approval and return the audit's result. Raise AuditError if the run was rejected."""
+        """Record the approval and return the audit's result. Fail at once if the run was rejected."""
         from recapture.keep.waiting import Waiting
         from recapture.run.approval import APPROVED, approve
         from recapture.run_files import planned
@@ -73,9 +76,9 @@ class RunApproval(HITLOperator):
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)
-        at = answer["responded_at"]
+        at = datetime.fromisoformat(str(answer["responded_at"]))  # Airflow gives a string, or a time of its own class
         run = planned.load_run(pipeline, self.run)
-        approve(run, Approval(by, at if isinstance(at, datetime) else datetime.fromisoformat(at), reason))
+        approve(run, Approval(by, at, reason))
         notify(pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
         return {**self.audited, "verdict": APPROVED}
 
@@ -95,8 +98,8 @@ class RunApproval(HITLOperator):
 def _reason(*, is_needed: bool) -> Param:
     """Return the field for the reason. Airflow's form enables its buttons only after all needed fields are filled."""
     if is_needed:
-        return Param("", source="task", type="string", title="Reason", description=WHY_NEEDED)
-    return Param(None, source="task", type=["null", "string"], title="Reason", description=WHY)
+        return Param("", type="string", title="Reason", description=WHY_NEEDED)
+    return Param(None, type=["null", "string"], title="Reason", description=WHY)
 
 
 def _body(audit_text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
+from recapture_airflow.airflow_versions import note_of
 from recapture_airflow.dag_forms import ACCEPT_LOSS, AT, PARAMETERS, STAGE, declared_parameters
 from recapture_airflow.run_range import instant
 
@@ -35,4 +36,4 @@ def request_later(
         )
     id = hashlib.sha256(f"{dag_run.dag_id}/{dag_run.run_id}".encode()).hexdigest()[:8]
     by, at = dag_run.triggering_user_name or "airflow", instant(AT, str(params[AT]))
-    return make_request(pipeline, start, end, by, at=at, reason=dag_run.note or None, id=id)
+    return make_request(pipeline, start, end, by, at=at, reason=note_of(dag_run) or None, id=id)

@@ -3,15 +3,18 @@
 import os
 from collections.abc import Mapping
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, Connection, Context
-from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from recapture.errors import DefinitionError
 
 STORAGE = "recapture_storage"
-TYPES = ("wasb", "generic")
-"""Types of the connection. Without the provider microsoft-azure, `airflow connections add` stores wasb as generic."""
+TYPES = ("recapture_storage", "wasb", "generic")
+"""Types of the connection. The first is that of this package, with a form in Airflow.
+
+Without the provider microsoft-azure, `airflow connections add` stores wasb as generic.
+"""
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 
 
@@ -54,7 +57,7 @@ def variables(connection: Connection) -> dict[str, str | None]:
     variables cannot express. No message shows a credential.
     """
     if connection.conn_type not in TYPES:
-        raise DefinitionError(f"the connection {STORAGE} has the type {connection.conn_type}: change it to wasb")
+        raise DefinitionError(f"the connection {STORAGE} has the type {connection.conn_type}: change it to {TYPES[0]}")
     extra = connection.extra_dejson
 
     def field(name: str) -> str | None:

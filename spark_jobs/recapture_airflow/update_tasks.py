@@ -5,15 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import Context, task
-from airflow.sdk.exceptions import AirflowSkipException
 
 from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.printable import one_line
 from recapture.run.stages import Stage
 from recapture_airflow.dag_forms import RUN
+from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.plan_tasks import STOPPED
 from recapture_airflow.run_range import DUE
 from recapture_airflow.slice_schedule import CONTINUED
@@ -26,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @task(task_id=DUE, multiple_outputs=False)
+@fail_at_once()
 def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
     """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
 
@@ -83,6 +85,7 @@ def _log(summary: dict[str, Any]) -> None:
 
 
 @task(task_id="record")
+@fail_at_once()
 def record_job(file: str, taken: dict[str, Any], *, dag_run: Any = None, ti: Any = None) -> None:
     """Write down what became of the range of an update, so that the next ones go on: see `keep.job.finish`."""
     from recapture.keep.job import finish, from_json

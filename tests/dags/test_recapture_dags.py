@@ -1,6 +1,9 @@
 """Two lines in a DAG file turn pipeline files into DAGs, as Airflow's DAG processor sees them."""
 
 import re
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,88 @@ def test_one_file_can_be_named_instead_of_a_folder(parse: Any, bundle: Path) -> 
     assert sorted(dags) == [f"two{action}" for action in ACTIONS]
 
 
+@pytest.fixture
+def definitions(bundle: Path) -> Path:
+    """A document with a list of the two pipelines. The folder has no pipeline files."""
+    listed = []
+    for path in sorted((bundle / "pipelines").iterdir()):
+        sections = yaml.safe_load(path.read_text())
+        sections["output"]["table"] = f"https://account.blob.core.windows.net/curated/{path.stem}"
+        listed.append(sections)
+        path.unlink()
+    document = bundle / "definitions.yaml"
+    document.write_text(yaml.safe_dump(listed, sort_keys=False))
+    return document
+
+
+@pytest.fixture
+def address(definitions: Path) -> Iterator[str]:
+    """The address of the document on a web server."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(definitions.parent))
+
+        def log_message(self, *arguments: object) -> None:
+            """Keep the requests out of the output of the tests."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{definitions.name}?signature=secret"
+        server.shutdown()
+
+
+def in_variable(document: Path, arguments: str = "") -> str:
+    """Return the text of a DAG file for which Airflow has the document in a variable."""
+    return (
+        "import os\nfrom recapture_airflow import RecaptureDags\n"
+        f"os.environ['AIRFLOW_VAR_DEFINITIONS'] = {document.read_text()!r}\n"
+        f"RecaptureDags('variable://definitions'{arguments})\n"
+    )
+
+
+def test_definitions_in_a_variable_or_at_an_address_make_the_dags_of_files_with_the_same_arguments(
+    parse: Any, bundle: Path, definitions: Path, address: str
+) -> None:
+    from_address = f"from recapture_airflow import RecaptureDags\nRecaptureDags({address!r}, tags=['ours'])\n"
+    stored = []
+    for text in (in_variable(definitions, ", tags=['ours']"), from_address):
+        for _ in range(2):
+            parsed = parsed_from(parse, bundle, text)
+            assert parsed["errors"] == {}
+            assert sorted(dag["dag_id"] for dag in parsed["dags"]) == [
+                f"{name}{action}" for name in ("one", "two") for action in ACTIONS
+            ]
+            assert all("ours" in dag["tags"] for dag in parsed["dags"])
+            stored.append(sorted((dag["dag_id"], str(dag["tasks"])) for dag in parsed["dags"]))
+    assert stored[0] == stored[1], "a process that reads the same definitions makes no new version of a DAG"
+    assert stored[2] == stored[3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("name: two", "nome: two", "variable://definitions:{line}: nome: unknown key"),
+        ("COUNT(*)", "COUNT(**)", "variable://definitions:{line}: job.query"),
+        ("https://account.blob.core.windows.net/curated/two", "curated/two", "write an address"),
+        ("name: two", "name: one", "is named one too: rename one"),
+    ],
+)
+def test_a_bad_definition_is_one_import_error_with_its_line_and_the_others_load(
+    parse: Any, bundle: Path, definitions: Path, old: str, new: str, message: str
+) -> None:
+    text = definitions.read_text()
+    place = text.rindex(old)
+    text = f"{text[:place]}{new}{text[place + len(old) :]}"
+    definitions.write_text(text)
+    line = text.count("\n", 0, text.rindex("query:" if "query" in message else new)) + 1
+    parsed = parsed_from(parse, bundle, in_variable(definitions))
+    assert sorted(dag["dag_id"] for dag in parsed["dags"]) == [f"one{action}" for action in ACTIONS]
+    (error,) = parsed["errors"].values()
+    assert message.format(line=line) in error
+    assert "variable://definitions" in error
+
+
 def test_the_arguments_say_how_the_dags_run_and_the_pipeline_file_when_updates_begin(parse: Any, bundle: Path) -> None:
     arguments = (
         "def notify(context): ...\n"
@@ -100,6 +185,8 @@ def test_without_pools_a_dag_computes_one_range_at_a_time(parse: Any, bundle: Pa
         ("'nothing'", "nothing: the pipeline file cannot be read (No such file or directory)"),
         ("'.'", "has no pipeline file: write NAME.yaml there, or name another folder"),
         ("catchup=True", "RecaptureDags sets `catchup` of its DAGs itself: remove the argument"),
+        ("'variable://none'", "variable://none: Airflow has no variable none: create it, or correct the name"),
+        ("'http://127.0.0.1:1/a.yaml?sig=secret'", "http://127.0.0.1:1/a.yaml cannot be read ([Errno 111]"),
         ("pools={'slow': 'a'}", "pools has the key 'slow': use spark, processes, history"),
     ],
 )
@@ -110,6 +197,7 @@ def test_what_cannot_be_made_is_one_import_error_that_says_what_to_do(
     assert parsed["dags"] == []
     (error,) = parsed["errors"].values()
     assert message in error
+    assert "secret" not in error.splitlines()[-1]
 
 
 def test_spark_runs_a_script_of_the_package(parse: Any, bundle: Path) -> None:

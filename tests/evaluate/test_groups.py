@@ -20,7 +20,19 @@ from tests.draws import slow
 from tests.evaluate.groupings import grouping_of
 from tests.oracle_windows import Content, Event, Hopping, Members, Sliding
 from tests.query.fast_path import Slice
-from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, hopping, seconds, single
+from tests.query.streams import (
+    FIRST_WEEK,
+    WEEK,
+    WINDOWS,
+    Named,
+    at_once,
+    batches,
+    described,
+    hopping,
+    or_null,
+    seconds,
+    single,
+)
 
 TYPE_OF = {"k": AsaType.STRING, "id": AsaType.BIGINT, "n": AsaType.BIGINT, "x": AsaType.FLOAT, "doc": AsaType.RECORD}
 
@@ -128,14 +140,14 @@ def require_same(aggregates: Aggregates, window: str, windows: Named, slice_: Sl
         assert wrong == [], described(slice_)
 
 
-PAYLOADS = st.fixed_dictionaries(
-    {
-        "k": st.sampled_from(("a", "a", "b", "", None)),
-        "n": st.one_of(st.none(), st.integers(-2, 3)),
-        "x": st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False)),
-        "doc": st.one_of(st.none(), st.integers(0, 9).map(lambda number: {"number": number})),
-    }
-)
+PAYLOADS = st.tuples(
+    at_once(
+        k=("a", "a", "b", "", None),
+        n=or_null(range(-2, 4)),
+        doc=or_null([{"number": number} for number in range(10)]),
+    ),
+    st.fixed_dictionaries({"x": st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False))}),
+).map(lambda drawn: drawn[0] | drawn[1])
 
 
 @pytest.mark.parametrize("window", WINDOWS)

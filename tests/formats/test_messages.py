@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import pickle
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -182,7 +183,18 @@ def test_what_a_reader_could_not_read_is_the_reason(kind: Kind) -> None:
 @each_kind
 def test_a_message_that_is_cut_is_malformed_unless_the_rest_is_a_message(kind: Kind) -> None:
     body = kind.write(records(1, 2))
-    for size in sorted(set(range(1, len(body))) - kind.cuts(body)):
+    sizes = sorted(set(range(1, len(body))) - kind.cuts(body))
+    read = rows_of(kind.messages, [part for size in sizes for part in (body[:size], body)])
+    assert [size for size, rows in zip(sizes, read[::2], strict=True) if not is_malformed(rows)] == []
+    assert [rows for rows in read[1::2] if rows != expected(1, 2)] == []
+
+
+@pytest.mark.parametrize("kind", [PLAIN[name] for name in ("JSON array", "JSON lines")], ids=["array", "lines"])
+def test_a_json_message_that_is_cut_is_malformed_without_others_that_are(kind: Kind) -> None:
+    """Bodies are parsed all at once as long as none is bad. Words are cut at their ends only."""
+    body = kind.write(records(1, 2))
+    within_words = {match.end() for match in re.finditer(rb"\w(?=\w)", body)}
+    for size in sorted(set(range(1, len(body))) - kind.cuts(body) - within_words):
         cut, whole = rows_of(kind.messages, [body[:size], body])
         assert is_malformed(cut), size
         assert whole == expected(1, 2)

@@ -83,6 +83,11 @@ class Explanations:
             self._written[names] = _by_identity(live_rows(live, with_duplicates=False))
         return self._written[names][identity] == self._live[identity]
 
+    def is_smallest(self, names: frozenset[str], identity: Identity) -> bool:
+        """Return whether faults of these names explain a row, and no fewer of them do."""
+        smaller = (frozenset(some) for size in range(1, len(names)) for some in combinations(sorted(names), size))
+        return self.explains(names, identity) and not any(self.explains(some, identity) for some in smaller)
+
     def smallest(self, identity: Identity) -> list[frozenset[str]]:
         """Return the smallest sets of faults that explain a row."""
         found: list[frozenset[str]] = []

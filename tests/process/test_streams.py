@@ -78,15 +78,20 @@ def test_what_a_command_writes_is_written_even_if_its_reader_has_ended(world: Wo
     assert (world.home / "advice.html").exists()
 
 
-def test_a_run_whose_messages_nobody_reads_is_published(world: World) -> None:
+def test_a_run_whose_messages_nobody_reads_is_published_and_leaves_nothing_in_a_temporary_folder_with_a_long_path(
+    world: World,
+) -> None:
     world.define(COUNTS, eventsLateArrivalMaxDelayInSeconds=0)
+    folder = world.home / ("long" * 30)
+    folder.mkdir()
     reader, writer = os.pipe()
     os.close(reader)
-    completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, stderr=writer)
+    completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, stderr=writer, TMPDIR=str(folder))
     os.close(writer)
     assert completed.returncode == 0
     assert json.loads(completed.stdout)["warnings"]
     assert version(world.table) is not None
+    assert list(folder.iterdir()) == []
 
 
 def run_into_closed_pipe(command: str, home: Path) -> subprocess.CompletedProcess[str]:
@@ -105,14 +110,6 @@ def test_a_command_works_with_closed_streams(world: World, stream: str) -> None:
     assert (completed.returncode, completed.stderr) == (0, "")
     assert completed.stdout.startswith("{") == (">&-" not in stream.replace("2>&-", ""))
     assert run(f"absent {stream}", world.home).returncode == 2
-
-
-def test_a_long_path_of_the_folder_for_temporary_files_is_no_problem_and_nothing_stays_there(world: World) -> None:
-    folder = world.home / ("long" * 30)
-    folder.mkdir()
-    completed = run(f"backfill telemetry.yaml {HOUR} --json", world.home, TMPDIR=str(folder))
-    assert completed.returncode == 0, completed.stderr
-    assert list(folder.iterdir()) == []
 
 
 TERMINATED = """

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,3 +238,20 @@ def test_an_earlier_slice_that_lacks_a_column_is_not_compared(tmp_path: Path) ->
         "site": ["y", "x"],
     }
     assert list(rows.with_history(["key", "slice_start"]).whole(["key"])["key"]) == ["b", "c", "a"]
+
+
+def test_an_earlier_slice_that_lacks_a_column_that_is_not_needed_is_compared(tmp_path: Path) -> None:
+    now = in_files(tmp_path, pa.table({"key": ["a"], "events": [1]}))
+    rows = replace(now, history=in_files(tmp_path, pa.table({"key": ["b"]})).files)
+    assert list(rows.with_history(["key"]).whole(["key"])["key"]) == ["b", "a"]
+
+
+@pytest.mark.parametrize("statistics", [True, ["other"]])
+def test_integers_are_floats_in_pandas_if_a_file_has_a_null_also_if_it_does_not_say_so(
+    tmp_path: Path, statistics: bool | list[str]
+) -> None:
+    rows = in_files(tmp_path, pa.table({"n": [1, 2, None, 4], "other": [1, 2, 3, 4]}), (2,))
+    for file in rows.files:
+        pq.write_table(pq.read_table(file.path), file.path, write_statistics=statistics)
+    dtypes = {name: str(dtype) for name, dtype in rows.whole(["n", "other"]).dtypes.items()}
+    assert dtypes == {"n": "float64", "other": "int64"}

@@ -13,18 +13,16 @@ from tests.draws import slow
 from tests.oracle_matches import Condition, Part, Rows, matches
 from tests.oracle_windows import Event
 from tests.query.fast_path import Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, WEEK, adjacent, described, seconds
+from tests.query.streams import FIRST_WEEK, WEEK, adjacent, at_once, described, or_null, seconds
 
 LENGTH = seconds(20)
 DECLARED = "CREATE TABLE telemetry (t datetime, id bigint, k nvarchar(max), n bigint, x float);\n"
 
 _STEPS = st.sampled_from((0, 0, 1, seconds(1), seconds(1), seconds(2), seconds(5), LENGTH - 1, LENGTH))
-_PAYLOADS = st.fixed_dictionaries(
-    {
-        "k": st.sampled_from(("a", "a", "b", None)),
-        "n": st.one_of(st.none(), st.integers(-2, 3)),
-        "x": st.one_of(st.none(), st.integers(-6, 6).map(lambda halves: halves / 2)),
-    }
+_PAYLOADS = at_once(
+    k=("a", "a", "b", None),
+    n=or_null(range(-2, 4)),
+    x=or_null([halves / 2 for halves in range(-6, 7)]),
 )
 
 

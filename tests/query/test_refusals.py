@@ -70,7 +70,7 @@ def test_the_template_itself_compiles() -> None:
         ("SUM('a') AS n", 12, "SUM takes bigint or float"),
         ("SUM(eventTime) AS n", 12, "SUM takes bigint or float"),
         ("SUM(COUNT(*)) AS n", 12, "COUNT is an aggregate"),
-        ("SUM(x) OVER (PARTITION BY y) AS n", 8, "OVER (…) is not supported"),
+        ("SUM(x) OVER (PARTITION BY y) AS n", 8, "OVER (…) needs LIMIT DURATION"),
         ("COUNT(*) FILTER (WHERE x > 1) AS n", 8, "not supported in an expression: Filter"),
         ("MAX(System.Timestamp()) AS n", 12, "use it outside of aggregates"),
         ("STDEV(x) OVER (ORDER BY x) AS n", 8, "use the window of GROUP BY"),

@@ -18,7 +18,7 @@ from tests import oracle_windows as oracle
 from tests.draws import slow
 from tests.oracle_windows import Content, Members
 from tests.query.fast_path import Row, Slice, compiled, published
-from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, batches, described, seconds
+from tests.query.streams import FIRST_WEEK, WEEK, WINDOWS, Named, at_once, batches, described, or_null, seconds
 
 TABLE = (
     "CREATE TABLE telemetry (t datetime, k nvarchar(max), id bigint, n bigint, x float, "
@@ -108,16 +108,17 @@ def test_the_rows_of_a_window_are_those_of_the_oracle(window: str, slices: list[
     agree(WINDOWS[window], EXACT, slices, actual)
 
 
-_MEASURED = st.fixed_dictionaries(
-    {
-        "k": st.sampled_from(("a", "a", "b", None)),
-        "n": st.one_of(st.none(), st.integers(-2, 3)),
-        "x": st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False)),
-        "name": st.sampled_from(("a", "B", "", "é", "a", None)),
-        "bought": st.one_of(st.none(), st.integers(0, 9).map(lambda ticks: seconds(FIRST_WEEK * WEEK) + ticks)),
-        "sold": st.one_of(st.none(), st.booleans()),
-    }
-)
+_TIME = seconds(FIRST_WEEK * WEEK)
+_MEASURED = st.tuples(
+    at_once(
+        k=("a", "a", "b", None),
+        n=or_null(range(-2, 4)),
+        name=("a", "B", "", "é", "a", None),
+        bought=or_null(range(_TIME, _TIME + 10)),
+        sold=or_null((False, True)),
+    ),
+    st.fixed_dictionaries({"x": st.one_of(st.none(), st.floats(-1e6, 1e6, allow_nan=False))}),
+).map(lambda drawn: drawn[0] | drawn[1])
 ASC, DESC = "ASC", "DESC"
 
 STATISTICS: Aggregates = {

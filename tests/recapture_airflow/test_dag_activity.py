@@ -35,6 +35,7 @@ from sqlalchemy import event
 airflow.models.import_all_models()
 event.listen(settings.engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys = OFF"))
 
+from recapture_airflow.airflow_versions import ASKING
 from recapture_airflow.dag_activity import activity_of
 from recapture.definition.pipeline import load
 from recapture.time_model import ticks
@@ -66,7 +67,8 @@ def answer(question):
                 session.execute(XComModel.__table__.insert().values(**values))
             for task, state in run.get("tasks", {}).items():
                 values = {"id": uuid4(), "task_id": task, "dag_id": run["dag"], "run_id": run["id"], "map_index": -1}
-                values |= {"state": state, "pool": "spark", "pool_slots": 1, "priority_weight": 1}
+                values |= {"state": ASKING if state == "asking" else state}
+                values |= {"pool": "spark", "pool_slots": 1, "priority_weight": 1}
                 session.execute(TaskInstance.__table__.insert().values(**values))
     with create_session() as session:
         activity = activity_of(session, load(Path(question["file"])))
@@ -106,12 +108,12 @@ def test_the_calendar_learns_which_slices_runs_by_hand_updates_and_questions_are
     world.amend(approval={"wait_hours": 3}, schedule={"since": hour(6)})
     interval = ["2024-03-01T07:00:00+00:00", "2024-03-01T08:00:00+00:00"]
     runs = [
-        run("telemetry", "by-hand", "running", conf={"from": hour(3), "to": hour(6)}),
+        run("telemetry", "by-hand", "running", conf={"from": hour(3), "to": hour(6)}, tasks={"plan": "asking"}),
         run("telemetry", "backfill__1", "success", kind="backfill", interval=interval),
         run("telemetry", "wrong", "failed", conf={"from": hour(3)}),
         run("telemetry.update", "idle", "success"),
         run("telemetry.update", "busy", "failed", due={"from": hour(8), "to": hour(10)}, tasks={"plan": "failed"}),
-        run("telemetry.approval", "asked", "running", conf={"run": RUN}, tasks={"approval": "awaiting_input"}),
+        run("telemetry.approval", "asked", "running", conf={"run": RUN}, tasks={"approval": "asking"}),
         run("telemetry.approval", "by-mistake", "failed", conf={"run": "none"}),
         run("telemetry.rollback", "rolled-back", "success", conf={"from": hour(3), "to": hour(6)}),
     ]

@@ -48,7 +48,7 @@ class Backfill:
 
         Return the reason for which it waits, the id of its own run, or None if it is skipped.
         """
-        from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+        from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 
         task = self.plugin.Plan(task_id="plan", file=str(self.world.file))
         own = context(start, start + HOUR, airflow=self.airflow)

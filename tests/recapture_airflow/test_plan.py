@@ -10,7 +10,7 @@ import pytest
 
 from recapture import cli
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import RunError
 from recapture.keep.requests import requests_of
 from tests.recapture_airflow.conftest import LoadPlugin
 from tests.worlds import HOUR, TEN, World, steady
@@ -138,6 +138,8 @@ def test_a_run_for_later_requests_its_range_once_and_computes_nothing(plugin: Mo
 def test_a_run_for_later_that_asks_for_more_than_a_request_has_is_refused(
     plugin: ModuleType, world: World, kind: str, params: dict[str, Any], error: str
 ) -> None:
-    with pytest.raises(DefinitionError, match=error):
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match=error):
         plan(plugin, world, TEN, ELEVEN, kind, **{"at": "2030-01-01T06:30:00Z", **params})
     assert requests_of(load(world.file)) == []

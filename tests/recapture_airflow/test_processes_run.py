@@ -90,7 +90,7 @@ def test_a_damaged_blob_is_not_tried_again(execute: Execute, run: PlannedRun, tm
     blob = next(path for path in sorted((tmp_path / "world" / "capture").rglob("*.avro")) if path.stat().st_size > 1000)
     rewrite(blob, blob.read_bytes()[:-40] + bytes(40))
     answer = execute(run, tmp_path / "scratch")
-    assert answer["error"][0] == "PermanentError"
+    assert answer["error"][0] == "AirflowFailException"
     assert (answer["left"], answer["folders"]) == ([], [])
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError
 from recapture.keep.requests import requests_of
 from tests.paths import ROOT
 from tests.recapture_airflow.conftest import LoadPlugin
@@ -34,6 +33,8 @@ def example(load_plugin: LoadPlugin) -> ModuleType:
 def test_a_run_makes_the_requests_of_all_messages_since_the_last_one_each_once(
     example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
     world = World(tmp_path)
     world.define()
     monkeypatch.setattr(example, "PIPELINES", tmp_path)
@@ -46,7 +47,7 @@ def test_a_run_makes_the_requests_of_all_messages_since_the_last_one_each_once(
         return example.make_requests.function(triggering_asset_events={"recapture_requests": events})
 
     first, second = json.dumps(MESSAGE), json.dumps(MESSAGE | {"id": "2"})
-    with pytest.raises(DefinitionError, match="no request was made for the message nonsense: it is not JSON"):
+    with pytest.raises(AirflowFailException, match="no request was made for the message nonsense: it is not JSON"):
         make(first, "nonsense", second)
     made = requests_of(load(world.file))
     assert [request["by"] for request in made] == ["deploy", "deploy"]

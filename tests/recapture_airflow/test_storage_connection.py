@@ -76,7 +76,7 @@ def test_a_connection_becomes_azure_variables(
 ) -> None:
     from airflow.sdk import BaseHook
 
-    connect(monkeypatch, "recapture_storage", conn_type="wasb", **fields)
+    connect(monkeypatch, "recapture_storage", conn_type=plugin.TYPES[0], **fields)
     assert plugin.variables(BaseHook.get_connection("recapture_storage")) == variables
     for name in NAMES:
         monkeypatch.setenv(name, "from before")
@@ -85,10 +85,24 @@ def test_a_connection_becomes_azure_variables(
     assert taken == dict.fromkeys(NAMES, "from before") | variables
 
 
+def test_the_form_of_airflow_has_the_fields_of_the_connection_and_hides_its_secrets(plugin: ModuleType) -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    manager, kind = ProvidersManager(), plugin.TYPES[0]
+    shown = {
+        field.field_name: field for name, field in manager.connection_form_widgets.items() if f"__{kind}__" in name
+    }
+    secret = {"connection_string": True, "sas_token": True}
+    identities = ("tenant_id", "managed_identity_client_id", "workload_identity_tenant_id")
+    assert {name: field.is_sensitive for name, field in shown.items()} == secret | dict.fromkeys(identities, False)
+    assert manager.field_behaviours[kind]["relabeling"]["password"] == "Account key, or client secret"
+    assert manager._import_hook(kind, manager.providers["recapture"]).hook_name == "Recapture storage"
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"conn_type": "adls", "password": KEY}, "has the type adls: change it to wasb"),
+        ({"conn_type": "adls", "password": KEY}, "has the type adls: change it to recapture_storage"),
         ({"password": KEY}, "names no account"),
         ({"password": KEY, "extra": {"tenant_id": "tenant"}}, "add the client id as login and its secret as password"),
         (

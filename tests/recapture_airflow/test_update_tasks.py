@@ -137,7 +137,7 @@ def test_what_cannot_be_finished_keeps_no_slice_from_being_computed_and_is_told_
 
 def triggered(operator: Any, **context: Any) -> Any:
     """Return the DAG run that an operator triggers."""
-    from airflow.sdk.exceptions import DagRunTriggerException
+    from airflow.providers.common.compat.sdk import DagRunTriggerException
 
     with pytest.raises(DagRunTriggerException) as raised:
         operator.execute(context)

@@ -31,6 +31,8 @@ MAX_LEVELS = 50
 MAX_VALUES = 10_000
 """Most values in a file, if every alias is replaced by its value."""
 
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+"""Name of a pipeline."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _KEYS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
 _DISPUTED = {
@@ -129,26 +131,62 @@ def read(path: Path) -> Document:
 
 def parse(path: Path, text: str) -> Document:
     """Return the content of a YAML file. Errors are those of `read`."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Resolver = Yaml11
-    yaml.max_depth = MAX_LEVELS
-    yaml.composer.warn_double_anchors = False  # they are refused
-    try:
+    yaml = _yaml()
+    with _errors_with_lines(path, text):
         root = yaml.compose(text)
         if root is not None:
             _require_bounded(path, root, yaml.constructor)
         values = None if root is None else yaml.constructor.construct_document(root)
-    except MaxDepthExceededError as error:
-        raise _too_deep(path, error.problem_mark.line + 1) from error
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise DefinitionError(f"{path}:{line}: not YAML: {error.problem}") from error
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise DefinitionError(f"{path}:{line}: not YAML: a character that YAML does not allow") from error
     if not isinstance(values, dict):
         raise DefinitionError(f"{path}:1: a pipeline file is a mapping with name, input, job and output")
     return Document(path, root, values)
+
+
+def split(place: str, text: str) -> dict[str | int, str]:
+    """Return the text of each mapping in a YAML list, or of the only one, by its `name`, or else its number from 1 on.
+
+    Each keeps its lines and columns. Raise DefinitionError, with `place` and the line, if there is none, or if the list
+    has something else.
+    """
+    with _errors_with_lines(place, text):
+        root = _yaml().compose(text)
+    nodes = root.value if isinstance(root, SequenceNode) else [root]
+    texts: dict[str | int, str] = {}
+    for number, node in enumerate(nodes, 1):
+        if not isinstance(node, MappingNode):
+            line = 1 if node is None else _line(node)
+            raise DefinitionError(f"{place}:{line}: write a pipeline, or a list of pipelines")
+        _, named = _item(node, "name")
+        name = named.value if isinstance(named, ScalarNode) else ""
+        key = name if NAME.fullmatch(name) and name not in texts else number
+        start, end = node.start_mark, node.end_mark
+        texts[key] = "\n" * start.line + " " * start.column + text[start.index : end.index]
+    if not texts:
+        raise DefinitionError(f"{place}:1: the list is empty: write a pipeline, or a list of pipelines")
+    return texts
+
+
+def _yaml() -> YAML:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Resolver = Yaml11
+    yaml.max_depth = MAX_LEVELS
+    yaml.composer.warn_double_anchors = False  # they are refused
+    return yaml
+
+
+@contextmanager
+def _errors_with_lines(place: Path | str, text: str) -> Iterator[None]:
+    """Raise DefinitionError, with the place and the line, if a text is not YAML."""
+    try:
+        yield
+    except MaxDepthExceededError as error:
+        raise _too_deep(place, error.problem_mark.line + 1) from error
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise DefinitionError(f"{place}:{line}: not YAML: {error.problem}") from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise DefinitionError(f"{place}:{line}: not YAML: a character that YAML does not allow") from error
 
 
 def _text(path: Path) -> str:
@@ -228,8 +266,8 @@ def _require_readable(path: Path, node: ScalarNode, constructor: SafeConstructor
         raise DefinitionError(f"{shown} {reason}") from error
 
 
-def _too_deep(path: Path, line: int) -> DefinitionError:
-    return DefinitionError(f"{path}:{line}: the file is nested deeper than {MAX_LEVELS} levels: flatten it")
+def _too_deep(place: Path | str, line: int) -> DefinitionError:
+    return DefinitionError(f"{place}:{line}: the file is nested deeper than {MAX_LEVELS} levels: flatten it")
 
 
 def _line(node: Node) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 
 from recapture.archive.definitions import ArrivalTime
-from recapture.definition.document import Document, KeyPath, read
+from recapture.definition.document import NAME, Document, KeyPath, read
 from recapture.definition.key_names import event_key
 from recapture.definition.sections import Approval, Function, Job, Notification, Output, Prices, Quality, Schedule
 from recapture.definition.validation import definition_error
@@ -26,7 +26,7 @@ from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 
 MAX_SCRIPT_BYTES = 1024 * 1024
 """Largest size of the script of a function."""

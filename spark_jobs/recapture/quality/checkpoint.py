@@ -74,7 +74,7 @@ def audit(
     for column in run_metrics.select_dtypes("datetime"):
         run_metrics[column] = run_metrics[column].dt.tz_localize("UTC")
     known_metrics = run_metrics if earlier_metrics is None else pd.concat([earlier_metrics, run_metrics])
-    pairs = _pairs([*distinct, *suites.values()])
+    pairs = _pairs(suites.values())
     context = create_context()
     validations: list[Validation] = []
 

@@ -16,9 +16,10 @@ import copy
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from recapture.errors import RunError
 from recapture.quality.audit import JsonResult
@@ -96,8 +97,13 @@ def evaluate_rows(
 ) -> list[JsonResult]:
     """Return the results that `evaluate_frame` returns for one frame with all rows."""
 
-    def evaluate(frame: pd.DataFrame, group: Sequence[ExpectationPair]) -> list[ExpectationValidationResult]:
-        return _results(context, frame, group, parameters, _SUMMARY)
+    def evaluate(frames: Iterable[pd.DataFrame], group: Sequence[ExpectationPair]) -> dict[int, JsonResult]:
+        """Return the results of a group, by the id of the expectation as declared."""
+        by_frame = [_results(context, frame, group, parameters, _SUMMARY) for frame in frames]
+        return {
+            id(declared): _combine(parts)
+            for (declared, _), parts in zip(group, zip(*by_frame, strict=True), strict=True)
+        }
 
     results: dict[int, JsonResult] = {}
     by_row = [
@@ -107,30 +113,50 @@ def evaluate_rows(
     ]
     if by_row:
         columns = {name for declared, _ in by_row for name in _needed(declared, rows.columns)}
-        results_by_frame = [evaluate(frame, by_row) for frame in rows.frames(columns)]
-        results |= {
-            id(declared): _combine(parts)
-            for (declared, _), parts in zip(by_row, zip(*results_by_frame, strict=True), strict=True)
-        }
+        results |= evaluate(rows.frames(columns), by_row)
+    groups: dict[_Reading, list[ExpectationPair]] = {}
     for declared, expectation in pairs:
         if id(declared) not in results:
-            frames = _frames(rows, declared)
-            results[id(declared)] = _combine([evaluate(frame, [(declared, expectation)])[0] for frame in frames])
+            groups.setdefault(_Reading.of(declared, rows.columns), []).append((declared, expectation))
+    for reading, group in groups.items():
+        results |= evaluate(reading.frames(rows), group)
     return [results[id(declared)] for declared, _ in pairs]
 
 
-def _frames(rows: Rows, expectation: Expectation) -> Iterator[pd.DataFrame]:
-    """Yield the frames on which an expectation is evaluated, with the columns that it needs."""
-    columns = _needed(expectation, rows.columns)
-    if has_history(expectation):
-        yield rows.with_history(columns).whole({*columns, rows.slice_column})
-    elif expectation.type in _BY_SCHEMA:
-        yield rows.empty_frame()
-    elif expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):
-        key = set(columns_of(expectation.kwargs))
-        yield from rows.frames_by_key(columns, [name for name in rows.columns if name in key])
-    else:
-        yield rows.whole(columns)
+@dataclass(frozen=True)
+class _Reading:
+    """The frames on which expectations are evaluated. Those with the same frames are evaluated together."""
+
+    kind: Literal["history", "schema", "key", "whole"]
+    columns: frozenset[str]
+    """Columns that the expectations need."""
+    key: tuple[str, ...] = ()
+    """Columns whose equal values must be in the same frame."""
+
+    @classmethod
+    def of(cls, expectation: Expectation, names: Sequence[str]) -> _Reading:
+        """Return the frames of an expectation; `names` are those of all columns."""
+        columns = frozenset(_needed(expectation, names))
+        if has_history(expectation):
+            return cls("history", columns)
+        if expectation.type in _BY_SCHEMA:
+            return cls("schema", frozenset())
+        if expectation.type in _BY_KEY and _is_by_row(expectation.kwargs.get("row_condition")):
+            key = set(columns_of(expectation.kwargs))
+            return cls("key", columns, tuple(name for name in names if name in key))
+        return cls("whole", columns)
+
+    def frames(self, rows: Rows) -> Iterator[pd.DataFrame]:
+        """Yield the frames, with the columns that are needed."""
+        match self.kind:
+            case "history":
+                yield rows.with_history(self.columns).whole({*self.columns, rows.slice_column})
+            case "schema":
+                yield rows.empty_frame()
+            case "key":
+                yield from rows.frames_by_key(self.columns, self.key)
+            case "whole":
+                yield rows.whole(self.columns)
 
 
 def has_history(expectation: Expectation) -> bool:

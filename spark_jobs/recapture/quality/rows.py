@@ -156,10 +156,7 @@ class Rows:
         """Names of the integer and boolean columns with nulls, which have another type in pandas."""
         plain = (pa.types.is_integer, pa.types.is_boolean)
         names = [field.name for field in self.schema if any(is_plain(field.type) for is_plain in plain)]
-        with_nulls: set[str] = set()
-        for table in self._tables(names) if names else ():
-            with_nulls.update(name for name in names if table.column(name).null_count)
-        return frozenset(with_nulls)
+        return frozenset().union(*(_with_nulls_in(file.path, names) for file in self.files if names))
 
     def _frame(self, table: pa.Table, start: int) -> pd.DataFrame:
         """Return a table as a frame whose index begins at `start`."""
@@ -178,8 +175,7 @@ class Rows:
         """Return a column of all rows, with its values in memory only once."""
         import pandas as pd
 
-        empty = self.empty_frame()[name]
-        dtype = empty.dtype
+        dtype = self._frame(self._schema([name]).empty_table(), 0)[name].dtype
         has_zone = isinstance(dtype, pd.DatetimeTZDtype)
         values = np.empty(self.count, f"datetime64[{dtype.unit}]" if has_zone else dtype)
         shared: dict[object, object] = {}
@@ -193,6 +189,19 @@ class Rows:
             start += table.num_rows
         series = pd.Series(values, index, copy=False)
         return series.dt.tz_localize("UTC") if has_zone else series
+
+
+def _with_nulls_in(path: Path, names: Collection[str]) -> set[str]:
+    """Return the columns of a file that have nulls, among these. Those without statistics are read."""
+    with pq.ParquetFile(path) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+        chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+        of_names = [(chunk.path_in_schema, chunk.statistics) for chunk in chunks if chunk.path_in_schema in names]
+        unknown = [name for name, statistics in of_names if statistics is None or not statistics.has_null_count]
+        with_nulls = {name for name, statistics in of_names if name not in unknown and statistics.null_count}
+        for batch in file.iter_batches(columns=[*set(unknown)]) if unknown else ():
+            with_nulls.update(name for name in unknown if batch.column(name).null_count)
+    return with_nulls
 
 
 def _shared(column: pa.ChunkedArray, known: dict[object, object]) -> pd.Series:

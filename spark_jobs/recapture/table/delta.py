@@ -233,12 +233,14 @@ class OpenTable:
         None if the table has no change data feed, or if the commit needs no change files or cannot have any.
         """
         assert self.version is not None
+        if self._properties().get(FEED, "").lower() != "true":
+            return None
         slices, held = {}, self.held(files)
         for start, file in files.items():
             before = held.get(start, ())
             size = sum(other.size for other in before) + (file.size if file else 0)
             slices[start] = SliceFiles([other.path for other in before], file.path if file else None, size)
-        if self._properties().get(FEED, "").lower() != "true" or not needs_change_files(slices.values()):
+        if not needs_change_files(slices.values()):
             return None
         try:
             if any(file.has_deletions for shown in held.values() for file in shown):

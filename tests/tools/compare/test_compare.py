@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
+from recapture.errors import RunError
 from recapture.execute.processes.workers import Workers
 from recapture.model import AsaType, OutputColumn
+from recapture.storage import open_container
 from recapture.table import row_changes
 from recapture.table.row_changes import comparisons
-from recapture.tools.compare.live import LIVE_ROWS, SLICE, parse_columns
+from recapture.tools.compare.live import LIVE_ROWS, SLICE, content_of, parse_columns
 from recapture.tools.compare.page import meaning, verdict
 from recapture.tools.compare.reasons import Compared, Reasons
 from recapture.tools.compare.words import HOLE, SEPARATOR
@@ -150,6 +152,44 @@ def test_columns_of_other_names_are_mapped(world: World, rows: Rows, command: Co
     options = ("--live", tmp_path / "live", "--columns", "w=windowEnd,n=EVENTS")
     result = command.json("compare", world.file, *RANGE, *options)
     assert (result["different"], result["missing_columns"]) == (0, ["avgTemperature"])
+    assert verdict(result) == f"All {len(rows)} rows are equal; avgTemperature was not compared."
+
+
+def test_a_name_may_have_other_letter_case_in_each_row(
+    world: World, rows: Rows, command: Command, tmp_path: Path
+) -> None:
+    written = [
+        {name.upper() if number % 2 else name: value for name, value in as_text(row).items()}
+        for number, row in enumerate(rows)
+    ]
+    live = tmp_path / "live"
+    live.mkdir()
+    for number in range(2):
+        (live / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in written[number::3]))
+    (live / "2.json").write_text(json.dumps(written[2::3]))
+    result = command.json("compare", world.file, *RANGE, "--live", live)
+    assert (result["live_rows"], result["rows"], result["equal"]) == (len(rows),) * 3
+
+
+def test_rows_are_not_called_equal_if_only_keys_were_compared(
+    world: World, rows: Rows, command: Command, tmp_path: Path
+) -> None:
+    write_csv([{name: row[name] for name in ("windowEnd", "deviceId")} for row in rows], tmp_path / "live")
+    result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live", code=4)
+    assert result["explained"] is False
+    assert verdict(result) == (
+        f"Only the keys of {len(rows)} rows were compared: the live job's output lacks events, avgTemperature."
+    )
+
+
+def test_rows_that_are_all_written_twice_are_duplicates(
+    world: World, rows: Rows, command: Command, tmp_path: Path
+) -> None:
+    write_delta(rows * 2, tmp_path / "live")
+    result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live")
+    (reason,) = result["reasons"]
+    assert (reason["reason"], reason["changed"], result["equal"]) == ("duplicates", len(rows), 0)
+    assert verdict(result) == f"{len(rows)} of {len(rows)} rows differ (100 %), and all differences have a reason."
 
 
 @pytest.mark.parametrize(
@@ -177,16 +217,47 @@ def test_what_cannot_be_compared_is_refused(
     assert message in command.error("compare", world.file, *RANGE, "--live", tmp_path, *options)
 
 
-def test_a_silence_of_the_live_job_is_a_downtime(world: World, rows: Rows, command: Command, tmp_path: Path) -> None:
-    kept = [row for row in rows if not at(30) < row["windowEnd"] < at(60)]
+def test_an_output_that_is_moved_while_it_is_read_is_named(tmp_path: Path) -> None:
+    write_parquet([{"windowEnd": TEN, "deviceId": "a", "events": 1, "avgTemperature": 1.0}] * 2, tmp_path / "live")
+    container = open_container((tmp_path / "live").as_uri())
+    first, second = container.list()
+    (tmp_path / "live" / first.name).unlink()
+    (tmp_path / "live" / second.name).write_bytes(b"another")
+    for blob in (first, second):
+        with pytest.raises(RunError, match=rf"^{blob.name} in file://.*/live was changed, moved or deleted while"):
+            content_of(container, blob)
+
+
+@pytest.mark.parametrize("damage", ["a file of the table is gone", "a file is not Parquet"])
+def test_an_output_that_cannot_be_read_is_named(
+    world: World, rows: Rows, command: Command, tmp_path: Path, damage: str
+) -> None:
+    live = tmp_path / "live"
+    if damage == "a file is not Parquet":
+        live.mkdir()
+        (live / "a.parquet").write_bytes(b"no rows, and no footer")
+        message = f"a.parquet in {live.as_uri()} cannot be read: "
+    else:
+        write_delta(rows, live)
+        next(live.glob("*.parquet")).unlink()
+        message = f"cannot use the table {live.as_uri()}: No such file or directory; if it was moved, replaced or"
+    assert message in command.error("compare", world.file, *RANGE, "--live", live, code=1)
+
+
+def test_silences_of_the_live_job_are_downtimes_and_a_whole_hour_is_one(
+    world: World, rows: Rows, command: Command, tmp_path: Path
+) -> None:
+    kept = [row for row in rows if row["windowEnd"] <= at(30) or row["windowEnd"] == at(60)]
     write_json_lines(kept, tmp_path / "live")
     result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live", "--master", "local[1]")
-    assert [(reason["reason"], reason["only_ours"]) for reason in result["reasons"]] == [
-        ("downtime", len(rows) - len(kept))
+    lacking = len(rows) - len(kept)
+    assert [(reason["reason"], reason["only_ours"]) for reason in result["reasons"]] == [("downtime", lacking)]
+    assert result["silences"] == [
+        {"after": "2024-03-01T10:30:00Z", "before": "2024-03-01T11:00:00Z"},
+        {"after": "2024-03-01T11:00:00Z", "before": "2024-03-01T12:00:00.000001Z"},
     ]
-    assert result["silences"] == [{"after": "2024-03-01T10:30:00Z", "before": "2024-03-01T11:00:00Z"}]
     assert verdict(result).endswith(
-        f"and all differences have a reason; {len(rows) - len(kept)} by times alone, which nothing confirms."
+        f"and all differences have a reason; {lacking} by times alone, which nothing confirms."
     )
 
 
@@ -197,13 +268,28 @@ def test_a_reason_by_times_alone_does_not_claim_that_rows_were_computed() -> Non
     assert meaning(["a late tolerance of 60 s", "duplicates"]).startswith("Computed with all of these together")
 
 
+def write_empty_delta(rows: Rows, folder: Path) -> None:
+    write_delta([], folder)
+
+
+def write_empty_files(rows: Rows, folder: Path) -> None:
+    folder.mkdir()
+    for name in ("a.csv", "b.json", "c.parquet"):
+        (folder / name).touch()
+    (folder / "d.json").write_text("[]")
+
+
+def write_other_day(rows: Rows, folder: Path) -> None:
+    write_json_lines([row | {"windowEnd": row["windowEnd"] + timedelta(days=1)} for row in rows], folder)
+
+
+@pytest.mark.parametrize("write", [write_empty_delta, write_empty_files, write_other_day])
 def test_a_live_job_without_rows_in_the_range_is_no_downtime_that_explains_all(
-    world: World, rows: Rows, command: Command, tmp_path: Path
+    world: World, rows: Rows, command: Command, tmp_path: Path, write: Callable[[Rows, Path], None]
 ) -> None:
-    write_json_lines([row | {"windowEnd": row["windowEnd"] + timedelta(days=1)} for row in rows], tmp_path / "live")
-    options = (*RANGE, "--live", tmp_path / "live", "--master", "local[1]")
-    result = command.json("compare", world.file, *options, code=4)
-    assert (result["live_rows"], result["explained"]) == (0, False)
+    write(rows, tmp_path / "live")
+    result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live", code=4)
+    assert (result["live_rows"], result["explained"], result["tried"]) == (0, False, [])
     assert verdict(result) == "The live job's output has no row in this range: nothing was compared."
 
 
@@ -259,7 +345,7 @@ def test_every_injected_fault_is_named(
         connection.register(name, pa.Table.from_pylist(side, schema))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS FROM live")
     compared = Compared(tuple(OutputColumn(*column) for column in columns), ("device",))
-    reasons = Reasons(connection, compared, "SELECT * FROM ours", [7])
+    reasons = Reasons(connection, compared, "SELECT * FROM ours", f"{SLICE} = 7")
     reasons.explain("smaller tolerance", "SELECT * FROM tried_rows", reasons.open_slices(), "n", None)
     reasons.explain_holes()
     found = connection.sql(f"SELECT {SLICE}, device, coalesce(reason, 'unexplained') FROM reasons").fetchall()

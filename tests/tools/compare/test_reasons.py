@@ -11,6 +11,7 @@ from recapture.model import AsaType, OutputColumn
 from recapture.table.row_changes import comparisons
 from recapture.tools.compare.live import LIVE_ROWS, SLICE
 from recapture.tools.compare.reasons import Compared, Reasons
+from recapture.tools.compare.trials import likely_offsets
 from recapture.tools.compare.words import DOWNTIME, SEPARATOR
 from tests.worlds import at
 
@@ -35,9 +36,9 @@ class Live:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS {self._query('live', live)}")
         self.reasons = Reasons(connection, Compared(COLUMNS, ("end", "device")), self._query("ours", ours))
 
-    def guess(self, reason: str, rows: Rows, *guessed: str) -> None:
+    def guess(self, reason: str, rows: Rows, *guessed: str, shift: int = 0) -> None:
         """Try a combination that has these rows."""
-        self.reasons.explain(reason, self._query("tried_rows", rows), [0], "end", None, frozenset(guessed))
+        self.reasons.explain(reason, self._query("tried_rows", rows), [0], "end", None, frozenset(guessed), shift)
 
     def found(self) -> dict[tuple[int, str], str | None]:
         """Return the reason of each difference."""
@@ -64,6 +65,32 @@ def test_of_guesses_with_as_many_causes_the_one_that_explains_most_rows_is_the_r
     live.guess(f"query{SEPARATOR}enqueued", {(1, "a"): 1, (1, "b"): 1, (1, "c"): 1}, "enqueued")
     live.reasons.choose_guesses()
     assert live.found() == {(1, "a"): "enqueued", (1, "b"): "enqueued", (1, "c"): f"query{SEPARATOR}enqueued"}
+
+
+def test_deadlines_with_which_more_of_the_live_rows_are_explained_come_before_fewer_causes(connection: Any) -> None:
+    ours = {(1, device): 0 for device in "abcde"}
+    rows = {(1, "a"): 1, (1, "b"): 1, (1, "c"): 1, (1, "d"): 1}
+    live = Live(connection, rows, ours)
+    live.guess("wrong cuts", {(1, "a"): 1, (1, "b"): 0, (1, "c"): 0, (1, "d"): 1}, "wrong", shift=7)
+    live.guess("right cuts", {(1, "a"): 0, (1, "b"): 0, (1, "c"): 0, (1, "d"): 0}, "right", shift=5)
+    both = f"late{SEPARATOR}right cuts"
+    live.guess(both, {(1, "a"): 1, (1, "b"): 1, (1, "c"): 1, (1, "d"): 0}, "right", shift=5)
+    live.reasons.choose_guesses()
+    assert live.found() == {
+        (1, "a"): both,
+        (1, "b"): both,
+        (1, "c"): both,
+        (1, "d"): "wrong cuts",
+        (1, "e"): "right cuts",
+    }
+
+
+def test_sessions_that_were_cut_end_at_the_same_distance_from_a_multiple() -> None:
+    assert likely_offsets(10, [3, 13, 27, 45, 41]) == [3, 13]
+    assert likely_offsets(10, [3, 13, 27, 47, 67, 45]) == [7, 17, 3, 13]
+    assert likely_offsets(10, [45, 3]) == [3, 13, 5, 15]
+    assert likely_offsets(10, [10, 20]) == [10]
+    assert likely_offsets(10, []) == []
 
 
 def test_a_row_that_lacks_has_the_guess_that_another_row_confirms(connection: Any) -> None:

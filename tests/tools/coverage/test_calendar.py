@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -23,7 +23,6 @@ from recapture.tools.coverage.marks import KINDS, SIGNS, STEPS, Access, why
 from recapture.tools.coverage.ranges import Range, chosen_range
 from recapture.tools.coverage.reading import Coverage
 from recapture.tools.coverage.states import SliceState
-from tests.browser import serious_findings
 
 HOUR = ticks.from_seconds(3600)
 MARCH = date(2026, 3, 1)
@@ -31,8 +30,6 @@ FIRST = ticks.from_datetime(datetime(2026, 3, 1, 6, tzinfo=UTC))
 FIRST_RANGE = Range(FIRST, FIRST + HOUR)
 RUN = "20260301T060000Z-20260301T070000Z-0123456789ab"
 SITE = "http://airflow.test"
-NAVIGATION = 64
-"""Width of Airflow's navigation next to the page, in pixels."""
 ALLOWED = dict.fromkeys(("request", "backfill", "rollback", "check"))
 
 
@@ -381,6 +378,19 @@ def test_a_range_of_other_than_whole_slices_is_refused(from_: str, to: str | Non
         chosen_range(from_, to, HOUR)
 
 
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (1, "1 March, 06:00 to 07:00"),
+        (18, "1 March, 06:00 to 00:00"),
+        (19, "1 March, 06:00 to 2 March, 01:00"),
+        (48, "1 March, 06:00 to 3 March, 06:00"),
+    ],
+)
+def test_a_range_names_the_day_on_which_it_ends_unless_that_is_the_first(hours: int, text: str) -> None:
+    assert Range(FIRST, FIRST + hours * HOUR).text == text
+
+
 def test_a_state_that_slices_cannot_be_in_is_refused() -> None:
     with pytest.raises(
         DefinitionError, match="'lost' is not a state of slices: use one of awaiting a decision, blocked"
@@ -450,40 +460,6 @@ def test_why_a_slice_is_in_its_state_is_shown_under_the_pointer_and_at_the_focus
     cells.first.focus()
     page.keyboard.press("ArrowRight")
     expect(tip).to_contain_text("1 March, 07:00 to 08:00: missing.")
-
-
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(390, "dark"), (390 - NAVIGATION, "light"), (1280, "dark"), (1280, "light")]
-)
-def test_the_page_fits_and_everybody_can_use_it(
-    page: Page, show: Callable[..., list[Any]], width: int, scheme: Literal["light", "dark"]
-) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 844})
-    every = [state(hour, kind) for hour, kind in enumerate(State)]
-    blocked = state(
-        24, State.BLOCKED, run=None, blocked_run=RUN, dag_run=dag_run(RunState.FAILED, failed_tasks=("plan",))
-    )
-    chosen, failed = Range(blocked.start, blocked.end), request("b", ended=FIRST, failed={"2026-03-01T07:00:00Z": "x"})
-    show(
-        rendered(
-            *every,
-            blocked,
-            state(24 * 40),
-            chosen=chosen,
-            audits={RUN: ["no row"]},
-            requests=(request("a"), failed),
-            waiting="The DAG is paused.",
-            pipelines=["telemetry", "other"],
-            problems=("a file is damaged",),
-        )
-    )
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert (
-        page.locator("#slices td").evaluate_all("cells => Math.max(...cells.map(c => c.getBoundingClientRect().right))")
-        <= width
-    )
-    assert serious_findings(page) == []
 
 
 def test_a_button_starts_a_run_of_the_chosen_range_after_it_was_confirmed(

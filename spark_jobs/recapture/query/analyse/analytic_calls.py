@@ -16,7 +16,7 @@ from recapture.query.functions import UNSUPPORTED
 from recapture.query.parse.names import call_name, whole_number
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import UNITS
-from recapture.query.plan.aggregates import RANKED, RUNNING, AggregateFunction
+from recapture.query.plan.aggregates import OF_HISTORY, RANKED, AggregateFunction
 from recapture.query.plan.analytics import EarlierValue, History, HistoryAggregate, IsFirst
 from recapture.query.plan.expressions import NULL, Expr
 from recapture.time_model.windows import LARGEST_SIZE
@@ -107,7 +107,7 @@ class AnalyticCall:
         source = self.inside.source
         if self._name in UNSUPPORTED:
             raise unsupported(source, self._call)
-        if self._name not in (*RUNNING, AggregateFunction.COLLECT, *RANKED):
+        if self._name not in OF_HISTORY:
             raise source.error(self.node, _NO_HISTORY_FORM)
         order = self.node.args.get("order")
         orderings = order.expressions if order else []

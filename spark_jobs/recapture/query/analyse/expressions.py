@@ -45,7 +45,7 @@ from recapture.query.parse.asaql import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
-from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, PERCENTILES
+from recapture.query.plan.aggregates import AGGREGATES, COLLECTIONS, OF_HISTORY, PERCENTILES
 from recapture.query.plan.expressions import FALSE, NULL, Expr, bigint, call, case_when, double, string
 from recapture.query.plan.operations import Op
 
@@ -350,7 +350,8 @@ class Expressions(Coercion):
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
         if name not in (*PERCENTILES, *COLLECTIONS) or node.args.get("partition_by"):
-            raise self.source.error(node, f"{name}(…) OVER (…) is not supported: use the window of GROUP BY")
+            reason = "needs LIMIT DURATION(hour, 1): add it, or" if name in OF_HISTORY else "is not supported:"
+            raise self.source.error(node, f"{name}(…) OVER (…) {reason} use the window of GROUP BY")
         require_only(self.source, node, "this", "order", "over")
         order = node.args.get("order")
         return self.scope.aggregate(node, node.this, order.expressions if order else [])

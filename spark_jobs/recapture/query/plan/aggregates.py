@@ -48,6 +48,10 @@ RUNNING = (
 """Those whose results of several panes merge into a result of the same form."""
 
 
+OF_HISTORY = (*RUNNING, AggregateFunction.COLLECT, *RANKED)
+"""Those that take LIMIT DURATION."""
+
+
 @dataclass(frozen=True)
 class Ordering:
     """One expression of an ORDER BY; NULL is the smallest."""

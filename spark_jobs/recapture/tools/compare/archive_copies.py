@@ -5,7 +5,7 @@ A run on such a copy gives the rows of a job that restarted, that read each even
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import DamagedBlobError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.events import ENQUEUED, UNKNOWN
-from recapture.formats.sections import AnyInput, Input
+from recapture.formats.sections import Input
 from recapture.run.plan import pinned
 from recapture.run.slices import slice_length
 from recapture.storage import open_container
@@ -49,7 +49,7 @@ class ArchiveCopies:
     """Copies of the blobs that slices read. Each blob is downloaded once."""
 
     folder: Path
-    _made: int = 0
+    _copies: dict[Hashable, Path] = field(default_factory=dict)
     _downloaded: dict[tuple[str, str], Path] = field(default_factory=dict)
 
     def reading(self, pipeline: Pipeline, slices: Sequence[Slice], kept: Kept) -> Pipeline:
@@ -58,18 +58,25 @@ class ArchiveCopies:
         left = {alias: _left(pipeline.section(alias), of_input, kept) for alias, of_input in blobs.items()}
         if left == blobs and kept.since is None and not kept.without:
             return pipeline
-        self._made += 1
-        copy = self.folder / f"copy-{self._made}"
-        inputs: list[AnyInput] = []
-        for section in pipeline.all_inputs:
-            if section.alias in left:
-                home = copy / str(len(inputs))
-                home.mkdir(parents=True)
-                for blob in left[section.alias]:
-                    self._copy(pipeline.section(section.alias), blob, home, kept)
-                section = section.model_copy(update={"container": home.as_uri()})
-            inputs.append(section)
+        inputs = (
+            section.model_copy(update={"container": self._copied(pipeline.section(section.alias), left, kept).as_uri()})
+            if section.alias in left
+            else section
+            for section in pipeline.all_inputs
+        )
         return pipeline.with_sections(all_inputs=tuple(inputs))
+
+    def _copied(self, section: Input, left: Mapping[str, Sequence[PinnedBlob]], kept: Kept) -> Path:
+        """Return the folder with what is left of an input. Trials that read the same share it."""
+        blobs = left[section.alias]
+        versions = frozenset((blob.blob.name, blob.blob.etag) for blob in blobs)
+        key = section.alias, section.arrival_time, versions, kept.since, frozenset(kept.without)
+        if key not in self._copies:
+            home = self._copies[key] = self.folder / f"copy-{len(self._copies)}"
+            home.mkdir()
+            for blob in blobs:
+                self._copy(section, blob, home, kept)
+        return self._copies[key]
 
     def _copy(self, section: Input, pinned_blob: PinnedBlob, home: Path, kept: Kept) -> None:
         blob, target = pinned_blob.blob, home / pinned_blob.blob.name

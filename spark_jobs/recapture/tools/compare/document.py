@@ -27,8 +27,9 @@ from recapture.tools.compare.assumptions import (
     trial_of,
 )
 from recapture.tools.compare.example_events import Example, events_behind
+from recapture.tools.compare.holes import incomplete_ends
 from recapture.tools.compare.live import SLICE, TYPES, Layout, Live, normal, read_live
-from recapture.tools.compare.reasons import Compared, Reasons
+from recapture.tools.compare.reasons import Compared, Reasons, ends_in
 from recapture.tools.compare.trials import Compute, Trials
 from recapture.tools.compare.words import DIGITS, DUPLICATES, SEPARATOR, UNEXPLAINED, causes, words
 from recapture.tools.diff.document import DIFFERENT
@@ -150,13 +151,12 @@ def compare(
         else:
             unpublished.append(start)
     ours = rows_of(published, folder / "published", layout, columns)
-    holes = [number_of(slice_) for slice_ in slices if _has_hole(comparison.entries, slice_)]
-    reasons = Reasons(connection, compared, ours, holes)
+    reasons = Reasons(connection, compared, ours, _lacks_events(comparison, compared))
     time, downtimes = comparison.time, comparison.stopped
     tried: dict[str, Sequence[Assumption]] = {}
     warnings = list(live.warnings)
     refused: list[set[Assumption]] = []
-    if reasons.open_slices():
+    if live.rows and reasons.open_slices():
         cuts = [ticks.from_datetime(end) for end in reasons.live_ends(time)]
         assumptions = trials.assumptions(comparison.downtimes, cuts)
         for number, combination in enumerate(combinations_of(assumptions)):
@@ -182,7 +182,9 @@ def compare(
                     warnings.append(f"{words(reason)} was not tried, because it cannot be computed: {error}")
                     continue
                 rows = rows_of(files, folder / f"tried-{number}", layout, columns)
-                reasons.explain(reason, rows, list(map(number_of, open_slices)), time, since, guessed)
+                reasons.explain(
+                    reason, rows, list(map(number_of, open_slices)), time, since, guessed, trial.session_offset
+                )
                 tried[reason] = combination
     silences = reasons.silences(time, ours)
     for stop, restart in [*downtimes, *silences]:
@@ -245,9 +247,10 @@ def _document(
         start = ticks.to_text(by_number[number].start)
         by_slice.setdefault(start, {})[words(reason)] = sum(values.values())
     different = sum(total["rows"] for total in by_reason.values())
-    is_explained = UNEXPLAINED not in by_reason and live.rows > 0
     names = [column.name for column in reasons.compared.columns]
     names = [*reasons.compared.key, *(name for name in names if name not in reasons.compared.key)]
+    only_keys = bool(live.missing) and len(names) == len(reasons.compared.key)
+    is_explained = UNEXPLAINED not in by_reason and live.rows > 0 and not only_keys
     return {
         "pipeline": comparison.pipeline.name,
         "output": comparison.output.alias,
@@ -318,6 +321,18 @@ def number_of(slice_: Slice) -> int:
     return (slice_.start - ticks.UNIX_EPOCH) // (slice_.end - slice_.start)
 
 
-def _has_hole(entries: Mapping[str, Entry], slice_: Slice) -> bool:
-    current = entries[ticks.to_text(slice_.start)].current
-    return current is not None and bool(current.holes or current.missing_blobs)  # a hole has one of its slices
+def _lacks_events(comparison: Comparison, compared: Compared) -> str:
+    """Return the condition, in SQL, of the keys whose rows depend on events that the archive lacks.
+
+    If the key has no time, these are all keys of a slice.
+    """
+    ranges = incomplete_ends(comparison.pipeline, comparison.slices, comparison.late_seconds)
+    if comparison.time in compared.key:
+        conditions = [ends_in(comparison.time, *map(ticks.to_datetime, (ends.start, ends.end))) for ends in ranges]
+    else:
+        conditions = [
+            f"{SLICE} = {number}"
+            for number, slice_ in comparison.by_number.items()
+            if any(ends.start < slice_.end and slice_.start < ends.end for ends in ranges)
+        ]
+    return " OR ".join(["false", *conditions])

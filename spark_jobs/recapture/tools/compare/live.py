@@ -1,5 +1,6 @@
 """Read the output of a live job: a Delta table, or Parquet, JSON and CSV files in a container or a folder."""
 
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from recapture.errors import DefinitionError
+from recapture.errors import DamagedBlobError, DefinitionError, PermanentError, RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.storage import Blob, Container, delta_storage_options, delta_table_uri, in_parallel, open_container
 from recapture.storage.delta import refusal_of_delta
@@ -37,6 +38,8 @@ TYPES = {
 _AS_WRITTEN = "live_as_written"
 """Table of the rows of some files of the live job, with their names and types."""
 _FILE = "_recapture_file"
+_WITHOUT_ROWS = f"(SELECT '' AS {_FILE} WHERE false)"
+"""Table expression of files without rows."""
 _BATCH_BYTES = 64 * 1024 * 1024
 """Size of the files, in bytes, that are read together, unless one file is larger."""
 _FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
@@ -78,7 +81,7 @@ class Live:
     """Number of rows in the range."""
     files: int
     missing: tuple[str, ...]
-    """Published columns that the output lacks."""
+    """Published columns that the output lacks; none if it has no column at all, as empty files."""
     warnings: tuple[str, ...]
 
 
@@ -88,13 +91,18 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
     Raise DefinitionError if nothing can be read there, if the column of the time is missing, or for a value of another
     type.
     """
+    import duckdb
+
     connection.execute(f"DROP TABLE IF EXISTS {LIVE_ROWS}")
     seen: dict[str, str] = {}
     warnings: list[str] = []
     files = 0
     for names_of_files, source in _sources(connection, address, folder, warnings):
         files += len(names_of_files)
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE {_AS_WRITTEN} AS SELECT * FROM {source}")
+        try:
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {_AS_WRITTEN} AS SELECT * FROM {source}")
+        except duckdb.InvalidInputException as error:
+            raise _unreadable(address, names_of_files, error) from error
         described = connection.sql(f"DESCRIBE {_AS_WRITTEN}").fetchall()
         names = {column.lower(): column for column, *_ in described if column != _FILE}
         seen |= names
@@ -105,7 +113,9 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
             f"{address} has no Delta table and no .parquet, .json, .jsonl or .csv file: give the folder of the live "
             "job's output"
         )
-    missing = tuple(column.name for column in layout.columns if _live_name(column.name, layout).lower() not in seen)
+    missing = tuple(
+        column.name for column in layout.columns if seen and _live_name(column.name, layout).lower() not in seen
+    )
     if layout.time in missing:
         raise DefinitionError(
             f"the files in {address} have no column {_live_name(layout.time, layout)}: name it with --columns "
@@ -113,6 +123,17 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
         )
     (rows,) = connection.sql(f"SELECT count(*) FROM {LIVE_ROWS}").fetchall()[0]
     return Live(rows, files, missing, tuple(warnings))
+
+
+def _unreadable(address: str, files: Sequence[str], error: Exception) -> RunError:
+    """Return the error for files, or for a Delta table, that DuckDB cannot read."""
+    if files == [address]:
+        refusal = refusal_of_delta(address, error)
+        return RunError(f"{refusal}; if it was moved, replaced or vacuumed meanwhile, run the command again")
+    text = str(error).partition("\n")[0]
+    number = re.search(r"/live/(\d+)", text)
+    file = files[int(number[1])] if number else f"a file such as {files[0]}"
+    return RunError(f"{file} in {address} cannot be read: {text}; let the live job write it again, or remove it")
 
 
 def _sources(
@@ -142,6 +163,9 @@ def _sources(
         if kind is None or any(part.startswith(("_", ".")) for part in parts.parts):
             others.append(blob.name)
             continue
+        if not blob.size:
+            yield [blob.name], _WITHOUT_ROWS
+            continue
         batch = batches.setdefault(kind, [])
         if batch and sum(other.size for other in batch) + blob.size > _BATCH_BYTES:
             yield _batch(connection, container, kind, batch, folder)
@@ -164,11 +188,25 @@ def _batch(
     def download(numbered: tuple[int, Blob]) -> str:
         number, blob = numbered
         path = place / f"{number}{'.gz' if blob.name.lower().endswith('.gz') else ''}"
-        path.write_bytes(container.read(blob))
+        path.write_bytes(content_of(container, blob))
         return str(path)
 
     paths = in_parallel(download, enumerate(blobs))
     return [blob.name for blob in blobs], _reader(connection, kind, f"[{', '.join(map(_text, paths))}]")
+
+
+def content_of(container: Container, blob: Blob) -> bytes:
+    """Return the content of a file. Raise RunError if it is not the one that was listed, or is damaged."""
+    file = f"{blob.name} in {container.url}"
+    try:
+        return container.read(blob)
+    except DamagedBlobError as error:
+        raise RunError(f"{file} is damaged: {error.reason}; let the live job write it again") from error
+    except PermanentError as error:
+        raise RunError(
+            f"{file} was changed, moved or deleted while the live job's output was read: run the same command again, "
+            "with the address where the output is now"
+        ) from error
 
 
 def _reader(connection: "DuckDBPyConnection", kind: str, paths: str) -> str:
@@ -178,12 +216,23 @@ def _reader(connection: "DuckDBPyConnection", kind: str, paths: str) -> str:
         return f"read_parquet({together})"
     if kind == "csv":
         return f"read_csv({together}, all_varchar = true, header = true)"
-    keys = f"SELECT DISTINCT unnest(json_keys(json)) AS name FROM read_json_objects({paths}) ORDER BY name"
-    spellings = {name.lower(): name for (name,) in connection.sql(keys).fetchall()}  # read_json holds 32 MiB a file
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) AS name FROM read_json_objects({paths}) ORDER BY name DESC"
+    spellings: dict[str, list[str]] = {}
+    for (name,) in connection.sql(keys).fetchall():
+        spellings.setdefault(name.lower(), []).append(name)
     if not spellings:
-        return f"(SELECT '' AS {_FILE} WHERE false)"
-    names = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in spellings.values())
-    return f"read_json({together}, columns = {{{names}}})"
+        return _WITHOUT_ROWS
+    columns = (
+        f"coalesce({', '.join(f'json_extract_string(json, {_text(_pointer(name))})' for name in names)}, NULL) AS "
+        f"{quoted(names[0])}"
+        for names in spellings.values()
+    )
+    return f"(SELECT {', '.join(columns)}, {_FILE} FROM read_json_objects({paths}, filename = '{_FILE}'))"
+
+
+def _pointer(name: str) -> str:
+    """Return the JSON pointer of a key."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def _insert(connection: "DuckDBPyConnection", files: Sequence[str], names: Mapping[str, str], layout: Layout) -> None:

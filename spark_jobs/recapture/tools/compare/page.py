@@ -37,16 +37,21 @@ def verdict(document: Mapping[str, Any]) -> str:
     if not document["live_rows"]:
         return "The live job's output has no row in this range: nothing was compared."
     rows = counted(document["rows"], "row")
+    missing = document["missing_columns"]
+    if missing and document["key"] == document["example_columns"]:
+        return f"Only the keys of {rows} were compared: the live job's output lacks {', '.join(missing)}."
+    uncompared = f"; {', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not compared" if missing else ""
     if not document["different"]:
-        return f"All {rows} are equal."
+        return f"All {rows} are equal{uncompared}."
     differing = f"{document['different']:,} of {rows} differ ({share(document['different'], document['rows'])})"
     if not document["explained"]:
         (unexplained,) = (reason for reason in document["reasons"] if reason["reason"] == UNEXPLAINED)
         number = unexplained["rows"]
-        return f"{differing}; {number:,} of the differences {'is' if number == 1 else 'are'} unexplained."
+        are = "is" if number == 1 else "are"
+        return f"{differing}; {number:,} of the differences {are} unexplained{uncompared}."
     by_time = _by_time(document)
     unconfirmed = f"; {by_time:,} by times alone, which nothing confirms" if by_time else ""
-    return f"{differing}, and all differences have a reason{unconfirmed}."
+    return f"{differing}, and all differences have a reason{unconfirmed}{uncompared}."
 
 
 def meaning(causes: Sequence[str]) -> str:

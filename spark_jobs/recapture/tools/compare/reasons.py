@@ -68,13 +68,13 @@ class Reasons:
     """The reasons of the differences, in the table `reasons`: the key with its slice, and the reason or NULL."""
 
     def __init__(
-        self, connection: "DuckDBPyConnection", compared: Compared, ours: str, holes: Sequence[int] = ()
+        self, connection: "DuckDBPyConnection", compared: Compared, ours: str, lacks_events: str = "false"
     ) -> None:
         """Compare LIVE_ROWS with the rows of the query `ours`, which has the same columns.
 
-        `holes` are the numbers of the slices of which the archive lacks events.
+        `lacks_events` is the condition, in SQL, of the keys whose rows depend on events that the archive lacks.
         """
-        self.connection, self.compared, self._holes = connection, compared, holes
+        self.connection, self.compared, self._lacks_events = connection, compared, lacks_events
         self._guesses: list[frozenset[Any]] = []
         """What each guess assumes, in the order in which they were made: the number of a guess is its place."""
         self._believed: set[int] = set()
@@ -91,7 +91,8 @@ class Reasons:
         self._execute(
             f"""
             CREATE OR REPLACE TEMP TABLE guesses AS
-            SELECT {", ".join(compared.keys)}, reason AS guess, 0 AS number, 0 AS causes FROM reasons LIMIT 0
+            SELECT {", ".join(compared.keys)}, reason AS guess, 0 AS number, 0 AS causes, 0::BIGINT AS shift
+            FROM reasons LIMIT 0
             """
         )
 
@@ -103,6 +104,7 @@ class Reasons:
         time: str,
         since: datetime | None,
         guessed: frozenset[Any] = frozenset(),
+        shift: int = 0,
     ) -> None:
         """Give this reason to the differences without one, in slices, that other rows, given by a query, do not have.
 
@@ -110,7 +112,8 @@ class Reasons:
         count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
         out of account, and named. What is `guessed` is believed only if it explains a row without a reason that the
         live job wrote: that a row lacks has many causes. Then earlier guesses that assume no more are believed, too.
-        Every row that a guess explains is kept for `choose_guesses`.
+        Every row that a guess explains is kept for `choose_guesses`. `shift` is that of the deadlines of sessions, in
+        ticks; 0 if the guess assumes none.
         """
         self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
@@ -125,7 +128,9 @@ class Reasons:
             return
         ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND reason IS NULL AND {explained}")
         keys, number, size = ", ".join(self.compared.keys), len(self._guesses), len(causes(reason))
-        self._execute(f"INSERT INTO guesses SELECT {keys}, {text}, {number}, {size} FROM reasons WHERE {explained}")
+        self._execute(
+            f"INSERT INTO guesses SELECT {keys}, {text}, {number}, {size}, {shift} FROM reasons WHERE {explained}"
+        )
         self._guesses.append(guessed)
         if confirmed:
             self._believed.update(it for it, guess in enumerate(self._guesses) if guess <= guessed)
@@ -134,7 +139,9 @@ class Reasons:
     def choose_guesses(self) -> None:
         """Give the differences that only guesses explain the best one: of the fewest causes, then of the most rows.
 
-        Guesses that nothing confirms are for differences without a reason.
+        A live job cuts all sessions at the same times: a guess with another shift than the likeliest comes after those
+        without. The likeliest shift is the one with which most of the live job's rows are explained, alone or with
+        other causes. Guesses that nothing confirms are for differences without a reason.
         """
         if self._believed:
             self._choose(f"is_guessed AND number IN ({', '.join(map(str, self._believed))})")
@@ -142,16 +149,21 @@ class Reasons:
 
     def _choose(self, condition: str) -> None:
         """Give the best of their guesses to the differences of which this is true."""
+        same = self.compared.same_key("guesses", "reasons")
+        of_guesses = ", ".join(f"guesses.{name}" for name in self.compared.keys)
         self._execute(
             f"""
             UPDATE reasons SET reason = best.guess, is_guessed = true
             FROM (
                 SELECT guesses.* FROM guesses JOIN (SELECT number, count(*) AS explained FROM guesses GROUP BY number)
-                USING (number) JOIN reasons ON {self.compared.same_key("guesses", "reasons")}
+                USING (number) JOIN reasons ON {same}
                 WHERE {condition}
                 QUALIFY row_number() OVER (
-                    PARTITION BY {", ".join(f"guesses.{name}" for name in self.compared.keys)}
-                    ORDER BY causes, explained DESC, number
+                    PARTITION BY {of_guesses}
+                    ORDER BY shift NOT IN (
+                        0, (SELECT shift FROM guesses JOIN reasons ON {same} WHERE shift <> 0 GROUP BY shift
+                            ORDER BY count(DISTINCT ({of_guesses})) FILTER (live > 0) DESC, min(number) LIMIT 1)
+                    ), causes, explained DESC, number
                 ) = 1
             ) AS best
             WHERE {self.compared.same_key("best", "reasons")}
@@ -159,9 +171,8 @@ class Reasons:
         )
 
     def explain_holes(self) -> None:
-        """Give HOLE to the differences without a reason in slices with holes."""
-        if self._holes:
-            self._explain_where(HOLE, self._among(self._holes))
+        """Give HOLE to the differences without a reason that depend on events that the archive lacks."""
+        self._explain_where(HOLE, self._lacks_events)
 
     def explain_missing(self, time: str, downtimes: Sequence[tuple[datetime, datetime]]) -> None:
         """Give DOWNTIME to differences without a reason, if the live job wrote no row that ends in a downtime.
@@ -195,11 +206,11 @@ class Reasons:
     def _explain_where(self, reason: str, condition: str) -> None:
         """Give this reason to the differences without one that meet a condition; name duplicates and holes, too."""
         also = [f"CASE WHEN has_duplicates THEN {_text(DUPLICATES)} END"]
-        if reason != HOLE and self._holes:
-            also.append(f"CASE WHEN {self._among(self._holes)} THEN {_text(HOLE)} END")
+        if reason != HOLE:
+            also.append(f"CASE WHEN {self._lacks_events} THEN {_text(HOLE)} END")
         self._execute(
             f"UPDATE reasons SET reason = concat_ws({_text(SEPARATOR)}, {_text(reason)}, {', '.join(also)}) "
-            f"WHERE reason IS NULL AND {condition}"
+            f"WHERE reason IS NULL AND ({condition})"
         )
 
     def _among(self, slices: Sequence[int]) -> str:
@@ -319,6 +330,11 @@ class Reasons:
 
     def _rows(self, query: str) -> list[Any]:
         return self.connection.sql(query).fetchall()
+
+
+def ends_in(time: str, since: datetime, until: datetime) -> str:
+    """Return the condition, in SQL, that a window ends after a time and not after another one."""
+    return f"{quoted(time)} > {_instant(since)} AND {quoted(time)} <= {_instant(until)}"
 
 
 def _joined(reason: str, table: str) -> str:

@@ -1,5 +1,6 @@
 """Compute slices again as the live job may have computed them, and find out what it may have done differently."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
@@ -82,10 +83,10 @@ class Trials:
         for until, group in groupby(slices, lambda slice_: None if trial.new_blobs else self._published(slice_)):
             of_group = list(group)
             self._made += 1
-            changed = tried_pipeline(self.pipeline, trial.tried, self._folder / f"run-{self._made}")
-            changed = self._copies.reading(changed, of_group, Kept(until, trial.restart, without))
-            if trial.session_offset:
-                changed.__dict__["query"] = with_session_offset(changed.query, trial.session_offset)
+            tried = tried_pipeline(self.pipeline, trial.tried, self._folder / f"run-{self._made}")
+            changed = self._copies.reading(tried, of_group, Kept(until, trial.restart, without))
+            offset = trial.session_offset
+            changed.__dict__["query"] = with_session_offset(tried.query, offset) if offset else tried.query
             yield changed, of_group
 
     def _published(self, slice_: Slice) -> datetime | None:
@@ -128,17 +129,24 @@ def with_session_offset(query: CompiledQuery, offset: int) -> CompiledQuery:
 
 
 def _offsets(query: CompiledQuery, cuts: Sequence[int]) -> list[int]:
-    """Return the shifts of deadlines at which the live job may have cut its sessions.
-
-    Sessions that were cut at their deadlines end at the same time after a multiple of the maximum duration; those that
-    ended after a pause do not. Which multiples are even depends on the live job, too.
-    """
+    """Return the shifts of deadlines that are tried; none if the query has no sessions, or of several lengths."""
     longest = {window.max_duration for window in query.windows if isinstance(window, SessionWindow)}
-    if len(longest) != 1 or not cuts:
+    if len(longest) != 1:
         return []
     (max_duration,) = longest
-    shifts = [cut % max_duration for cut in cuts]
-    likeliest = sorted(set(shifts), key=lambda shift: (-shifts.count(shift), shift))[:MAX_SHIFTS]
+    return likely_offsets(max_duration, cuts)
+
+
+def likely_offsets(max_duration: int, cuts: Sequence[int]) -> list[int]:
+    """Return the shifts of deadlines at which the live job may have cut its sessions, the likeliest first.
+
+    Sessions that were cut at their deadlines end at the same time after a multiple of the maximum duration; those that
+    ended after a pause do not. So a shift that only one session has is tried only if no two sessions have the same.
+    Which multiples are even depends on the live job, too.
+    """
+    sessions = Counter(cut % max_duration for cut in cuts)
+    repeated = [shift for shift, count in sessions.items() if count > 1]
+    likeliest = sorted(repeated or sessions, key=lambda shift: (-sessions[shift], shift))[:MAX_SHIFTS]
     return [offset for shift in likeliest for offset in (shift, shift + max_duration) if offset]
 
 

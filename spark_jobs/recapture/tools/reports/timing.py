@@ -153,8 +153,7 @@ def _pictures(
         for key in _keys(sample) if compiled.over else (None,):
             events = [event for event in sample if key is None or event["key"] == key]
             drawing = picture(events, policies, by_blob=by_blob)
-            if drawing is not None and left:
-                left -= 1
+            if drawing is not None:
                 yield {
                     "input": compiled.alias,
                     "partition": row.partition,
@@ -164,6 +163,9 @@ def _pictures(
                     "counts": {name: row.find_count(name) for name in ("InputEvents", "DuplicateEvents", *VERDICTS)},
                     **drawing.to_dict(),
                 }
+                left -= 1
+                if not left:
+                    return
 
 
 def _of_distinct_partitions(rows: Sequence[PartitionMetrics]) -> list[PartitionMetrics]:
