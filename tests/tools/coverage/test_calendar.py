@@ -378,6 +378,19 @@ def test_a_range_of_other_than_whole_slices_is_refused(from_: str, to: str | Non
         chosen_range(from_, to, HOUR)
 
 
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (1, "1 March, 06:00 to 07:00"),
+        (18, "1 March, 06:00 to 00:00"),
+        (19, "1 March, 06:00 to 2 March, 01:00"),
+        (48, "1 March, 06:00 to 3 March, 06:00"),
+    ],
+)
+def test_a_range_names_the_day_on_which_it_ends_unless_that_is_the_first(hours: int, text: str) -> None:
+    assert Range(FIRST, FIRST + hours * HOUR).text == text
+
+
 def test_a_state_that_slices_cannot_be_in_is_refused() -> None:
     with pytest.raises(
         DefinitionError, match="'lost' is not a state of slices: use one of awaiting a decision, blocked"

@@ -274,3 +274,12 @@ def test_advice_names_devices_whose_clocks_are_ahead() -> None:
         "2 events were dropped, because their times are too far ahead of the arrival: correct the clocks of the "
         "devices, such as device-006 (2)"
     )
+
+
+def test_checks_with_the_same_remedy_have_one_advice() -> None:
+    also = FAILURE | {"title": "no room is too cold", "cause": 10}
+    again = FAILURE | {"severity": "warning"}
+    advice = verdict(report(quality="failed", failures=failed(FAILURE, again, also)))["advice"]
+    assert [text for text in advice if "cool down" in text] == [
+        "so that no room is too warm, and no room is too cold: cool down"
+    ]

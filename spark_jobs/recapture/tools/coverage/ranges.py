@@ -38,7 +38,7 @@ class Range:
     def text(self) -> str:
         """Days and hours, and states, such as "3 March, 02:00 to 03:00, only missing"."""
         start, end = ticks.to_datetime(self.start), ticks.to_datetime(self.end)
-        until = f"{end:%H:%M}" if self.end - self.start <= ticks.from_seconds(86_400) else f"{end.day} {end:%B, %H:%M}"
+        until = f"{end:%H:%M}" if day_of(self.start) == day_of(self.end - 1) else f"{end.day} {end:%B, %H:%M}"
         states = " or ".join(filter(None, [", ".join(self.only[:-1]), *self.only[-1:]]))
         return f"{start.day} {start:%B}, {start:%H:%M} to {until}{states and f', only {states}'}"
 

@@ -181,10 +181,10 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
     """Yield what to change, because of what failed or warned and of the other sections."""
     if any(failure["of_unusable"] for failure in failed):
         yield from _unusable(document["quarantine"]["reasons"])
-    titles: dict[str, list[str]] = {}
+    titles: dict[str, dict[str, None]] = {}
     for failure in sorted(failed, key=lambda failure: failure["cause"]):
         if failure["hint"]:
-            titles.setdefault(failure["hint"], []).append(failure["title"])
+            titles.setdefault(failure["hint"], {})[failure["title"]] = None
     for hint, of_hint in titles.items():
         yield f"so that {', and '.join(of_hint)}: {hint}"
     if document["quality"] == "failed" and not document["approvals"]:
