@@ -2,7 +2,7 @@
 
 A standalone master and its workers start for each run, and each worker has one executor with one core. A line shows the
 seconds from the start of the driver to its end, and from the first task to the end of the last one, then CPU seconds by
-process. The staged files must be those of the worker processes.
+process. The staged files must be those of the worker processes. With --bundle, the executors' Python has no packages.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,9 +44,9 @@ from recapture.run.plan import plan_run
 from recapture.execute.spark.compute import compute
 from recapture.execute.spark.session import spark_session
 
-file, master, scratch, start, end = sys.argv[1:]
+file, master, scratch, start, end, *bundle = sys.argv[1:]
 run = plan_run(load(Path(file)), datetime.fromisoformat(start), datetime.fromisoformat(end))
-with spark_session(master, "benchmark", Path(scratch)) as spark:
+with spark_session(master, "benchmark", Path(scratch), *map(Path, bundle)) as spark:
     print(json.dumps(sorted(file.path for file in compute(spark, run).staged)))
 """
 
@@ -55,6 +56,9 @@ def main() -> None:
     parser.add_argument("events", type=int, nargs="?", default=10_000_000, help="default: %(default)s")
     parser.add_argument("--kinds", nargs="+", default=["tumbling", "LAG"], choices=KINDS, help="kinds of queries")
     parser.add_argument("--executors", type=int, nargs="+", default=[1, 2], help="default: %(default)s")
+    parser.add_argument(
+        "--bundle", type=Path, help="archive of recapture bundle; by default, executors use this Python"
+    )
     chosen = parser.parse_args()
     world, archive = World(chosen.events), WORLDS / f"{chosen.events}-events"
     world.make(archive)
@@ -67,12 +71,12 @@ def main() -> None:
             for executors in chosen.executors:
                 scratch = Path(folder) / str(executors)
                 scratch.mkdir()
-                files, line = run(file, world, executors, scratch)
+                files, line = run(file, world, executors, scratch, chosen.bundle)
                 print(f"{kind:9} {executors:9} {line}", flush=True)
                 assert files == expected, f"{kind}: {executors} executors stage other files"
 
 
-def run(file: Path, world: World, executors: int, scratch: Path) -> tuple[list[str], str]:
+def run(file: Path, world: World, executors: int, scratch: Path, bundle: Path | None) -> tuple[list[str], str]:
     """Return the files that a cluster stages, and a line that says what the run took."""
     (scratch / "events").mkdir()
     (scratch / "spark-defaults.conf").write_text(LOG.format(folder=(scratch / "events").as_uri()))
@@ -80,9 +84,11 @@ def run(file: Path, world: World, executors: int, scratch: Path) -> tuple[list[s
         **{"SPARK_HOME": str(SPARK), "SPARK_SCALA_VERSION": "2.13", "SPARK_CONF_DIR": str(scratch)},
         **{"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
     }
-    with cluster(executors, scratch, environment) as (master, daemons):
+    of_daemons = environment if bundle is None else environment | bare_python(scratch)
+    with cluster(executors, scratch, of_daemons) as (master, daemons):
         begin = time.perf_counter()
         arguments = [str(file), master, str(scratch), START.isoformat(), world.end.isoformat()]
+        arguments += [str(bundle)] if bundle else []
         driver = psutil.Popen([sys.executable, "-c", DRIVER, *arguments], stdout=subprocess.PIPE, env=environment)
         cpu: dict[tuple[str, int], float] = {}
         largest = 0
@@ -104,6 +110,16 @@ def run(file: Path, world: World, executors: int, scratch: Path) -> tuple[list[s
         totals[part] += seconds  # type: ignore[assignment]
     by_part = "  ".join(f"{totals[part]:{len(part)}.1f}" for part in PARTS)
     return files, f"{took:8.1f} {_task_seconds(scratch / 'events'):6.1f}  {by_part}  {largest >> 20:10}"
+
+
+def bare_python(scratch: Path) -> dict[str, str]:
+    """Return the variables of a Python without packages, which this creates."""
+    venv.create(scratch / "bare")
+    return {
+        "PATH": f"{scratch / 'bare' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": "",
+        "PYSPARK_PYTHON": "",
+    }
 
 
 @contextmanager

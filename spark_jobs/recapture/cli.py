@@ -150,6 +150,7 @@ def _parser() -> _Parser:
     backfill.add_argument("--changed", choices=("fail", "replan"), default="fail", help=text)
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
     backfill.add_argument("--master", default=DEFAULT_MASTER, help=text)
+    _add_bundle(backfill)
     text = "value of a suite's parameter instead of the one in the pipeline file; may be given several times"
     backfill.add_argument(
         "--parameter", dest="parameters", action="append", default=[], metavar="NAME=VALUE", help=text
@@ -224,6 +225,7 @@ def _parser() -> _Parser:
     update.add_argument("--dry-run", action="store_true", help="only show what is due and why; write nothing")
     text = "the Spark master; local[N] limits a run without Spark to N processes, too (default: %(default)s)"
     update.add_argument("--master", default=DEFAULT_MASTER, help=text)
+    _add_bundle(update)
     text = (
         "Show where a live job continues after what is published: its custom start time, the last event of each "
         "partition, and slices that do not hold what the archive gives."
@@ -314,6 +316,19 @@ def _parser() -> _Parser:
     checked.add_argument("file", type=Path, metavar="FILE", help="a file with the query")
     checked.add_argument("--json", action="store_true", help="print one JSON object")
     checked.set_defaults(module="check_query")
+    text = (
+        "Make the archive with which the executors of a Spark cluster run Recapture, although their Python does not "
+        "have it."
+    )
+    bundled = commands.add_parser("bundle", help=text, description=text)
+    text = "the archive to write (default: %(default)s)"
+    bundled.add_argument("--out", type=Path, default=Path("recapture-bundle.tar.gz"), metavar="FILE", help=text)
+    text = "the minor version of the executors' Python, which is also the driver's (default: %(default)s)"
+    bundled.add_argument("--python", default="{}.{}".format(*sys.version_info[:2]), metavar="VERSION", help=text)
+    text = "the processor of the executors, which run Linux (default: %(default)s)"
+    bundled.add_argument("--platform", choices=("x86_64", "aarch64"), default="x86_64", help=text)
+    bundled.add_argument("--json", action="store_true", help="print one JSON object")
+    bundled.set_defaults(module="bundle")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
     text = "an ASA project, an ARM template, terraform show -json, or the definition of an eventstream"
@@ -329,6 +344,11 @@ def _parser() -> _Parser:
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
     return parser
+
+
+def _add_bundle(parser: argparse.ArgumentParser) -> None:
+    text = "give the executors of the master this archive, which recapture bundle made"
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help=text)
 
 
 def _add_tried(parser: argparse.ArgumentParser, purpose: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -32,37 +33,25 @@ def in_order(table: pa.Table, names: Sequence[str]) -> list[str]:
     return sorted(map(repr, zip(*(table[name].to_pylist() for name in names), strict=True)))
 
 
-def evaluated(
-    query: CompiledQuery,
-    output: CompiledOutput,
-    events: Mapping[str, Sequence[Row]],
-    references: Mapping[str, pa.Table],
-) -> pa.Table:
-    """Return the rows of an output, from all slices with events, with the columns of its SQL."""
-    parts = [
-        part.with_start(part.evaluation(references).rows(output)) for part in _parts(query, events) or [_nothing(query)]
-    ]
-    return pa.concat_tables(parts)
+def evaluated(parts: Sequence["Part"], output: CompiledOutput, references: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the rows of an output, from all slices, with the columns of its SQL."""
+    return pa.concat_tables([part.with_start(part.evaluation(references).rows(output)) for part in parts])
 
 
-def merged(query: CompiledQuery, output: CompiledOutput, events: Mapping[str, Sequence[Row]]) -> pa.Table:
+def merged(parts: Sequence["Part"], output: CompiledOutput) -> pa.Table:
     """Return the rows of an output that has `selects`, from panes alone."""
     schema = published_schema(output.columns).append(SLICE_START)
-    parts = (part.with_start(rows_of_slice(output, part.slice, part.panes_of)) for part in _parts(query, events))
-    return pa.concat_tables([schema.empty_table(), *parts])
+    rows = (part.with_start(rows_of_slice(output, part.slice, part.panes_of)) for part in parts)
+    return pa.concat_tables([schema.empty_table(), *rows])
 
 
 def require_same_in_parts(
-    query: CompiledQuery,
-    events: Mapping[str, Sequence[Row]],
-    computed: Sequence[pa.Table],
-    references: Mapping[str, pa.Table],
+    query: CompiledQuery, parts: Sequence["Part"], computed: Sequence[pa.Table], references: Mapping[str, pa.Table]
 ) -> None:
     """Raise AssertionError unless each slice has the same rows if it is computed in buckets and in pieces.
 
     Of many slices, each is computed in one of these ways, except in the profile `deep`.
     """
-    parts = _parts(query, events) or [_nothing(query)]
     keys = shared_keys(query)
     outputs = slice_query(query, [(output, "") for output in query.outputs])
     ways = ((1, 1), (1, 3), *([] if keys is None else [(3, 1000), (2, 2)]))
@@ -87,7 +76,7 @@ def require_same_in_parts(
 class _Source:
     """What the tasks computed of a slice."""
 
-    part: "_Part"
+    part: "Part"
     references: Mapping[str, pa.Table]
 
     def panes(self, view: str, number: int) -> list[pa.RecordBatch]:
@@ -101,7 +90,7 @@ class _Source:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """What a worker has of one slice."""
 
     query: CompiledQuery
@@ -135,26 +124,25 @@ class _Part:
         return pa.Table.from_batches(batches, view.groups.schema)
 
 
-def _parts(query: CompiledQuery, events: Mapping[str, Sequence[Row]]) -> list[_Part]:
-    """Return the slices that have events."""
-    tables = {read.view: views.by_slice(read, events[read.alias]) for read in query.inputs}
-    slices = sorted({slice_ for places in tables.values() for _, slice_ in places})
-    return [_Part(query, slice_, dict(_views(query, slice_, tables))) for slice_ in slices]
-
-
-def _nothing(query: CompiledQuery) -> _Part:
-    slice_ = Slice(UNIX_EPOCH, UNIX_EPOCH + 1)
-    return _Part(query, slice_, dict(_views(query, slice_, {read.view: {} for read in query.inputs})))
+def parts_of(query: CompiledQuery, events: Mapping[str, Sequence[Row]]) -> list[Part]:
+    """Return the slices that have events, or one without any."""
+    tables: dict[Slice, dict[str, list[tuple[str, pa.Table]]]] = {}
+    for read in query.inputs:
+        for (partition, slice_), table in sorted(views.by_slice(read, events[read.alias]).items(), key=itemgetter(0)):
+            tables.setdefault(slice_, {}).setdefault(read.view, []).append((partition, table))
+    nothing = {Slice(UNIX_EPOCH, UNIX_EPOCH + 1): dict[str, list[tuple[str, pa.Table]]]()}
+    return [Part(query, slice_, dict(_views(query, slice_, of))) for slice_, of in sorted((tables or nothing).items())]
 
 
 def _views(
-    query: CompiledQuery, slice_: Slice, tables: Mapping[str, Mapping[tuple[str, Slice], pa.Table]]
+    query: CompiledQuery, slice_: Slice, tables: Mapping[str, Sequence[tuple[str, pa.Table]]]
 ) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what a worker has of each input, from the events of its partitions."""
     for read in query.inputs:
-        parts = {partition: table for (partition, of), table in sorted(tables[read.view].items()) if of == slice_}
+        parts = tables.get(read.view, ())
         if read.aggregations:
             nothing = panes.schema(read.aggregations).empty_table()
-            computed = (views.panes_of(read, partition, slice_, table) for partition, table in parts.items())
+            computed = (views.panes_of(read, partition, slice_, table) for partition, table in parts)
             yield read.view, pa.concat_tables([nothing, *computed])
         else:
-            yield read.view, pa.concat_tables([order.schema(read).empty_table(), *parts.values()])
+            yield read.view, pa.concat_tables([order.schema(read).empty_table(), *(table for _, table in parts)])

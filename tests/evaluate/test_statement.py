@@ -14,7 +14,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND, from_datetime
-from tests.evaluate.evaluated import evaluated
+from tests.evaluate.evaluated import evaluated, parts_of
 
 START = from_datetime(datetime(2026, 3, 1, 10, tzinfo=UTC))
 HOUR = 3600 * TICKS_PER_SECOND
@@ -35,7 +35,7 @@ def event(seconds: float, **columns: Any) -> dict[str, Any]:
 
 
 def rows(query: CompiledQuery, events: Sequence[dict[str, Any]], number: int = 0) -> list[dict[str, Any]]:
-    table = evaluated(query, query.outputs[number], {"telemetry": events}, {})
+    table = evaluated(parts_of(query, {"telemetry": events}), query.outputs[number], {})
     return table.drop_columns("slice_start").to_pylist()
 
 

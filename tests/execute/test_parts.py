@@ -10,7 +10,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.time_model.ticks import TICKS_PER_SECOND
-from tests.evaluate.evaluated import evaluated, require_same_in_parts
+from tests.evaluate.evaluated import evaluated, parts_of, require_same_in_parts
 from tests.execute.test_division import DECLARED, KINDS
 
 START = 63_000_000_000 * TICKS_PER_SECOND
@@ -52,6 +52,7 @@ def rows(drawn: list[tuple[int, int, str | None, float | None, str]]) -> list[di
 def test_parts_have_the_rows_of_the_slice(
     kind: str, drawn: list[tuple[int, int, str | None, float | None, str]]
 ) -> None:
-    query, events = QUERIES[kind], {"telemetry": rows(drawn)}
-    whole = [evaluated(query, output, events, {}) for output in query.outputs]
-    require_same_in_parts(query, events, whole, {})
+    query = QUERIES[kind]
+    parts = parts_of(query, {"telemetry": rows(drawn)})
+    whole = [evaluated(parts, output, {}) for output in query.outputs]
+    require_same_in_parts(query, parts, whole, {})

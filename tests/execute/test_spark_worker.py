@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from recapture import __version__
 from recapture.errors import PermanentError, RunError
 from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers
@@ -159,3 +160,12 @@ def test_an_error_of_a_worker_says_whether_a_retry_would_help(raised: Exception,
     with pytest.raises(RunError) as error, one_error("give it more"):
         raise raised
     assert (type(error.value), str(error.value)) == (type(expected), str(expected))
+
+
+def test_a_worker_of_another_version_refuses_before_it_reads_what_it_is_to_compute() -> None:
+    with pytest.raises(PermanentError) as error:
+        next(worker.run_call("0.0.1", b"of another version", []))
+    assert str(error.value) == (
+        f"an executor has Recapture {__version__}, and the driver 0.0.1: install the same version there, or make the "
+        "bundle again"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from recapture.query.model import CompiledQuery
-from tests.evaluate.evaluated import evaluated, in_order, merged, require_same_in_parts
+from tests.evaluate.evaluated import evaluated, in_order, merged, parts_of, require_same_in_parts
 
 
 def rows_of_outputs(
@@ -19,10 +19,11 @@ def rows_of_outputs(
     `events` are rows of the views, by the alias of the input, and `references` the rows of reference data, by their
     views. Raise AssertionError if two ways of computing the rows do not give the same.
     """
-    tables = [evaluated(query, output, events, references or {}) for output in query.outputs]
+    parts = parts_of(query, events)
+    tables = [evaluated(parts, output, references or {}) for output in query.outputs]
     for output, table in zip(query.outputs, tables, strict=True):
         if output.selects:
             names = [*(column.name for column in output.columns), "slice_start"]
-            assert in_order(merged(query, output, events), names) == in_order(table, names)
-    require_same_in_parts(query, events, tables, references or {})
+            assert in_order(merged(parts, output), names) == in_order(table, names)
+    require_same_in_parts(query, parts, tables, references or {})
     return tables

@@ -1,7 +1,9 @@
 """What the tasks of a DAG share: which errors are final, what their logs leave out, and what consumers are told."""
 
 import importlib
+import json
 import logging
+import sys
 from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
@@ -62,30 +64,49 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     assert isinstance(raised.value, AirflowFailException) != retried
 
 
-@pytest.mark.parametrize(("client", "refused"), [("4.2.0", False), ("4.2.1", True), (None, False)])
 def test_spark_is_not_started_with_a_damaged_pyspark(
-    plugin: ModuleType, monkeypatch: pytest.MonkeyPatch, client: str | None, refused: bool
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pip writes the files of one package over those of the other, because they have the same names."""
     from airflow.providers.common.compat.sdk import AirflowFailException
 
     spark_run = importlib.import_module("recapture_airflow.spark_run")
 
-    def version(name: str) -> str:
-        installed = "4.2.0" if name == "pyspark" else client
-        if installed is None:
-            raise spark_run.metadata.PackageNotFoundError(name)
-        return installed
+    def damaged() -> None:
+        raise errors.DefinitionError("two versions")
 
-    monkeypatch.setattr(spark_run.metadata, "version", version)
-    if not refused:
-        spark_run.require_one_pyspark()
-        return
-    with pytest.raises(AirflowFailException) as raised:
-        spark_run.require_one_pyspark()
-    assert str(raised.value) == (
-        "pyspark is 4.2.0, but pyspark-client is 4.2.1: they have files in common, so install the same version of both"
-    )
+    monkeypatch.setattr(spark_run, "require_one_pyspark", damaged)
+    operator = spark_run.SparkRun(task_id="order_and_aggregate", file="telemetry.yaml", application="backfill.py")
+    with pytest.raises(AirflowFailException, match="two versions"):
+        operator.execute({"run_id": "manual__1"})
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_executors_get_the_bundle_of_the_connection(
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Only in deploy mode `client`, the driver has the Python of the task."""
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+    extra = {"deploy-mode": mode, "bundle": "/opt/bundle.tar.gz"}
+    fields = {"conn_type": "spark", "host": "spark://host:7077", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_BUNDLED", json.dumps(fields))
+    monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", lambda *arguments: None)
+    file = str(one_event(tmp_path).define().file)
+    confs = {}
+    for connection in ("spark_bundled", "spark_of_default"):
+        settings = {"conn_id": connection, "conf": {"spark.log.level": "WARN"}, "application": "backfill.py"}
+        operator = spark_run.SparkRun(task_id="order_and_aggregate", file=file, **settings)
+        operator.execute({"run_id": "manual__1"})
+        confs[connection] = operator.conf
+    driver = {"spark.pyspark.driver.python": sys.executable} if mode == "client" else {}
+    assert confs == {
+        "spark_bundled": {
+            "spark.log.level": "WARN",
+            "spark.archives": "/opt/bundle.tar.gz#recapture-bundle",
+            "spark.pyspark.python": "./recapture-bundle/bin/python",
+            **driver,
+        },
+        "spark_of_default": {"spark.log.level": "WARN"},
+    }
 
 
 def test_the_log_of_a_task_has_our_lines_and_not_those_of_chatty_libraries(

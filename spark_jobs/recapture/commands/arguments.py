@@ -8,6 +8,7 @@ from rich.console import Console
 from recapture import printing
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from recapture.execute.engine import cores_of
 
 
 def load_pipeline(file: Path, stderr: Console) -> Pipeline:
@@ -15,6 +16,16 @@ def load_pipeline(file: Path, stderr: Console) -> Pipeline:
     pipeline = load(file)
     printing.print_warnings(stderr, pipeline.warnings)
     return pipeline
+
+
+def require_useful(bundle: Path | None, master: str) -> None:
+    """Raise DefinitionError if there is no such bundle, or no cluster that needs it."""
+    if bundle is None:
+        return
+    if cores_of(master) is not None:
+        raise DefinitionError(f"--bundle is for a cluster, and --master is {master}: leave out --bundle")
+    if not bundle.is_file():
+        raise DefinitionError(f"{bundle}: no such file: make it with recapture bundle --out {bundle}")
 
 
 def require_whole_range(start: datetime | None, end: datetime | None, default: str) -> None:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from recapture import printing
 from recapture.archive import changes
 from recapture.archive.manifest import Manifest
-from recapture.commands.arguments import load_pipeline
+from recapture.commands.arguments import load_pipeline, require_useful
 from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.progress import ProgressBar
 from recapture.commands.reported import reported
@@ -60,6 +60,8 @@ class Arguments:
     changed: Literal["fail", "replan"]
     """What to do if blobs of the manifest have changed."""
     master: str
+    bundle: Path | None
+    """Archive with which the executors run Recapture; None if their Python has it."""
     parameters: list[str]
     """Parameters of the suites, each as NAME=VALUE."""
     accept_loss: bool
@@ -73,6 +75,7 @@ def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
     """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
     arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_consistent(arguments)
+    require_useful(arguments.bundle, arguments.master)
     return carry_out(pipeline, arguments, stderr, _held)
 
 
@@ -154,8 +157,11 @@ class Backfill:
         engine = engine_of(self.pipeline.engine, self.arguments.master)
         if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
-        compute = {Engine.PROCESSES: compute_in_processes, Engine.SPARK: compute_with_spark}[engine]
         check = partial(require_auditable, self.pipeline, self.parameters)
+        if engine is Engine.SPARK:
+            compute = partial(compute_with_spark, bundle=self.arguments.bundle)
+        else:
+            compute = partial(compute_in_processes)
         self.computed = compute(self.run, self.arguments.master, check, self.bar)
 
     def audit(self) -> None:

@@ -4,12 +4,14 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recapture.commands.progress import ProgressBar
 from recapture.execute.engine import cores_of
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import workers
+from recapture.execute.spark.installed import require_one_pyspark
 from recapture.run.leftovers import scratch_name
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
@@ -39,15 +41,18 @@ def compute_in_processes(run: PlannedRun, master: str, check: Check, bar: Progre
         return computed
 
 
-def compute_with_spark(run: PlannedRun, master: str, check: Check, bar: ProgressBar) -> Computed:
-    """Stage the rows of a run with Spark, unless `check` raises an error."""
+def compute_with_spark(
+    run: PlannedRun, master: str, check: Check, bar: ProgressBar, bundle: Path | None = None
+) -> Computed:
+    """Stage the rows of a run with Spark, unless `check` raises an error. Executors run Recapture from `bundle`."""
+    require_one_pyspark()
     from recapture.execute.spark.compute import compute
     from recapture.execute.spark.session import spark_session
 
     with (
         scratch_folder(scratch_name(run.pipeline, run.id)) as scratch,
         _meanwhile(check) as checked,
-        spark_session(master, f"recapture {run.id}", scratch) as spark,
+        spark_session(master, f"recapture {run.id}", scratch, bundle) as spark,
         _shown_tasks(spark, bar),
     ):
         checked.result()

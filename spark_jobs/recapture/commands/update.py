@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from recapture import printing
-from recapture.commands.arguments import load_pipeline
+from recapture.commands.arguments import load_pipeline, require_useful
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, UnfinishedError
 from recapture.keep.due import DueRange, tick
@@ -23,7 +23,16 @@ from recapture.table.publish import bring_in_line
 from recapture.time_model import ticks
 
 
-def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, master: str, json: bool) -> dict[str, Any]:
+def run(
+    stderr: Console,
+    *,
+    file: Path,
+    now: datetime | None,
+    dry_run: bool,
+    master: str,
+    bundle: Path | None,
+    json: bool,
+) -> dict[str, Any]:
     """Carry out one update, and return what was due, what was published, and what is left and waits.
 
     `now` is the time that stands for the present, None for the clock's. The result's `exit_code` is that of the error
@@ -33,6 +42,7 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
     if now is not None and now > clock:
         raise DefinitionError("--now lies in the future: leave it out, or give an earlier time")
     pipeline = load_pipeline(file, stderr)
+    require_useful(bundle, master)
     sources = sources_of(pipeline)
     reading = read_state(pipeline, sources, now or clock)
     due = tick(reading.state)
@@ -47,7 +57,7 @@ def run(stderr: Console, *, file: Path, now: datetime | None, dry_run: bool, mas
         bring_in_line(tables_of(pipeline), starts)
 
     def compute(range_: DueRange) -> dict[str, Any]:
-        return _compute(pipeline, range_, master, stderr)
+        return _compute(pipeline, range_, master, bundle, stderr)
 
     present = _clock(reading.state.now)
     update = Update(
@@ -103,7 +113,7 @@ def _clock(now: int) -> Callable[[], int]:
     return lambda: now + ticks.from_seconds(round(time.monotonic() - began))
 
 
-def _compute(pipeline: Pipeline, range_: DueRange, master: str, stderr: Console) -> dict[str, Any]:
+def _compute(pipeline: Pipeline, range_: DueRange, master: str, bundle: Path | None, stderr: Console) -> dict[str, Any]:
     """Compute and publish a range in one run, and return its summary. What this needs is loaded only now."""
     from recapture.commands import backfill
 
@@ -113,6 +123,7 @@ def _compute(pipeline: Pipeline, range_: DueRange, master: str, stderr: Console)
         manifest=None,
         changed="fail",
         master=master,
+        bundle=bundle,
         parameters=[],
         accept_loss=False,
         take_over=False,

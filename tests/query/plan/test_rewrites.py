@@ -9,7 +9,7 @@ from recapture.errors import RunError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
-from tests.evaluate.evaluated import evaluated
+from tests.evaluate.evaluated import evaluated, parts_of
 from tests.evaluate.test_statement import event
 
 DECLARED = "CREATE TABLE telemetry (k nvarchar(max), n bigint, d bigint, list array);\n"
@@ -21,7 +21,7 @@ def compiled(text: str, *outputs: str) -> CompiledQuery:
 
 
 def rows(query: CompiledQuery, events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    table = evaluated(query, query.outputs[0], {"telemetry": events}, {})
+    table = evaluated(parts_of(query, {"telemetry": events}), query.outputs[0], {})
     return table.drop_columns("slice_start").to_pylist()
 
 

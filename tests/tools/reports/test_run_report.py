@@ -346,6 +346,18 @@ def test_an_unpublished_slice_in_a_range_is_named(reports: Reports, tmp_path: Pa
     assert result["verdict"]["level"] == "bad"
     assert "1 slice is not published" in result["verdict"]["sentence"]
     assert any("2024-03-01T11:00:00Z" in advice for advice in result["verdict"]["advice"])
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "came of them." in page
+    assert "none is published" not in page, "the other slice is"
+
+
+def test_a_report_leads_to_the_checks_in_each_state_and_says_what_each_stage_took(reports: Reports) -> None:
+    page, passed = reports.pages["blocked"], reports.documents["blocked"]["failures"]["passed_checks"]
+    assert f'<a href="#passed">{len(passed)} passed</a>' in page
+    assert re.findall(r'<a href="#(failed|warned|notes|unjudged|passed)">', page)[0] == "failed"
+    assert "and none is published" in page
+    stages = re.findall(r'<tr><th scope="row">([a-z ]+)</th><td class="number">[\d.]+ m?s</td>', page)
+    assert {"order and aggregate", "audit"} <= set(stages)
 
 
 def test_a_range_without_publications_is_refused(reports: Reports, tmp_path: Path) -> None:

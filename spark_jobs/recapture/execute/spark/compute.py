@@ -3,12 +3,13 @@
 Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfill.py`.
 """
 
-import re
+import pickle
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -16,16 +17,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from recapture import errors
+from recapture import __version__
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError, PermanentError, RecaptureError, RunError
+from recapture.errors import DefinitionError, PermanentError, RecaptureError
 from recapture.execute.engine import Engine
 from recapture.execute.memory import bytes_per_event
 from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
+from recapture.execute.spark.compat import partitioned_by_id
+from recapture.execute.spark.failures import run_error
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source
-from recapture.execute.spark.session import MORE_MEMORY, reset_settings
+from recapture.execute.spark.session import reset_settings
 from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.execute.tasks import TASK
@@ -59,7 +62,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
             try:
                 return _stage(spark, run, inputs, Path(folder))
             except (PySparkException, Py4JJavaError) as error:
-                raise _error(error) from error
+                raise run_error(str(error)) from error
 
     task_bytes = max(TASK_BYTES, run.manifest.size // MOST_TASKS)
     with computation(run, STAGE, Engine.SPARK, lambda: spark.sparkContext.defaultParallelism, None):
@@ -77,16 +80,21 @@ def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folde
     work = Work(slice_query(query, outputs), division, digests, _distributed_references(spark, run, folder), most)
     contexts = [input_tasks.context for input_tasks in inputs]
     computed = _tasks(spark, inputs).mapInArrow(
-        partial(worker.run_tasks, contexts, division), from_arrow_schema(worker.ROWS)
+        _sent(worker.run_tasks, contexts, division), from_arrow_schema(worker.ROWS)
     )
     rows = _by_part(computed, division.partitions)
     if division.buckets == 1:
-        staged = rows.mapInArrow(partial(worker.compute_and_stage, work), from_arrow_schema(worker.STAGED))
+        staged = rows.mapInArrow(_sent(worker.compute_and_stage, work), from_arrow_schema(worker.STAGED))
     else:
-        rows = rows.mapInArrow(partial(worker.compute_rows, work), from_arrow_schema(worker.ROWS))
+        rows = rows.mapInArrow(_sent(worker.compute_rows, work), from_arrow_schema(worker.ROWS))
         rows = _by_part(rows, min(len(slices) * len(outputs), MOST_PARTITIONS))
-        staged = rows.mapInArrow(partial(worker.stage_rows, work), from_arrow_schema(worker.STAGED))
+        staged = rows.mapInArrow(_sent(worker.stage_rows, work), from_arrow_schema(worker.STAGED))
     return [StagedSlice(**row.asDict()) for row in staged.collect()]
+
+
+def _sent(function: Callable[..., Iterator[pa.RecordBatch]], *arguments: Any) -> Callable[..., Any]:
+    """Return the call of a function of `worker` as it is sent to the workers, which first compare versions."""
+    return partial(worker.run_call, __version__, pickle.dumps(partial(function, *arguments)))
 
 
 def divide(query: CompiledQuery, slices: tuple[Slice, ...], size: int) -> Division:
@@ -143,26 +151,7 @@ def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
 
 def _by_part(rows: DataFrame, partitions: int) -> DataFrame:
     """Return rows with those of a part one after another, in order."""
-    return rows.repartitionById(partitions, "part").sortWithinPartitions("part", "source", "place")
-
-
-def _error(error: PySparkException | Py4JJavaError) -> RunError:
-    """Return Recapture's own error, else the last exception in Spark's text, else its first line.
-
-    It is a PermanentError if a Python worker raised one.
-    """
-    text = str(error)
-    if ours := re.findall(r"^recapture\.errors\.(\w+): (.*)$", text, re.MULTILINE):
-        name, message = ours[-1]
-        return PermanentError(message) if issubclass(getattr(errors, name), PermanentError) else RunError(message)
-    return RunError(_reason(text))
-
-
-def _reason(text: str) -> str:
-    if "java.lang.OutOfMemoryError" in text:
-        return f"Java, which runs Spark, has no memory left: {MORE_MEMORY}"
-    raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
-    return f"the Spark job failed: {raised[-1] if raised else text.strip().splitlines()[0]}"
+    return partitioned_by_id(rows, partitions, "part").sortWithinPartitions("part", "source", "place")
 
 
 def main(arguments: list[str]) -> int:

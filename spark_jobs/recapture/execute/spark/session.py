@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
 from recapture.execute.spark import java
+from recapture.execute.spark.bundle import PYTHON, archives
+from recapture.execute.spark.failures import MORE_MEMORY
 from recapture.process import log
 from recapture.process.environment import environment
 from recapture.process.startup import leave_accumulators_running
@@ -26,11 +28,13 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 """Settings with which Spark interprets expressions. To compile them takes a second of each start, for few rows."""
 JAVA_ERRORS = (Py4JError, ConnectionError)
 """What a call to Java raises if Java fails or has ended."""
-MORE_MEMORY = "give Spark more memory, for example with SPARK_DRIVER_MEMORY=4g, or backfill fewer hours at once"
 
 
-def create_session(master: str, name: str, scratch: Path) -> SparkSession:
-    """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`."""
+def create_session(master: str, name: str, scratch: Path, bundle: Path | None = None) -> SparkSession:
+    """Return a quiet Spark session; `master` is as Spark spells it. Spark's temporary files are in `scratch`.
+
+    Executors run Recapture from `bundle`; without it, their Python has it.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master)
@@ -43,6 +47,9 @@ def create_session(master: str, name: str, scratch: Path) -> SparkSession:
         .config(java.DRIVER, f"{java.QUICK_START} {java.SMALL_AND_QUIET} -Djava.io.tmpdir='{scratch}'")
         .config(java.EXECUTOR, java.QUICK_START)
     )
+    if bundle is not None:
+        os.environ["PYSPARK_PYTHON"] = PYTHON
+        builder = builder.config("spark.archives", archives(bundle))
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return builder.getOrCreate()
@@ -62,8 +69,8 @@ def reset_settings(spark: SparkSession) -> None:
 
 
 @contextlib.contextmanager
-def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSession]:
-    """Start a session and stop it in the end. With -v, its output is shown.
+def spark_session(master: str, name: str, scratch: Path, bundle: Path | None = None) -> Iterator[SparkSession]:
+    """Start a session and stop it in the end; see `create_session`. With -v, its output is shown.
 
     Raise RunError, with the last line of the output, if Spark does not start, or if Java ends before the session does.
     """
@@ -95,7 +102,7 @@ def spark_session(master: str, name: str, scratch: Path) -> Iterator[SparkSessio
             stack.callback(os.close, writable)
             stack.enter_context(_standard_error_to(writable))
             stack.enter_context(environment(TMPDIR=str(scratch)))
-            spark = create_session(master, name, scratch)
+            spark = create_session(master, name, scratch, bundle)
     except (PySparkRuntimeError, *JAVA_ERRORS) as error:
         if isinstance(error, Py4JJavaError):
             last = str(error.java_exception.getMessage())

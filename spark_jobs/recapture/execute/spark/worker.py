@@ -4,6 +4,7 @@ A worker imports this module when it starts, so it imports neither the compiler 
 """
 
 import itertools
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from recapture import __version__
+from recapture.errors import PermanentError
 from recapture.execute.division import Bucket
 from recapture.execute.slice_rows import SliceQuery
 from recapture.execute.slice_runs import merge_runs, write_runs
@@ -64,6 +67,19 @@ class Row(NamedTuple):
     source: int
     place: int
     batch: pa.RecordBatch
+
+
+def run_call(version: str, call: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what a pickled call of a function of this module yields for batches.
+
+    Raise PermanentError unless the driver has the version of this worker, which might compute other rows.
+    """
+    if version != __version__:
+        raise PermanentError(
+            f"an executor has Recapture {__version__}, and the driver {version}: install the same version there, or "
+            "make the bundle again"
+        )
+    yield from pickle.loads(call)(batches)
 
 
 def run_tasks(

@@ -1,0 +1,14 @@
+"""What older versions of Spark do not have, with what does the same there."""
+
+from pyspark.sql import DataFrame
+
+
+def partitioned_by_id(rows: DataFrame, partitions: int, column: str) -> DataFrame:
+    """Return rows with those of one id in one partition.
+
+    From Spark 4.1 on, id n is in partition n, modulo their number. Spark 4.0 distributes the ids by their hashes, so
+    that some partitions may have several ids and others none.
+    """
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(partitions, column)
+    return rows.repartition(partitions, column)
