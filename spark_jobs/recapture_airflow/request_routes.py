@@ -72,8 +72,8 @@ def _starts(text: str | None) -> list[datetime]:
         return [ticks.parse_utc(start) for start in (text or "").split(",") if start]
     except ValueError:
         raise DefinitionError(
-            "`only` has a start that is not a time: write ISO 8601 times, such as 2026-03-01T10:00:00Z, and separate them "
-            "with commas"
+            "`only` has a start that is not a time: write ISO 8601 times, such as 2026-03-01T10:00:00Z, and separate "
+            "them with commas"
         ) from None
 
 
