@@ -1,7 +1,7 @@
 """The benchmark runs, and compares three programs that do the same work."""
 
 from dataclasses import astuple
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,8 @@ ROW: run.Row = (datetime(2026, 3, 1, 0, 5, tzinfo=UTC), "device-1", 2, 21.5)
 
 def test_recapture_the_floor_and_plain_spark_compute_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """`compare` fails if the floor reads another number of events, or plain Spark computes other rows."""
-    world = World(EVENTS, hours=1)
-    with workers(2) as processes:
+    world = World(EVENTS, hours=1, interval=timedelta(minutes=15), partitions=2)
+    with workers(1) as processes:
         [rates] = run.compare(spark, processes, world, tmp_path / "archive", tmp_path, rounds=1)
     assert all(rate > 0 for rate in astuple(rates))
     compared = sum(events for _, _, events, _ in run.rows_of(tmp_path / "peer", world.end))
