@@ -29,7 +29,7 @@ def pipeline_text(draft: Draft, origin: str) -> str:
     yaml.width = 10_000
     text = StringIO()
     yaml.dump(root, text)
-    return f"# From the ASA job in {origin}.\n{text.getvalue()}"
+    return f"# From the job in {origin}.\n{text.getvalue()}"
 
 
 def _commented(value: Any) -> Any:
