@@ -107,6 +107,16 @@ def test_parts_of_json_are_compared_by_their_types_in_the_body(pairs: list[tuple
     assert {row["n"]: [bool(row[f"c{n}"]) for n in range(len(conditions))] for row in actual} == expected
 
 
+def test_parts_of_json_beyond_the_floats_are_compared_as_infinite_numbers() -> None:
+    pairs = enumerate([(10**400, 10**308), (-(10**4000), -(10**308)), (10**400, 10**4000)])
+    events = [at(n + 1, r={"a": one}, l=[0, other], i=1, p="A", n=f"e{n}") for n, (one, other) in pairs]
+    step = "WITH s AS (SELECT r, l, i, p, n FROM telemetry)"
+    for comparison, expected in ((">", ["e0"]), ("<", ["e1"]), ("=", ["e2"])):
+        condition = f"GetRecordPropertyValue(s.r, s.p) {comparison} GetArrayElement(s.l, s.i)"
+        [actual] = rows(f"{step} SELECT n INTO out FROM s WHERE {condition}", events)
+        assert [row["n"] for row in actual] == expected
+
+
 @settings(max_examples=examples(15), deadline=None)
 @given(BODIES)
 def test_a_join_matches_equal_values(values: list[Any]) -> None:

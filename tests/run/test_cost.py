@@ -52,6 +52,11 @@ UNEQUAL = np.array([(900, 1), (1100, 1), (1900, 2), (3300, 3), (40_000, 24)], np
 """Bytes and slices of runs that differ in length and in size."""
 
 
+def test_runs_that_had_nothing_to_do_have_a_part_of_their_own() -> None:
+    assert parts(np.zeros((2, 2)), np.array([4.0, 6.0])) == pytest.approx(np.array([5, 0, 0]))
+    assert parts(np.zeros((1, 1)), np.array([0.0])) == pytest.approx(np.zeros(2))
+
+
 @given(truth=st.tuples(*[st.integers(0, 1000)] * 3))
 def test_parts_that_are_known_exactly_are_told_apart(truth: tuple[int, ...]) -> None:
     run, byte, slice_ = truth

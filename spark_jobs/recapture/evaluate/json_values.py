@@ -92,8 +92,9 @@ def _token(part: Any) -> str | None:
         case None:
             return None
         case Number():
-            number = int(part) if part.lstrip("-").isdecimal() else float(part)
-            return tokens.of_number(number if abs(number) < _BEYOND_BIGINTS else float(number))
+            is_integer = len(part) <= _LONGEST_BIGINT and part.lstrip("-").isdecimal()
+            is_bigint = is_integer and abs(int(part)) < _BEYOND_BIGINTS
+            return tokens.of_number(int(part) if is_bigint else float(part))
         case str():
             return tokens.of_string(element_text(part) or "")
     return tokens.MARK + written(part)
@@ -128,6 +129,7 @@ def _similar(value: Any, name: str) -> str | None:
 
 
 _BEYOND_BIGINTS = 2**63
+_LONGEST_BIGINT = len(str(-_BEYOND_BIGINTS))
 
 
 def _stored(key: str) -> str:

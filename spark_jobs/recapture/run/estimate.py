@@ -139,9 +139,10 @@ def _choices(columns: Floats) -> list[list[int]]:
     """Return choices of parts: first those without a part of the run by itself.
 
     If all runs have the same number of the last unit, such as slices, no choice has one: twice the slices take twice as
-    much.
+    much. Runs without any work have only a part of the run.
     """
     runs, count = columns.shape
     units = [list(chosen) for size in range(1, count) for chosen in itertools.combinations(range(1, count), size)]
     with_run = [[0, *chosen] for chosen in (*units, [])] if len(np.unique(columns[:, -1])) > 1 else []
-    return [chosen for chosen in (*units, *with_run) if len(chosen) <= runs and columns[:, chosen].any(axis=0).all()]
+    choices = (*units, *with_run)
+    return [chosen for chosen in choices if len(chosen) <= runs and columns[:, chosen].any(axis=0).all()] or [[0]]

@@ -166,8 +166,16 @@ def test_the_pages_of_a_list_are_followed_on_the_same_host_only() -> None:
     }
     assert missing(Azure({**ANSWERS, **pages})) == []
     azure = Azure({**ANSWERS, NAMESPACES: (200, {"value": [], "nextLink": f"https://example.com{second}"})})
-    assert "refers to another host for the next page" in azure.refused()
+    assert "refers to another host, or to an earlier page, for the next page" in azure.refused()
     assert not any("example.com" in str(request.url) for request in azure.asked)
+    azure = Azure({**ANSWERS, NAMESPACES: (200, {"nextLink": f"https://management.azure.com{NAMESPACES}"})})
+    assert "to an earlier page" in azure.refused()
+    azure = Azure({**ANSWERS, NAMESPACES: (200, {"value": [{"id": f".example.com{NAMESPACE}", "name": "contoso"}]})})
+    assert missing(azure) == [NOT_CAPTURED]
+    assert not any("example.com" in str(request.url) for request in azure.asked)
+    for value in (SECRET, [SECRET], [{"id": 5, "name": "contoso"}], [{"id": NAMESPACE}]):
+        refused = Azure({**ANSWERS, NAMESPACES: (200, {"value": value})}).refused()
+        assert refused.startswith("https://management.azure.com: value")
 
 
 @pytest.mark.parametrize(

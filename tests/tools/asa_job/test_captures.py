@@ -107,6 +107,13 @@ def test_other_event_hubs_leave_the_address_to_the_user(tmp_path: Path, other: A
     assert missing(drafted(tmp_path, other)) == [NOT_CAPTURED]
 
 
+def test_two_event_hubs_of_one_name_leave_the_address_to_the_user_unless_they_agree(tmp_path: Path) -> None:
+    assert missing(drafted(tmp_path, hub(), hub())) == []
+    assert missing(drafted(tmp_path, hub(), hub(intervalInSeconds=300))) == [NOT_CAPTURED]
+    datasets = [*factory("contoso/telemetry"), *factory("raw/contoso/telemetry")]
+    assert missing(drafted(tmp_path, *datasets)) == [NOT_CAPTURED]
+
+
 def test_an_account_that_a_template_leaves_open_is_a_variable(tmp_path: Path) -> None:
     draft = drafted(tmp_path, hub(), parameters=PARAMETERS | {"archive": {"type": "string"}})
     assert draft.values["input"]["container"] == "https://${archive}.blob.core.windows.net/capture"

@@ -79,7 +79,7 @@ def condition(operator: str, value: Any = None, column: str = "Street") -> dict[
     return {"column": {"node": None, "columnName": column}, "operatorType": operator, "value": value}
 
 
-def text(value: str) -> dict[str, Any]:
+def text(value: Any) -> dict[str, Any]:
     return {"dataType": "Nvarchar(max)", "value": value, "expressionType": "Literal"}
 
 
@@ -249,6 +249,19 @@ def test_the_query_of_a_sql_operator_is_taken_as_it_is_with_its_settings(tmp_pat
         SettingsPart.model_validate(settings),
     )
     assert missing(carry_over(job)) == LACKING
+    destinations = [*definition(operator)["destinations"], node("all", "Lakehouse", "bikes-stream")]
+    assert missing(drafted(tmp_path, definition(operator, destinations=destinations)))[1] == (
+        "eventstream.json, all: Lakehouse all does not read SQL Sql: write a pipeline of its own for it"
+    )
+
+
+def test_a_union_has_the_columns_that_all_its_inputs_have(tmp_path: Path) -> None:
+    few = node("Few", "Filter", "bikes-stream", conditions=[condition("LessThan", 3, "No_Bikes")])
+    schemas = [("bikes-stream", {"x": "BigInt", "y": "Bit", "z": "BigInt"}), ("Few", {"z": "BigInt", "y": "Float"})]
+    both = node("Both", "Union", "bikes-stream", "Few", schemas=schemas)
+    draft = drafted(tmp_path, definition(few, both, destinations=[node("lake", "Lakehouse", "Both")]))
+    column = "TRY_CAST([z] AS bigint) AS [z]"
+    assert f"SELECT {column} FROM [bikes-stream] UNION SELECT {column} FROM [Few]" in query(draft)
 
 
 def test_fields_have_the_types_of_the_schemas_and_are_unknown_without_them(tmp_path: Path) -> None:
@@ -345,11 +358,53 @@ MONTHS = {"type": "Tumbling", "properties": {"duration": {"value": 1, "unit": "M
         ),
         (
             definition(node("Op", "Filter", "bikes-stream", conditions=[condition("Equals", {"dataType": SECRET})])),
-            "Filter Op (it has a literal of the type of an unknown name)",
+            "Filter Op (it has a literal of the type of an unknown name that cannot be read)",
         ),
         (
             definition(node("Op", "Filter", "bikes-stream"), node("Sql", "SQL", "bikes-stream", query="SELECT 1")),
             "Filter Op (it is next to SQL Sql)",
+        ),
+        (
+            definition(node("Op", "Filter", "bikes-stream", conditions=[condition("Equals", text({"key": SECRET}))])),
+            "Filter Op (it has a literal whose value is not a string)",
+        ),
+        (
+            definition(node("Op", "Filter", "bikes-stream", conditions=[condition("Contains", text(None))])),
+            "Filter Op (it has a literal whose value is not a string)",
+        ),
+        (
+            definition(
+                node(
+                    "Op", "Filter", "bikes-stream", conditions=[condition("Equals", {"dataType": "Bit", "value": "x"})]
+                )
+            ),
+            "Filter Op (it has a literal of the type Bit that cannot be read)",
+        ),
+        (
+            definition(destinations=[node("a]b", "Lakehouse", "bikes-stream")]),
+            "Lakehouse a]b (the name 'a]b' cannot be written in a query)",
+        ),
+        (
+            definition(
+                destinations=[node("lake", "Lakehouse", "bikes-stream", schemas=[("bikes-stream", {"]": "Bit"})])]
+            ),
+            "Lakehouse lake (the name ']' cannot be written in a query)",
+        ),
+        (
+            definition(node("Op", "Aggregate", aggregations=[SUM | {"duration": MINUTE}]), node("Both", "Union", "Op")),
+            "Aggregate Op (it reads 0 streams instead of one)",
+        ),
+        (
+            definition(node("Op", "Filter", "bikes-stream"), node("Op", "Union", "bikes-stream")),
+            "2 nodes are called Op: export the eventstream again",
+        ),
+        (
+            definition(
+                *(node(f"Op{n + 1}", "Union", f"Op{n}") for n in range(300)),
+                node("Op0", "Union", "bikes-stream"),
+                reads="Op300",
+            ),
+            "more than 200 operators and streams read each other in a row: split the eventstream",
         ),
         (definition(reads="nothing"), "lake reads nothing, which is not in the definition"),
         (definition(node("A", "Union", "B"), node("B", "Union", "A")), "B reads itself: correct the definition"),

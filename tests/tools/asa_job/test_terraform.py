@@ -146,3 +146,7 @@ def test_what_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
         assert "run terraform show -json > job.json" in refused(path)
     for damaged in (job(name=["x"]), job(events_out_of_order_policy=SECRET)):
         assert SECRET not in refused(shown(tmp_path, damaged))
+    file = shown(tmp_path)
+    for values in (SECRET, {"root_module": SECRET}):
+        file.write_text(json.dumps({"format_version": "1.0", "terraform_version": "1.9.0", "values": values}))
+        assert refused(file).startswith("job.json: values")

@@ -249,6 +249,8 @@ def test_silences_of_the_live_job_are_downtimes_and_a_whole_hour_is_one(
 ) -> None:
     kept = [row for row in rows if row["windowEnd"] <= at(30) or row["windowEnd"] == at(60)]
     write_json_lines(kept, tmp_path / "live")
+    (tmp_path / "live/other.csv").write_text("windowEnd,deviceId\n,a\n,b\n")
+    (tmp_path / "live/another.csv").write_text("deviceId\na\n")
     result = command.json("compare", world.file, *RANGE, "--live", tmp_path / "live", "--master", "local[1]")
     lacking = len(rows) - len(kept)
     assert [(reason["reason"], reason["only_ours"]) for reason in result["reasons"]] == [("downtime", lacking)]
@@ -256,6 +258,9 @@ def test_silences_of_the_live_job_are_downtimes_and_a_whole_hour_is_one(
         {"after": "2024-03-01T10:30:00Z", "before": "2024-03-01T11:00:00Z"},
         {"after": "2024-03-01T11:00:00Z", "before": "2024-03-01T12:00:00.000001Z"},
     ]
+    [warning] = result["warnings"]
+    assert warning.startswith("3 rows in ")
+    assert warning.endswith(" have no windowEnd, so they are not compared")
     assert verdict(result).endswith(
         f"and all differences have a reason; {lacking} by times alone, which nothing confirms."
     )

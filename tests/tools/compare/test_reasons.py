@@ -1,5 +1,6 @@
 """Which of several guesses is the reason of a difference, and which rows a downtime explains."""
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -55,6 +56,14 @@ class Live:
 def connection() -> Iterator[Any]:
     with comparisons("reasons") as connection:
         yield connection
+
+
+def test_no_number_is_close_to_nan_or_to_infinity(connection: Any) -> None:
+    close = Compared((OutputColumn("x", AsaType.FLOAT),), ()).close("live", "ours")
+    values = (20.15, 20.150000001, 1e308, -1e308, math.inf, -math.inf, math.nan, None)
+    connection.register("v", pa.table({"x": values}))
+    pairs = connection.sql(f"SELECT live.x, ours.x FROM v AS live, v AS ours WHERE {close}").fetchall()
+    assert sorted(map(str, pairs)) == sorted(map(str, [*zip(values, values, strict=True), values[:2], values[1::-1]]))
 
 
 def test_of_guesses_with_as_many_causes_the_one_that_explains_most_rows_is_the_reason(connection: Any) -> None:

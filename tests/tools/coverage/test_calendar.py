@@ -76,6 +76,11 @@ def test_a_state_leads_to_its_slices_and_the_page_then_chooses_only_these() -> N
     ]
     assert 'data-only="2026-03-01T07:00:00Z,2026-03-01T11:00:00Z"' in text
     assert "Backfill: choose slices that are next to each other, or request these." in text
+    gone = chosen_range("2026-03-01T06:00:00Z", "2026-03-01T13:00:00Z", HOUR, ["failed"])
+    assert gone is not None
+    text = rendered(*slices, chosen=gone.narrowed(slices))
+    assert "<li>No slice of this range is in this state now: choose others.</li>" in text
+    assert re.findall(r'data-dialog="(\w+)"( disabled)?', text) == [(name, " disabled") for name in ALLOWED]
 
 
 def test_the_chosen_slices_lead_to_those_of_them_in_one_state_and_to_those_that_need_attention() -> None:

@@ -21,6 +21,7 @@ from azure.core.rest import HttpRequest
 from recapture.errors import DefinitionError, RunError, SetupError
 from recapture.storage.credentials import Identity, identity
 from recapture.tools.asa_job.capture_settings import EVENT_HUB
+from recapture.tools.asa_job.documents import JobPart, parse_part
 from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub
 from recapture.tools.asa_job.reader import check_size
 from recapture.tools.asa_job.template import is_answer, read_answers
@@ -56,6 +57,18 @@ _NAMES = {
     "job": r"[A-Za-z0-9_-]{1,63}",
 }
 _CODE = re.compile(r"[A-Za-z]{1,80}")
+_NAMESPACE_ID = re.compile(r"/subscriptions(/[\w.()-]+)+", re.ASCII)
+"""Ids that are paths of the endpoint: the token goes to no other host."""
+
+
+class _Namespace(JobPart):
+    name: str
+    id: str
+
+
+class _Namespaces(JobPart):
+    value: tuple[_Namespace, ...] = ()
+    next_link: str = ""
 
 
 def read_azure_job(
@@ -126,19 +139,27 @@ class _Manager:
         """Yield the names, in lower case, and the ids of the namespaces that the identity can read."""
         url: str | None = f"{self._endpoint}{self._subscription}/providers/Microsoft.EventHub/namespaces"
         params: dict[str, str] = {"api-version": _HUBS}
+        asked: set[str] = set()
         while url is not None:
             status, answer = self._get(url, "the namespaces of the subscription", params)
             if status != 200:
                 return
-            for namespace in answer.get("value", []):
-                yield namespace["name"].lower(), namespace["id"]
-            url, params = self._page(answer.get("nextLink")), {}
+            page = parse_part(_Namespaces, answer, self._endpoint)
+            for namespace in page.value:
+                if _NAMESPACE_ID.fullmatch(namespace.id):
+                    yield namespace.name.lower(), namespace.id
+            asked.add(url)
+            url, params = self._page(page.next_link, asked), {}
 
-    def _page(self, link: str | None) -> str | None:
-        """Return the url of the next page. Raise RunError if it is on another host, which must not get the token."""
-        if link and urlsplit(link)[:2] != urlsplit(self._endpoint)[:2]:
+    def _page(self, link: str, asked: set[str]) -> str | None:
+        """Return the url of the next page, None after the last.
+
+        Raise RunError if it is on another host, which must not get the token, or was asked for before.
+        """
+        if link and (link in asked or not link.startswith(f"{self._endpoint}/")):
             raise RunError(
-                f"{self._endpoint} refers to another host for the next page of a list: run the command again"
+                f"{self._endpoint} refers to another host, or to an earlier page, for the next page of a list: run the "
+                "command again"
             )
         return link or None
 

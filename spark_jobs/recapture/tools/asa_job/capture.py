@@ -1,7 +1,11 @@
 """Where Capture writes the events of event hubs, as files next to the job say."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PREFIX = r"(?:[A-Za-z0-9._=-]+/)*"
 
@@ -49,19 +53,30 @@ class Captures:
         return Captures(self.settings + other.settings, self.folders + other.folders)
 
     def of(self, namespace: str, event_hub: str) -> Capture | None:
-        """Return the settings of Capture of an event hub; None if it has none or Capture is off."""
+        """Return the settings of Capture of an event hub; None if it has none, several, or Capture is off."""
         names = (namespace.lower(), event_hub.lower())
         hubs = (
             setting
             for setting in self.settings
             if ((setting.namespace or "").lower(), (setting.event_hub or "").lower()) == names
         )
-        return next(hubs, None)
+        return _only(
+            {(hub.container, hub.name_format, hub.interval_seconds, hub.writes_empty_blobs): hub for hub in hubs}
+        )
 
     def folder_of(self, namespace: str, event_hub: str) -> tuple[str, AvroFolder] | None:
-        """Return a container, with a prefix, in which a dataset reads the blobs of an event hub, and its folder."""
-        for folder in self.folders:
-            prefix = folder.prefix(namespace, event_hub)
-            if prefix is not None:
-                return f"{folder.container}/{prefix}".rstrip("/"), folder
-        return None
+        """Return a container, with a prefix, in which datasets read the blobs of an event hub, and a folder of one.
+
+        Return None if they read several.
+        """
+        containers = {
+            f"{folder.container}/{prefix}".rstrip("/"): folder
+            for folder in reversed(self.folders)
+            if (prefix := folder.prefix(namespace, event_hub)) is not None
+        }
+        return _only({container: (container, folder) for container, folder in containers.items()})
+
+
+def _only(values: Mapping[Any, T]) -> T | None:
+    """Return the only value, None if there is none or another one."""
+    return next(iter(values.values())) if len(values) == 1 else None

@@ -111,7 +111,7 @@ def _whole_number(value: object) -> object:
 
 
 def _level(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 10:
         return f"{value:.1f}"
     if isinstance(value, str) and (re.fullmatch(r"[0-9]\.[0-9]", value) or OPEN_VALUE.fullmatch(value)):
         return value

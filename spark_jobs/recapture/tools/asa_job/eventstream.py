@@ -7,6 +7,7 @@ Definition", which contains this file, or "Get Eventstream Topology", which has 
 import base64
 import binascii
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from recapture.tools.asa_job.eventstream_query import (
     NotExpressibleError,
     Operator,
     computed_columns,
+    conditions_of,
     quoted,
     select,
 )
@@ -31,6 +33,7 @@ _PLATFORM = ".platform"
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _NO_WORKSPACE = "00000000-0000-0000-0000-000000000000"
 """Id that stands for the workspace of the eventstream in the files of a Git repository."""
+_LONGEST_CHAIN = 200
 _TABLE = re.compile(r"[A-Za-z0-9_]{1,128}")
 _EVENT_HUBS = ("azureeventhub", "azureeventhubextended")
 _NOT_IN_BODIES = ("EventEnqueuedUtcTime", "EventProcessedUtcTime", "PartitionId")
@@ -176,6 +179,9 @@ class _Reader:
         self.eventstream = eventstream
         every = (*eventstream.sources, *eventstream.streams, *eventstream.operators)
         self.nodes = {node.name: node for node in every}
+        for name, count in Counter(node.name for node in every).items():
+            if count > 1:
+                raise DefinitionError(f"{file}: {count} nodes are called {name}: export the eventstream again")
         self.sources = {node.name for node in eventstream.sources}
         self.operators = {node.name for node in eventstream.operators}
         readers = (*eventstream.operators, *eventstream.destinations)
@@ -194,7 +200,7 @@ class _Reader:
         """Return the job. Raise DefinitionError if no query is known to have its rows."""
         outputs = self._outputs()
         sql = [node for node in self.eventstream.operators if node.kind == "sql"]
-        query = self._sql(sql) if sql else self._query(outputs)
+        query = self._sql(sql, outputs) if sql else self._query(outputs)
         if self.refused:
             raise DefinitionError(f"{self.file}: no query is known to have the rows of {'; '.join(self.refused)}")
         settings = parse_part(_Sql, sql[0].properties, self.file).advanced_settings if sql else {}
@@ -234,7 +240,7 @@ class _Reader:
             raise DefinitionError(f"{self.file}: has no destination that reads a stream: add one, and export it again")
         return outputs
 
-    def _sql(self, operators: list[_Node]) -> str:
+    def _sql(self, operators: list[_Node], outputs: list[_Node]) -> str:
         """Return the query of the only SQL operator. It cannot be combined with other operators."""
         operator = operators[0]
         others = [node for node in self.eventstream.operators if node is not operator]
@@ -243,6 +249,12 @@ class _Reader:
             self._visit(name, operator)
         if self.steps:
             self.refused.append(f"SQL {operator.name} (it reads a stream of several sources)")
+        for output in outputs:
+            if operator.name not in output.inputs:
+                what = (
+                    f"{output.type} {output.name} does not read SQL {operator.name}: write a pipeline of its own for it"
+                )
+                self.missing.append(Finding(self._where(output), what))
         query = parse_part(_Sql, operator.properties, self._where(operator)).query
         return query.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -253,10 +265,18 @@ class _Reader:
             for name in output.inputs:
                 self._visit(name, output)
                 if not self.refused:
-                    columns = ", ".join(self._columns(name)) or "*"
-                    statements.append(f"SELECT {columns} INTO {quoted(output.name)} FROM {self._source(name)}\n")
+                    statements.append(self._statement(name, output))
         steps = ",\n".join(f"{quoted(name)} AS (\n    {step}\n)" for name, step in self.steps.items())
         return "".join([f"WITH {steps}\n" if steps else "", *statements])
+
+    def _statement(self, name: str, output: _Node) -> str:
+        """Return the SELECT that publishes a node; a reason if a name cannot be in a query."""
+        try:
+            columns = ", ".join(self._columns(name)) or "*"
+            return f"SELECT {columns} INTO {quoted(output.name)} FROM {self._source(name)}\n"
+        except NotExpressibleError as error:
+            self.refused.append(f"{output.type} {output.name} ({error})")
+            return ""
 
     def _visit(self, name: str, reader: _Node) -> None:
         """Add the inputs and the steps that a node needs, and its own step if it has one.
@@ -266,6 +286,9 @@ class _Reader:
         node = self.nodes.get(name)
         if node is None:
             raise DefinitionError(f"{self.file}: {reader.name} reads {name}, which is not in the definition")
+        if len(self.visited) > _LONGEST_CHAIN:
+            reason = f"more than {_LONGEST_CHAIN} operators and streams read each other in a row: split the eventstream"
+            raise DefinitionError(f"{self.file}: {reason}")
         if name in self.visited:
             raise DefinitionError(f"{self.file}: {name} reads itself: correct the definition")
         if name in self.steps:
@@ -301,10 +324,10 @@ class _Reader:
         except NotExpressibleError as error:
             self.steps[node.name] = ""
             self.refused.append(f"{type_} {node.name} ({error})")
-        conditions = node.properties.get("conditions")
-        if type_.lower() == "filter" and isinstance(conditions, list) and len(conditions) > 1:
+        count = conditions_of(node.properties, self._where(node)) if type_.lower() == "filter" else 0
+        if count > 1:
             what = (
-                f"Filter {node.name} has {len(conditions)} conditions, and the definition does not say whether an "
+                f"Filter {node.name} has {count} conditions, and the definition does not say whether an "
                 "event must meet all or one of them: the query has AND; if one is enough, write OR"
             )
             self.missing.append(Finding(self._where(node), what))
@@ -315,10 +338,11 @@ class _Reader:
         if node.kind in ("groupby", "managefields"):
             return []
         if node.kind == "aggregate":
-            known = self._columns(node.inputs[0])
+            known = self._columns(node.inputs[0]) if node.inputs else []
             return [*known, *computed_columns(node.properties, self._where(node))] if known else []
         if name not in self.schemas and node.inputs and not self._is_input(node):
-            return self._columns(node.inputs[0])
+            first, *others = map(self._columns, node.inputs)
+            return [column for column in first if all(column in columns for columns in others)]
         return [self._column(column) for column in self.schemas.get(name, ())]
 
     def _column(self, column: _ColumnSchema) -> str:

@@ -52,6 +52,7 @@ _PERCENTILES = {"percentilecontinuous": "PERCENTILE_CONT", "percentilediscrete":
 _UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "month", "year")
 _WITH_UNIT = ("dateadd", "datediff", "datename", "datepart")
 """Functions whose first argument is a unit of time, which has no quotation marks."""
+_BITS = {"1": "1", "true": "1", "0": "0", "false": "0"}
 TYPES = ("bigint", "float", "nvarchar(max)", "datetime", "bit")
 """Types that CAST converts to, as both languages write them."""
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -198,6 +199,11 @@ def computed_columns(properties: Any, where: str) -> list[str]:
     return [quoted(_alias(aggregation)) for aggregation in parse_part(_Aggregate, properties, where).aggregations]
 
 
+def conditions_of(properties: Any, where: str) -> int:
+    """Return the number of conditions of a Filter operator."""
+    return len(parse_part(_Filter, properties, where).conditions)
+
+
 def quoted(name: str) -> str:
     """Return a name in brackets. Raise NotExpressibleError if it cannot be in brackets."""
     if not name or re.search(r"[\[\]\n\r]", name):
@@ -219,7 +225,7 @@ def _condition(condition: _Condition, where: str) -> str:
         return f"{column} {_COMPARISONS[kind]} {_expression(condition.value, where)}"
     if kind in _PATTERNS:
         word, pattern = _PATTERNS[kind]
-        text = str(parse_part(_Literal, condition.value, where).value)
+        text = _text(parse_part(_Literal, condition.value, where).value)
         escaped = re.sub(r"[%_\[]", r"[\g<0>]", text)
         return f"{column} {word} {_string(pattern.format(escaped))}"
     raise NotExpressibleError(f"it has a condition {_word(condition.operator_type)}")
@@ -341,14 +347,21 @@ def _expression(value: Any, where: str) -> str:
     literal = parse_part(_Literal, value, where)
     match literal.data_type.lower():
         case "nvarchar(max)":
-            return _string(str(literal.value))
+            return _string(_text(literal.value))
         case "bigint" | "float":
             return _number(literal.value)
-        case "bit":
-            return "1" if str(literal.value).lower() in ("1", "true") else "0"
+        case "bit" if str(literal.value).lower() in _BITS:
+            return _BITS[str(literal.value).lower()]
         case "datetime":
-            return f"CAST({_string(str(literal.value))} AS datetime)"
-    raise NotExpressibleError(f"it has a literal of the type {_word(literal.data_type)}")
+            return f"CAST({_string(_text(literal.value))} AS datetime)"
+    raise NotExpressibleError(f"it has a literal of the type {_word(literal.data_type)} that cannot be read")
+
+
+def _text(value: Any) -> str:
+    """Return the value of a literal as a string. Raise NotExpressibleError if it has none."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise NotExpressibleError("it has a literal whose value is not a string")
+    return str(value)
 
 
 def _number(value: Any) -> str:

@@ -69,6 +69,15 @@ class _Module(JobPart):
     )
 
 
+class _Values(JobPart):
+    root_module: dict[str, Any] = Field(default_factory=dict, alias="root_module")
+
+
+class _Shown(JobPart):
+    planned_values: _Values | None = Field(default=None, alias="planned_values")
+    values: _Values = _Values()
+
+
 class _Resource(JobPart):
     type: str
     address: str = ""
@@ -225,8 +234,8 @@ def _captures(resources: list[_Resource], file: str) -> Captures:
 
 def _resources_of(document: Any, file: str) -> list[_Resource]:
     """Return the resources of a state or a plan that a job is read from."""
-    values = document.get("planned_values") or document.get("values") or {}
-    return list(_resources(values.get("root_module") or {}, file))
+    shown = parse_part(_Shown, document, file)
+    return list(_resources((shown.planned_values or shown.values).root_module, file))
 
 
 def _resources(module: Any, file: str) -> Iterator[_Resource]:

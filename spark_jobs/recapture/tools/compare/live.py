@@ -96,7 +96,7 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
     connection.execute(f"DROP TABLE IF EXISTS {LIVE_ROWS}")
     seen: dict[str, str] = {}
     warnings: list[str] = []
-    files = 0
+    files = without_time = 0
     for names_of_files, source in _sources(connection, address, folder, warnings):
         files += len(names_of_files)
         try:
@@ -106,7 +106,7 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
         described = connection.sql(f"DESCRIBE {_AS_WRITTEN}").fetchall()
         names = {column.lower(): column for column, *_ in described if column != _FILE}
         seen |= names
-        _insert(connection, names_of_files, names, layout)
+        without_time += _insert(connection, names_of_files, names, layout)
     connection.execute(f"DROP TABLE IF EXISTS {_AS_WRITTEN}")
     if not files:
         raise DefinitionError(
@@ -120,6 +120,10 @@ def read_live(connection: "DuckDBPyConnection", address: str, layout: Layout, fo
         raise DefinitionError(
             f"the files in {address} have no column {_live_name(layout.time, layout)}: name it with --columns "
             f"LIVE={layout.time}"
+        )
+    if without_time:
+        warnings.append(
+            f"{without_time:,} rows in {address} have no {_live_name(layout.time, layout)}, so they are not compared"
         )
     (rows,) = connection.sql(f"SELECT count(*) FROM {LIVE_ROWS}").fetchall()[0]
     return Live(rows, files, missing, tuple(warnings))
@@ -235,8 +239,11 @@ def _pointer(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
-def _insert(connection: "DuckDBPyConnection", files: Sequence[str], names: Mapping[str, str], layout: Layout) -> None:
-    """Add the rows of a batch that are in the range. Raise DefinitionError for a value of another type."""
+def _insert(connection: "DuckDBPyConnection", files: Sequence[str], names: Mapping[str, str], layout: Layout) -> int:
+    """Add the rows of a batch that are in the range, and return the number of rows that have no time.
+
+    Raise DefinitionError for a value of another type.
+    """
     written = {column: names.get(_live_name(column.name, layout).lower()) for column in layout.columns}
     selected = ", ".join(f"{_cast(column, written[column])} AS {quoted(column.name)}" for column in layout.columns)
     for column, live_name in written.items():
@@ -248,6 +255,10 @@ def _insert(connection: "DuckDBPyConnection", files: Sequence[str], names: Mappi
     )
     connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {LIVE_ROWS} AS SELECT * FROM ({rows}) LIMIT 0")
     connection.execute(f"INSERT INTO {LIVE_ROWS} {rows}")
+    time = names.get(_live_name(layout.time, layout).lower())
+    without = f"SELECT count(*) FROM {_AS_WRITTEN} WHERE {f'{quoted(time)} IS NULL' if time else 'true'}"
+    (number,) = connection.sql(without).fetchall()[0]
+    return int(number)
 
 
 def _cast(column: OutputColumn, live_name: str | None) -> str:

@@ -59,7 +59,9 @@ class Compared:
             equal = f"{left} IS NOT DISTINCT FROM {right}"
             if column.type is AsaType.FLOAT:
                 largest = f"greatest(abs({left}), abs({right}))"
-                equal = f"({equal} OR coalesce(abs({left} - {right}) <= {LAST_DIGITS} * {largest}, false))"
+                are_finite = f"isfinite({left}) AND isfinite({right})"  # in SQL, NaN <= NaN is true
+                is_close = f"{are_finite} AND abs({left} - {right}) <= {LAST_DIGITS} * {largest}"
+                equal = f"({equal} OR coalesce({is_close}, false))"
             conditions.append(equal)
         return " AND ".join(conditions)
 
