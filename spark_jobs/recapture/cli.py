@@ -316,10 +316,7 @@ def _parser() -> _Parser:
     checked.add_argument("file", type=Path, metavar="FILE", help="a file with the query")
     checked.add_argument("--json", action="store_true", help="print one JSON object")
     checked.set_defaults(module="check_query")
-    text = (
-        "Make the archive with which the executors of a Spark cluster run Recapture, although their Python does not "
-        "have it."
-    )
+    text = "Make an archive with Recapture for the executors of a Spark cluster, which then need no installation."
     bundled = commands.add_parser("bundle", help=text, description=text)
     text = "the archive to write (default: %(default)s)"
     bundled.add_argument("--out", type=Path, default=Path("recapture-bundle.tar.gz"), metavar="FILE", help=text)
@@ -338,7 +335,7 @@ def _parser() -> _Parser:
         "--resource-group", dest="group", metavar="NAME", help="the resource group of the job in Azure"
     )
     imported.add_argument("--job", metavar="NAME", help="the job in Azure, or the job if a template has several")
-    text = "a template or Terraform's state with the event hubs, whose Capture settings give the address of the archive"
+    text = "a template, or the output of terraform show -json, that says where Capture writes"
     imported.add_argument("--capture", type=Path, metavar="FILE", help=text)
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")
@@ -347,7 +344,7 @@ def _parser() -> _Parser:
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    text = "give the executors of the master this archive, which recapture bundle made"
+    text = "an archive of recapture bundle, for the executors of the cluster"
     parser.add_argument("--bundle", type=Path, metavar="FILE", help=text)
 
 

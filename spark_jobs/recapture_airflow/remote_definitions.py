@@ -4,6 +4,7 @@ Tasks read pipeline files. Each process that makes the DAGs therefore writes the
 """
 
 import hashlib
+import re
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
@@ -24,11 +25,14 @@ SECONDS = 10
 """Seconds that a server may take to answer."""
 MAX_BYTES = 4 * 1024 * 1024
 """Largest size of a document with definitions."""
+_PRINTABLE = re.compile(r"[!-~]+")
+"""Characters of an address that a request can have as they are."""
 
 
 def is_remote(source: str) -> bool:
     """Return whether a source is a variable or an address, and not a path."""
-    return urlsplit(source).scheme in (VARIABLE, *ADDRESS)
+    scheme, colon, _ = source.partition("://")
+    return bool(colon) and scheme.lower() in (VARIABLE, *ADDRESS)
 
 
 def stored_definitions(source: str) -> dict[Path, str]:
@@ -59,16 +63,29 @@ def require_addresses(pipeline: Pipeline, shown: str) -> None:
 
 def _read(source: str) -> tuple[str, str]:
     """Return the source without its secrets, and its text."""
-    parts = urlsplit(source)
-    if parts.scheme == VARIABLE:
-        name = source.removeprefix(f"{VARIABLE}://")
+    scheme, _, name = source.partition("://")
+    if scheme.lower() == VARIABLE:
         text = Variable.get(name, default=None)
         if text is None:
             raise DefinitionError(f"{source}: Airflow has no variable {name}: create it, or correct the name")
         return source, str(text)
-    host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
-    shown = f"{parts.scheme}://{host}{parts.path}"
+    shown = _shown(source)
     return shown, _fetched(source, shown)
+
+
+def _shown(address: str) -> str:
+    """Return an address without its signature. Raise DefinitionError if another part of it may hold a secret."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname if parts.port is None else f"{parts.hostname}:{parts.port}"
+    except ValueError:
+        host = None
+    if not host or "@" in parts.netloc or not _PRINTABLE.fullmatch(address):
+        raise DefinitionError(
+            "RecaptureDags has an address that cannot be used: write https://HOST/PATH, without a user, a password or "
+            "blanks; a signature may follow as ?QUERY"
+        )
+    return f"{parts.scheme}://{host}{parts.path}"
 
 
 def _fetched(source: str, shown: str) -> str:
@@ -76,13 +93,14 @@ def _fetched(source: str, shown: str) -> str:
         with urlopen(source, timeout=SECONDS) as answer:
             content: bytes = answer.read(MAX_BYTES + 1)
     except HTTPError as error:
-        raise DefinitionError(f"{shown}: the server answered {error.code}: correct the address or its rights") from None
+        advice = "correct the address, or renew its signature"
+        raise DefinitionError(f"{shown}: the server answered {error.code}: {advice}") from None
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise DefinitionError(f"{shown} cannot be read ({reason}): see whether this machine reaches it") from None
+        raise DefinitionError(f"{shown} cannot be read ({reason}): check that this machine reaches it") from None
     if len(content) > MAX_BYTES:
-        raise DefinitionError(f"{shown} is larger than {MAX_BYTES // 1024**2} MiB: divide it")
+        raise DefinitionError(f"{shown} is larger than {MAX_BYTES // 1024**2} MiB: split it")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise DefinitionError(f"{shown} is not UTF-8 text") from error
+        raise DefinitionError(f"{shown} is not UTF-8: save it as UTF-8") from error

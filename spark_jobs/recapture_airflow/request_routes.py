@@ -67,12 +67,13 @@ async def make(
 
 
 def _starts(text: str | None) -> list[datetime]:
-    """Return the starts of slices in a string, separated by commas. Raise DefinitionError if they are no times."""
+    """Return the starts of slices in a string, separated by commas. Raise DefinitionError if one is not a time."""
     try:
         return [ticks.parse_utc(start) for start in (text or "").split(",") if start]
     except ValueError:
         raise DefinitionError(
-            "`only` has a start that is not a time: write ISO 8601 times, such as 2026-03-01T10:00:00Z, with commas"
+            "`only` has a start that is not a time: write ISO 8601 times, such as 2026-03-01T10:00:00Z, and separate "
+            "them with commas"
         ) from None
 
 

@@ -187,6 +187,7 @@ def test_without_pools_a_dag_computes_one_range_at_a_time(parse: Any, bundle: Pa
         ("catchup=True", "RecaptureDags sets `catchup` of its DAGs itself: remove the argument"),
         ("'variable://none'", "variable://none: Airflow has no variable none: create it, or correct the name"),
         ("'http://127.0.0.1:1/a.yaml?sig=secret'", "http://127.0.0.1:1/a.yaml cannot be read ([Errno 111]"),
+        ("'https://user:secret@127.0.0.1/a.yaml'", "without a user, a password or blanks"),
         ("pools={'slow': 'a'}", "pools has the key 'slow': use spark, processes, history"),
     ],
 )

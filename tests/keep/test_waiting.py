@@ -143,7 +143,7 @@ def test_status_and_the_calendar_show_the_run_that_was_staged_after_a_stopped_on
     audit(run, is_staged=True)
     (shown,) = command.json("status", world.file)["slices"]
     assert (shown["state"], shown["blocked_run"], shown["staged_run"]) == ("blocked", stopped.id, run.id)
-    assert f"run {run.id} was staged since, and waits" in " ".join(command.text("status", world.file).split())
+    assert f"run {run.id} was staged later, and waits" in " ".join(command.text("status", world.file).split())
     state = CoverageReader(run.pipeline).read(ELEVEN + HOUR).slices[0]
     assert (state.blocked_run, state.staged_run) == (None, run.id)
     assert why(state, {stopped.id: ["too warm"]}).startswith("A later run passed its audit. It is staged")

@@ -39,7 +39,7 @@ def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
     if not slice_["checkable"]:
         yield "the manifest of its run cannot be read"
     if slice_["staged_run"]:
-        yield f"run {slice_['staged_run']} was staged since, and waits for a person"
+        yield f"run {slice_['staged_run']} was staged later, and waits for a person"
     elif slice_["blocked_run"]:
         yield f"the audit stopped run {slice_['blocked_run']}"
     if slice_["error"]:

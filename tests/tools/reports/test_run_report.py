@@ -347,7 +347,7 @@ def test_an_unpublished_slice_in_a_range_is_named(reports: Reports, tmp_path: Pa
     assert "1 slice is not published" in result["verdict"]["sentence"]
     assert any("2024-03-01T11:00:00Z" in advice for advice in result["verdict"]["advice"])
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert "came of them." in page
+    assert "computed from them." in page
     assert "none is published" not in page, "the other slice is"
 
 

@@ -81,7 +81,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
     if None in ids and any(ids):
         raise source.error(node, "either all windows of Windows(…) have an id, Window('id', …), or none has")
     if any(ids) and len(set(ids)) < len(ids):
-        raise source.error(node, "the ids of Windows(…) must differ, not only in letter case")
+        raise source.error(node, "the ids of Windows(…) must differ in more than letter case")
     return calls
 
 
