@@ -66,6 +66,13 @@ def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> N
     assert (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds) == (10, 600)
 
 
+def test_the_name_of_the_job_s_file_stays_in_its_comment(tmp_path: Path) -> None:
+    file = job_template(tmp_path).rename(tmp_path / "a\nother: b\r#.json")
+    text = text_of(file)
+    assert text.startswith("# From the ASA job in a?other: b?#.json.\n")
+    assert "other" not in read_back(text, tmp_path)
+
+
 def test_a_job_on_csv_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> None:
     datasource = {
         "type": "Microsoft.Storage/Blob",

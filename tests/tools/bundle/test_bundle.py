@@ -108,6 +108,14 @@ def test_a_package_without_a_wheel_for_the_target_is_named(index: Path, tmp_path
     assert not (tmp_path / "bundle.tar.gz").exists()
 
 
+def test_a_package_whose_installed_version_has_no_wheel_is_named() -> None:
+    """pip names it so if the version is pinned."""
+    output = "ERROR: Cannot install numba>=0.6 because these package versions have conflicting dependencies.\n"
+    error = packages._error(Target("3.12"), f"{output}ERROR: ResolutionImpossible: for help visit a page\n")
+    assert isinstance(error, DefinitionError)
+    assert str(error).startswith("numba has no wheel for Python 3.12 on Linux x86_64: install a version here that has")
+
+
 def test_a_bundle_has_the_requirements_of_the_core_without_spark() -> None:
     names = {Requirement(text).name for text in packages.required()}
     assert {"duckdb", "numba", "pyarrow"} <= names

@@ -29,7 +29,8 @@ def pipeline_text(draft: Draft, origin: str) -> str:
     yaml.width = 10_000
     text = StringIO()
     yaml.dump(root, text)
-    return f"# From the job in {origin}.\n{text.getvalue()}"
+    source = re.sub(f"[^{_PLAIN}]|\n", "?", origin)
+    return f"# From the job in {source}.\n{text.getvalue()}"
 
 
 def _commented(value: Any) -> Any:

@@ -63,7 +63,7 @@ def _platforms(machine: str) -> list[str]:
 
 def _error(target: Target, output: str) -> DefinitionError | RunError:
     """Return what pip's output says of a bundle."""
-    if missing := re.search(r"No matching distribution found for (\S+)", output):
+    if missing := re.search(r"(?:No matching distribution found for|Cannot install) ([\w.-]+)", output):
         return DefinitionError(
             f"{missing[1]} has no wheel for {target}: install a version here that has one, then make the bundle again"
         )
