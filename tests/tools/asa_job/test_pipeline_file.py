@@ -69,7 +69,7 @@ def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> N
 def test_the_name_of_the_job_s_file_stays_in_its_comment(tmp_path: Path) -> None:
     file = job_template(tmp_path).rename(tmp_path / "a\nother: b\r#.json")
     text = text_of(file)
-    assert text.startswith("# From the ASA job in a?other: b?#.json.\n")
+    assert text.startswith("# From the job in a?other: b?#.json.\n")
     assert "other" not in read_back(text, tmp_path)
 
 
