@@ -311,7 +311,7 @@ def test_import_writes_a_pipeline_that_loads_and_exits_0(
     monkeypatch.chdir(tmp_path)
     project(tmp_path / "job", CAPTURED)
     lines = command.text("import", "job").splitlines()
-    assert lines[0] == "contoso_telemetry.yaml: the pipeline of the ASA job contoso-telemetry"
+    assert lines[0] == "contoso_telemetry.yaml: the pipeline of the job contoso-telemetry"
     assert lines[1] == "not quite as in the job:"
     assert load(Path("contoso_telemetry.yaml")).name == "contoso_telemetry"
 
@@ -506,4 +506,4 @@ def test_standard_output_escapes_what_its_encoding_cannot_represent(python: Pyth
     command = ("-m", "recapture.cli", "import", folder, "--output", tmp_path / "büro.yaml")
     completed = python(*command, PYTHONIOENCODING="ascii")
     assert (completed.returncode, completed.stderr) == (0, b"")
-    assert b"b\\xfcro.yaml: the pipeline of the ASA job" in completed.stdout
+    assert b"b\\xfcro.yaml: the pipeline of the job" in completed.stdout

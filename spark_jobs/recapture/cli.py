@@ -328,7 +328,7 @@ def _parser() -> _Parser:
     bundled.set_defaults(module="bundle")
     text = "Write a pipeline file for an ASA job, and list what could not be carried over, and why."
     imported = commands.add_parser("import", help=text, description=text)
-    text = "an ASA project, an ARM template, terraform show -json, or the definition of an eventstream"
+    text = "an ASA project, an ARM template, output of terraform show -json, or the definition of an eventstream"
     imported.add_argument("path", type=Path, nargs="?", metavar="PATH", help=text)
     imported.add_argument("--subscription", metavar="ID", help="read a job in Azure instead: its subscription")
     imported.add_argument(

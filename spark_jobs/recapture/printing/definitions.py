@@ -35,7 +35,7 @@ _SETTING = ("late", "out of order", "slice complete", "unchanged")
 
 def print_import(out: Console, name: str, file: Path, draft: Draft) -> None:
     """Print the pipeline file of an imported job, and the findings about it."""
-    out.print(f"{shown(file)}: the pipeline of the ASA job {shown(name)}")
+    out.print(f"{shown(file)}: the pipeline of the job {shown(name)}")
     for kind, title in FINDINGS.items():
         findings = getattr(draft, kind)
         if findings:

@@ -197,8 +197,8 @@ def test_an_answer_that_is_not_the_job_says_what_to_do(status: int, answer: Any,
 
 def test_nothing_is_asked_with_names_that_azure_does_not_allow() -> None:
     azure = Azure(ANSWERS)
-    assert azure.refused(group="../x") == "'../x' is not the name of a resource group"
-    assert azure.refused(subscription="Contoso") == "'Contoso' is not the id of a subscription"
+    assert azure.refused(group="../x") == "'../x' is not the name of a resource group: correct --resource-group"
+    assert azure.refused(subscription="Contoso") == "'Contoso' is not the id of a subscription: correct --subscription"
     assert azure.asked == []
 
 

@@ -61,8 +61,8 @@ def test_every_part_that_a_pipeline_cannot_take_is_named_exactly(tmp_path: Path)
         NO_CAPTURE.replace("telemetry", "alerts"),
         "Functions/classify.js.json: function classify returns a value of any type (query lines 3 and 13), but a "
         "published column has one: set output_type",
-        "Outputs/dashboard.json: output dashboard goes to Power BI, but rows are published in Delta tables: set the "
-        "url of its table",
+        "Outputs/dashboard.json: output dashboard goes to Power BI, but the pipeline publishes to a Delta table of its "
+        "own: set the url of its table",
     ]
     assert different(draft) == [
         "JobConfig.json: outputErrorPolicy Stop is written to the file but never applies: a table takes every row of "
@@ -658,8 +658,8 @@ def test_the_kind_of_an_output_is_reported_in_words(tmp_path: Path) -> None:
     outputs = parts(aggregates=template_output("Microsoft.Sql/Server/Database"))
     draft = carry_over(read_job(job_template(tmp_path, outputs=outputs)))
     assert (
-        "t.json, outputs/aggregates: output aggregates goes to SQL Database, but rows are published in Delta tables: "
-        "set the url of its table"
+        "t.json, outputs/aggregates: output aggregates goes to SQL Database, but the pipeline publishes to a Delta "
+        "table of its own: set the url of its table"
     ) in missing(draft)
 
 

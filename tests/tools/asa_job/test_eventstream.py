@@ -70,8 +70,8 @@ def missing(draft: Draft) -> list[str]:
 LACKING = [
     "eventstream.json, hub: input bikes-stream does not say where Capture writes its events: set container, namespace "
     "and event_hub, and capture_interval_seconds if it is not 300",
-    "eventstream.json, lake: output lake goes to Lakehouse, but rows are published in Delta tables: set the url of its "
-    "table",
+    "eventstream.json, lake: output lake goes to Lakehouse, but the pipeline publishes to a Delta table of its "
+    "own: set the url of its table",
 ]
 
 
@@ -229,8 +229,8 @@ def test_derived_streams_unions_and_several_sources_are_followed(tmp_path: Path)
     assert [finding.partition(": ")[2][:40] for finding in missing(draft)] == [
         "input hub does not say where Capture wri",
         "input iot is of kind IoT Hub, but a pipe",
-        "output lake goes to Lakehouse, but rows ",
-        "output All goes to DerivedStream, but ro",
+        "output lake goes to Lakehouse, but the p",
+        "output All goes to DerivedStream, but th",
     ]
 
 
@@ -332,7 +332,7 @@ def test_the_folder_of_a_repository_and_the_answer_of_the_api_have_the_name_of_t
     answer.write_text(json.dumps({"definition": {"parts": parts}}))
     assert refused(answer) == "answer.json: a part of the definition is not text in Base64: download it again"
     answer.write_text(json.dumps({"definition": {"parts": parts[1:]}}))
-    assert refused(answer) == "answer.json: the definition has no eventstream.json: is it of an eventstream?"
+    assert refused(answer) == "answer.json: the definition has no eventstream.json: export that of an eventstream"
 
 
 JOIN = node("Join", "Join", "bikes-stream", "bikes-stream", joinType="Inner", joinOn=[], duration=MINUTE)
@@ -345,9 +345,9 @@ MONTHS = {"type": "Tumbling", "properties": {"duration": {"value": 1, "unit": "M
     [
         (
             definition(JOIN, EXPAND),
-            "no query is known to have the rows of Join Join (the definition does not say which side may be later, or "
-            "what the columns are called); Expand Expand (the definition does not say what the columns of the elements "
-            "are called)",
+            "no query is known for Join Join (the definition does not say which side may be later, or what the columns "
+            "are called); Expand Expand (the definition does not say what the columns of the elements are called): "
+            "write the pipeline file yourself",
         ),
         (definition(group_by(MONTHS)), "GroupBy Op (its duration is in the unit Month)"),
         (definition(group_by({"type": "Tumbling"})), "GroupBy Op (it has a window Tumbling that is not complete)"),

@@ -69,7 +69,7 @@ def test_a_job_on_capture_blobs_gives_a_pipeline_that_loads(tmp_path: Path) -> N
 def test_the_name_of_the_job_s_file_stays_in_its_comment(tmp_path: Path) -> None:
     file = job_template(tmp_path).rename(tmp_path / "a\nother: b\r#.json")
     text = text_of(file)
-    assert text.startswith("# From the ASA job in a?other: b?#.json.\n")
+    assert text.startswith("# From the job in a?other: b?#.json.\n")
     assert "other" not in read_back(text, tmp_path)
 
 
@@ -117,7 +117,7 @@ def test_an_event_hub_job_loads_only_after_its_container_is_filled_in(tmp_path: 
 
 def test_every_note_is_above_the_line_that_it_is_about(tmp_path: Path) -> None:
     lines = text_of(project(tmp_path, WIDE, WIDE_QUERY)).splitlines()
-    assert lines[0] == "# From the ASA job in asaproj.json."
+    assert lines[0] == "# From the job in asaproj.json."
     container = lines.index("  container: https://ACCOUNT.blob.core.windows.net/CONTAINER")
     assert lines[container - 1].startswith("  # TO DO: input telemetry does not say where Capture writes")
     alerts = lines.index("- alias: alerts")
@@ -128,7 +128,7 @@ def test_every_note_is_above_the_line_that_it_is_about(tmp_path: Path) -> None:
     assert lines[query + 1 :][:3] == ["    " + line for line in WIDE_QUERY.splitlines()[:3]]
     dashboard = lines.index("- alias: dashboard")
     assert lines[dashboard + 1].startswith("  # TO DO: output dashboard goes to Power BI")
-    assert "# compatibility level of the ASA job: 1.2" in lines
+    assert "# compatibility level of the job: 1.2" in lines
 
 
 @given(st.text() | st.text(alphabet="SELECT\t \n'-#:|>{}é\u2028\x85\x00\ufeff\U0001f600"))

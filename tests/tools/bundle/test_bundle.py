@@ -125,8 +125,8 @@ def test_a_bundle_has_the_requirements_of_the_core_without_spark() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--python", "3.10"], "--python 3.10: give a minor version from 3.11 on, such as 3.11"),
-        (["--python", "3.12.1"], "--python 3.12.1: give a minor version from 3.11 on, such as 3.11"),
+        (["--python", "3.10"], "--python 3.10: give a minor version, 3.11 or newer"),
+        (["--python", "3.12.1"], "--python 3.12.1: give a minor version, 3.11 or newer"),
         (
             ["--out", "bundle.zip"],
             "bundle.zip: Spark unpacks archives by their names: give it a name that ends with .tar.gz",

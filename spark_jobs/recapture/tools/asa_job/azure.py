@@ -85,7 +85,9 @@ def read_azure_job(
     """
     for (kind, pattern), value in zip(_NAMES.items(), (subscription, group, name), strict=True):
         if not re.fullmatch(pattern, value):
-            raise DefinitionError(f"{value!a} is not the {'id' if kind == 'subscription' else 'name'} of a {kind}")
+            what = "id" if kind == "subscription" else "name"
+            option = f"--{kind.replace(' ', '-')}"
+            raise DefinitionError(f"{value!a} is not the {what} of a {kind}: correct {option}")
     cloud = _cloud(os.environ)
     manager = _Manager(cloud.endpoint, subscription, credential or identity(), transport)
     answer = manager.job(group, name)

@@ -122,7 +122,7 @@ def _settings(draft: Draft, job: AsaJob) -> dict[str, Any]:
             f"outputErrorPolicy {settings.output_error_policy} is written to the file but never applies: a table takes "
             "every row of its query, and an arithmetic error in the query stops the run",
         )
-    draft.notes["job",] = [f"compatibility level of the ASA job: {level or 'not stated'}"]
+    draft.notes["job",] = [f"compatibility level of the job: {level or 'not stated'}"]
     return {**values, "query": job.query}
 
 
@@ -145,7 +145,7 @@ def _output(draft: Draft, job: AsaJob, alias: str, place: Place) -> dict[str, An
         )
         return {"alias": alias, "table": output.table}
     elif output.target is None:
-        problem = f"output {alias} goes to {output.kind}, but rows are published in Delta tables"
+        problem = f"output {alias} goes to {output.kind}, but the pipeline publishes to a Delta table of its own"
     elif container is None:
         problem = f"output {alias} has no valid storage account or container name"
     else:

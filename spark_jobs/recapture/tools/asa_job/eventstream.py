@@ -149,7 +149,7 @@ def read_eventstream(path: Path, document: Any) -> AsaJob:
     if "definition" in keys:
         files = _files(keys["definition"], file)
         if EVENTSTREAM_FILE not in files:
-            raise DefinitionError(f"{file}: the definition has no {EVENTSTREAM_FILE}: is it of an eventstream?")
+            raise DefinitionError(f"{file}: the definition has no {EVENTSTREAM_FILE}: export that of an eventstream")
         document, platform = parse_json(files[EVENTSTREAM_FILE], EVENTSTREAM_FILE), files.get(_PLATFORM)
     else:
         folder = JobFolder(path.parent)
@@ -197,12 +197,13 @@ class _Reader:
         self.has_casts = False
 
     def job(self, name: str) -> AsaJob:
-        """Return the job. Raise DefinitionError if no query is known to have its rows."""
+        """Return the job. Raise DefinitionError if no query is known for one of its parts."""
         outputs = self._outputs()
         sql = [node for node in self.eventstream.operators if node.kind == "sql"]
         query = self._sql(sql, outputs) if sql else self._query(outputs)
         if self.refused:
-            raise DefinitionError(f"{self.file}: no query is known to have the rows of {'; '.join(self.refused)}")
+            parts = "; ".join(self.refused)
+            raise DefinitionError(f"{self.file}: no query is known for {parts}: write the pipeline file yourself")
         settings = parse_part(_Sql, sql[0].properties, self.file).advanced_settings if sql else {}
         different = [
             "the live operators take the time when an event arrived in the eventstream; the pipeline takes the time "
@@ -237,7 +238,9 @@ class _Reader:
         derived = [node for node in eventstream.streams if node.kind == "derivedstream" and node.name not in read]
         outputs = [node for node in (*eventstream.destinations, *derived) if node.inputs]
         if not outputs:
-            raise DefinitionError(f"{self.file}: has no destination that reads a stream: add one, and export it again")
+            raise DefinitionError(
+                f"{self.file}: the eventstream has no destination that reads a stream: add one, and export it again"
+            )
         return outputs
 
     def _sql(self, operators: list[_Node], outputs: list[_Node]) -> str:

@@ -30,7 +30,7 @@ def pipeline_text(draft: Draft, origin: str) -> str:
     text = StringIO()
     yaml.dump(root, text)
     source = re.sub(f"[^{_PLAIN}]|\n", "?", origin)
-    return f"# From the ASA job in {source}.\n{text.getvalue()}"
+    return f"# From the job in {source}.\n{text.getvalue()}"
 
 
 def _commented(value: Any) -> Any:

@@ -34,7 +34,7 @@ class Target:
         version = re.fullmatch(r"(\d+)\.(\d+)", self.python)
         if version is None or (int(version[1]), int(version[2])) < OLDEST:
             oldest = "{}.{}".format(*OLDEST)
-            raise DefinitionError(f"--python {self.python}: give a minor version from {oldest} on, such as {oldest}")
+            raise DefinitionError(f"--python {self.python}: give a minor version, {oldest} or newer")
 
     def __str__(self) -> str:
         return f"Python {self.python} on Linux {self.machine}"
