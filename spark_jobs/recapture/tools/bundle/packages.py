@@ -69,4 +69,5 @@ def _error(target: Target, output: str) -> DefinitionError | RunError:
         )
     errors = re.findall(r"^ERROR: (.*)$", output, re.MULTILINE)
     reason = errors[-1] if errors else (output.strip().splitlines() or ["no output"])[-1]
-    return RunError(f"pip cannot install the packages of the bundle: {reason}")
+    advice = "correct the network or pip's configuration, then run the command again"
+    return RunError(f"pip cannot install the packages of the bundle: {reason}; {advice}")
