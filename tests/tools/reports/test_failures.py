@@ -26,9 +26,17 @@ def test_what_could_not_be_judged_did_not_pass() -> None:
         "more": 0,
         "passed": 1,
         "passed_checks": [{"suite": "mine", "judged": "rows", "title": "it is so", "runs": 1}],
+        "more_passed": 0,
         "unjudged": ["as usual (not judged: fewer than 5 earlier days published)"],
         "parameters": ["max_late=0.1 (rows)"],
     }
+
+
+def test_a_report_counts_the_checks_that_passed_and_are_not_listed() -> None:
+    passed = [Result("mine", "rows", "expect_it", "critical", True, None, None, f"rule {n}") for n in range(503)]
+    source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", Audit("passed", (*passed,)))})
+    found = failures(source)
+    assert (found["passed"], len(found["passed_checks"]), found["more_passed"]) == (503, 500, 3)
 
 
 def test_an_expectation_that_failed_in_several_runs_is_shown_once_with_the_counts_of_all() -> None:

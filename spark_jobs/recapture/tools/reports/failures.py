@@ -86,6 +86,7 @@ def failures(source: Source) -> dict[str, Any]:
             {"suite": suite, "judged": judged, "title": title, "runs": len(runs)}
             for (suite, judged, title), runs in passed_in.items()
         ][:MAX_PASSED],
+        "more_passed": max(len(passed_in) - MAX_PASSED, 0),
         "unjudged": list(unjudged)[:MAX_FAILURES],
         "parameters": list(parameters),
     }
