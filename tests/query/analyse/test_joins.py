@@ -52,6 +52,31 @@ def test_the_same_bounds_can_be_written_in_several_ways(on: str, bounds: tuple[i
 
 
 @pytest.mark.parametrize(
+    "tables",
+    [
+        f"({A} JOIN {B} ON {NEAR} LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0)",
+        f"(({A} JOIN {B} ON {NEAR}) LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0)",
+        f"({A} JOIN {B} ON {NEAR}) LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0",
+    ],
+)
+def test_joins_from_left_to_right_may_be_in_parentheses(tables: str) -> None:
+    plain = query(f"JOIN {B} ON {NEAR} LEFT JOIN {C} ON DATEDIFF(second, b, c) = 0", "a.id, c.x")
+    assert compiled(f" SELECT a.id, c.x INTO out FROM {tables} ").outputs == compiled(plain).outputs
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        (f"{A} JOIN ({B} JOIN {C} ON {NEAR}) ON {NEAR}", "write ON after each JOIN: a JOIN b ON … JOIN c ON …"),
+        (f"({A} JOIN {B} ON {NEAR}) AS d", "FROM takes a name, such as `telemetry`, or (SELECT …) AS name"),
+        (f"(telemetry a JOIN {B} ON {NEAR}) TIMESTAMP BY t", "FROM takes a name, such as `telemetry`"),
+    ],
+)
+def test_other_parentheses_around_joins_are_refused(tables: str, reason: str) -> None:
+    assert reason in refused(f"SELECT a.id INTO out FROM {tables}")
+
+
+@pytest.mark.parametrize(
     ("joins", "expected"),
     [
         (f"JOIN {B} ON {NEAR}", [5, 0]),

@@ -101,7 +101,7 @@ class Asaql(TSQL):
                     table.set("match", MatchParser(self).parse())
                 else:
                     break
-            return table
+            return _without_parentheses(table) if isinstance(table, exp.Subquery) else table
 
         def _parse_keys(self) -> list[exp.Expr]:
             return self._parse_csv(self._parse_disjunction) or self.raise_error("a key is missing")
@@ -150,6 +150,15 @@ class Asaql(TSQL):
             """Raise ParseError with the offset of a token; None is the end of the text."""
             token = token or self._curr or None
             raise ParseError(message, [{"start": token.start if token else None}])
+
+
+def _without_parentheses(table: exp.Subquery) -> exp.Expr:
+    """Return a joined table without its parentheses, and any other table as it is.
+
+    (a JOIN b ON …) => a JOIN b ON …
+    """
+    is_joined = isinstance(table.this, exp.Table) and not any(part for key, part in table.args.items() if key != "this")
+    return table.this if is_joined else table
 
 
 @dataclass(frozen=True)
