@@ -222,7 +222,7 @@ def test_what_t_sql_calls_an_error_stops_the_run(name: str, given: tuple[str | i
         ("SUBSTRING", ("a", 1), r"SUBSTRING takes 3 arguments, but this has 2"),
         ("CHARINDEX", ("a",), r"CHARINDEX takes 2 to 3 arguments, but this has 1"),
         ("CONCAT", ("a",), r"CONCAT takes 2 or more arguments, but this has 1"),
-        ("UPPER", (5,), r"column 14: UPPER takes nvarchar\(max\) here, but this is bigint"),
+        ("UPPER", (5,), r"UPPER takes nvarchar\(max\) here, but this is bigint: write CAST\(… AS nvarchar\(max"),
         ("PATINDEX", ("%[a%", "a"), r"column 17: `\[` opens a set that is never closed"),
         ("REGEXMATCH", ("a", "(a"), "column 24: REGEXMATCH cannot use this pattern"),
         ("REGEXMATCH", ("a", "(?<n>a)"), "cannot use this pattern"),

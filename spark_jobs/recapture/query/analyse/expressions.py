@@ -504,7 +504,8 @@ class _Call:
             typed = self.expressions.typed(value, kind, node)
             if typed is not None:
                 return typed
-        message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}"
+        advice = f": write CAST(… AS {AsaType.STRING})" if types == (AsaType.STRING,) else ""
+        message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}{advice}"
         raise self.expressions.types.disagreement(value.fields, types[0], node) or self.error(index, message)
 
     def property_of_row(self, index: int, name: Value) -> Value | None:
