@@ -203,7 +203,7 @@ class Publications:
     """Table of publications, as it was when it was last read."""
 
     def __init__(self, table: Table | OpenTable) -> None:
-        self.table = table if isinstance(table, OpenTable) else OpenTable(table)
+        self.table = OpenTable(table) if isinstance(table, Table) else table
         self._cache: dict[str, Entry] = {}
         """Entries by the path of their files, which never change."""
 

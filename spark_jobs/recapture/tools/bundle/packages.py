@@ -1,6 +1,5 @@
 """The packages of a bundle: Recapture as it is installed here, and what it requires, in the versions installed here."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -35,11 +34,11 @@ def install(target: Target, requirements: list[str], folder: Path, scratch: Path
 
     Raise DefinitionError if a package has no wheel for it, and RunError if pip fails for another reason.
     """
-    if importlib.util.find_spec("pip") is None:
-        raise DefinitionError("recapture bundle needs pip in the environment of recapture: run python -m ensurepip")
     versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         versions.setdefault(distribution.name, distribution.version)
+    if "pip" not in versions:
+        raise DefinitionError("recapture bundle needs pip in the environment of recapture: run python -m ensurepip")
     constraints = scratch / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(versions.items())))
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
