@@ -156,7 +156,7 @@ def compare(
     tried: dict[str, Sequence[Assumption]] = {}
     warnings = list(live.warnings)
     refused: list[set[Assumption]] = []
-    if live.rows and reasons.open_slices():
+    if reasons.open_slices():
         cuts = [ticks.from_datetime(end) for end in reasons.live_ends(time)]
         assumptions = trials.assumptions(comparison.downtimes, cuts)
         for number, combination in enumerate(combinations_of(assumptions)):
