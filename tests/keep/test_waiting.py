@@ -147,6 +147,11 @@ def test_status_and_the_calendar_show_the_run_that_was_staged_after_a_stopped_on
     state = CoverageReader(run.pipeline).read(ELEVEN + HOUR).slices[0]
     assert (state.blocked_run, state.staged_run) == (None, run.id)
     assert why(state, {stopped.id: ["too warm"]}).startswith("A later run passed its audit. It is staged")
+    age(world.table, 7.1)
+    (shown,) = command.json("status", world.file)["slices"]
+    assert (shown["state"], shown["staged_run"]) == ("blocked", None), "it has expired"
+    state = CoverageReader(run.pipeline).read(ELEVEN + HOUR).slices[0]
+    assert (state.blocked_run, state.staged_run) == (stopped.id, None)
     command.run("discard", world.file, run.id)
     (shown,) = command.json("status", world.file)["slices"]
     assert (shown["state"], shown["blocked_run"], shown["staged_run"]) == ("blocked", stopped.id, None)

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import PermanentError, SetupError
 from recapture.run.approval import APPROVED
+from recapture.run.needs import longest_wait
 from recapture.run.outdated import is_outdated, outdated_slices, parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
@@ -148,19 +149,25 @@ def standing_of(pipeline: Pipeline, publications: OpenTable | None = None) -> St
     """Return the standing of a pipeline's slices. The table of the publications is read, unless it is given."""
     publications = publications or OpenTable(tables_of(pipeline).publications)
     container = open_container(pipeline.outputs[0].table)
-    return read_standing(publications, container, parts_of(pipeline), slice_length(pipeline))
+    return read_standing(publications, container, parts_of(pipeline), slice_length(pipeline), longest_wait(pipeline))
 
 
-def read_standing(publications: OpenTable, container: Container, parts: Mapping[str, str], length: int) -> Standing:
+def read_standing(
+    publications: OpenTable,
+    container: Container,
+    parts: Mapping[str, str],
+    length: int,
+    wait: timedelta | None = None,
+) -> Standing:
     """Return what is published for the slices of a pipeline, and what is known about it.
 
     `container` is that of the run files, `parts` are the pipeline's present parts, and `length` is that of a slice, in
-    ticks.
+    ticks. `wait` is how long a staged run waits before it expires; without it, staged runs are not looked for.
     """
     entries = shown_entries(publications)
     try:
         blocked, changes = blocked_in(container, entries, length), _changes(container)
-        staged = staged_in(container, blocked, length) if blocked else {}
+        staged = {} if wait is None or not blocked else staged_in(container, blocked, length, wait)
         work, damaged = _work(container)
     except SetupError:  # there is no container before the first run
         if publications.version is not None:
@@ -179,14 +186,18 @@ def blocked_in(container: Container, entries: Mapping[str, ShownEntry], length: 
     return blocked_slices(entries, STOPPED_RUNS.runs(container), length, stopped)
 
 
-def staged_in(container: Container, blocked: Mapping[str, str], length: int) -> dict[str, str]:
-    """Return the blocked slices for which another run was staged later, each with the last one; `blocked` has all."""
+def staged_in(container: Container, blocked: Mapping[str, str], length: int, wait: timedelta) -> dict[str, str]:
+    """Return the blocked slices for which another run was staged later, each with the last one; `blocked` has all.
+
+    A run that was staged `wait` ago has expired, and does not count.
+    """
+    oldest = container.clock() - wait
     stopped_at = {mark.run: mark.at for mark in STOPPED_RUNS.runs(container)}
     staged: dict[str, str] = {}
     for mark in STAGED_RUNS.runs(container):
         for start in map(ticks.to_text, range(mark.start, mark.end, length)):
             at = stopped_at.get(blocked.get(start, ""))
-            if at is not None and at <= mark.at:
+            if at is not None and max(at, oldest) <= mark.at:
                 staged[start] = mark.run
     return staged
 

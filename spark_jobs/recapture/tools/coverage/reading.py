@@ -16,6 +16,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.errors import PermanentError, RecaptureError
 from recapture.quality.metrics import TABLE_SCHEMA
+from recapture.run.needs import longest_wait
 from recapture.run.outdated import parts_of
 from recapture.run.progress import first_incomplete
 from recapture.run.slice_state import read_standing
@@ -74,7 +75,7 @@ class CoverageReader:
             last_end = ticks.from_datetime(now) // length * length
             publications = self._open(tables_of(self.pipeline).publications, environment)
             container = open_container(self.pipeline.outputs[0].table, environment)
-            standing = read_standing(publications, container, self._parts, length)
+            standing = read_standing(publications, container, self._parts, length, longest_wait(self.pipeline))
             incomplete_from = None
             changes = standing.changes
             problems = [problem for problem in standing.problems if problem != changes.problem]
