@@ -21,7 +21,9 @@ SETTINGS = {
     "access_control_list": list,
 }
 """Settings of a job, with their types. All but `python_file` are those of the Jobs API."""
-TASK = "recapture"
+OF_RUN: tuple[str, ...] = ("timeout_seconds", "access_control_list")
+"""Settings of the run; the others are those of its task."""
+TASK = PACKAGE = "recapture"
 ENTRY_POINT = "recapture_run"
 """Entry point of the wheel; see `setup.cfg`."""
 
@@ -40,19 +42,15 @@ class DatabricksJobs:
     def submit(self, attempt: str, name: str, arguments: list[str]) -> str:
         """Start a one-time run. The attempt is its idempotency token."""
         settings = dict(self.settings)
-        of_run = {key: settings.pop(key) for key in ("timeout_seconds", "access_control_list") if key in settings}
+        of_run = {key: settings.pop(key) for key in OF_RUN if key in settings}
         file = settings.pop("python_file", None)
-        application = (
-            {"python_wheel_task": {"package_name": TASK, "entry_point": ENTRY_POINT, "parameters": arguments}}
-            if file is None
-            else {"spark_python_task": {"python_file": file, "parameters": arguments}}
-        )
-        body = {
-            "run_name": name,
-            "idempotency_token": attempt,
-            "tasks": [{"task_key": TASK, **settings, **application}],
-            **of_run,
-        }
+        task: dict[str, Any] = {"task_key": TASK, **settings}
+        if file is None:
+            wheel = {"package_name": PACKAGE, "entry_point": ENTRY_POINT, "parameters": arguments}
+            task["python_wheel_task"] = wheel
+        else:
+            task["spark_python_task"] = {"python_file": file, "parameters": arguments}
+        body = {"run_name": name, "idempotency_token": attempt, "tasks": [task], **of_run}
         with _errors(self.connection):
             try:
                 return str(self._hook.submit_run(body))
@@ -74,8 +72,16 @@ class DatabricksJobs:
             text = " ".join(filter(None, [state.life_cycle_state, state.result_state, state.state_message]))
             if not state.is_terminal or state.is_successful:
                 return JobState(state.is_terminal, state.is_terminal and state.is_successful, text, page)
-            errors = [self._hook.get_run_output(task["run_id"]).get("error") for task in run.get("tasks", [])]
+            errors = [self._error_of(task["run_id"]) for task in run.get("tasks", [])]
             return JobState(True, False, "; ".join(filter(None, [text, *errors])), page)
+
+    def _error_of(self, task: int) -> str | None:
+        """Return the error of a task; None if it has none, for example because its cluster did not start."""
+        try:
+            error: str | None = self._hook.get_run_output(task).get("error")
+        except AirflowException:
+            return None
+        return error
 
     def cancel(self, job: str) -> None:
         """Cancel a one-time run."""

@@ -95,7 +95,7 @@ class RemoteRun:
         if self.job is not None:
             self.service.cancel(self.job)
             _LOG.info("asked %s to stop job %s", self.connection, self.job)
-        raise AirflowException("the task was told to stop")
+        end_task()
 
     def _found(self, earlier: HandedOver | None) -> HandedOver | None:
         """Return what an earlier try handed over, if its job goes on or has left all files; else None."""
@@ -142,6 +142,11 @@ class RemoteRun:
                     _LOG.info("%s", one_line(f"{shown} {state.page}"))
                 yield state
             time.sleep(POLL_SECONDS)
+
+
+def end_task() -> NoReturn:
+    """Raise AirflowException, which ends a task that is told to stop."""
+    raise AirflowException("the task was told to stop")
 
 
 def hand_over(pipeline: Pipeline, files: RunFiles, connection: str) -> HandedOver:

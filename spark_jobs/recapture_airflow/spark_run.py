@@ -2,11 +2,13 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk import BaseHook, Connection, Context
@@ -16,9 +18,9 @@ from recapture.errors import DefinitionError
 from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.execute.spark.installed import require_one_pyspark
 from recapture.run_files.files import RunFiles
-from recapture.run_files.planned import files_of
+from recapture.run_files.planned import PlannedRun, files_of, load_run
 from recapture_airflow.final_errors import fail_at_once
-from recapture_airflow.remote_run import RemoteRun, Service, hand_over, raise_failure
+from recapture_airflow.remote_run import RemoteRun, Service, end_task, hand_over, raise_failure
 
 APPLICATION = Path(__file__).parent / "application" / "backfill.py"
 """What Spark runs. It is part of the package, so that tasks need no other files."""
@@ -26,6 +28,9 @@ BUNDLE = "bundle"
 """Extra field of the connection: the file that `recapture bundle` made, as tasks see it."""
 USELESS = re.compile(r"Error code is: 2\b")
 """What the provider says of an application that ended with 2: see `recapture.execute.spark.application.main`."""
+KUBERNETES = "airflow.providers.cncf"
+"""Package that the provider for Spark uses if the master is Kubernetes."""
+CONNECT = SparkConnectHook.conn_type
 SERVICES = {"databricks": ("databricks_jobs", "DatabricksJobs"), "livy": ("livy_batches", "LivyBatches")}
 """Module and class of the services, by the type of their connections. The types are the names of extras, too."""
 
@@ -37,12 +42,14 @@ class SparkRun(SparkSubmitOperator):
     """
 
     conf: dict[str, Any] | None
-    remote_run: RemoteRun | None = None
+    stop: Callable[[], NoReturn] | None = None
+    """What stops a run for which there is no spark-submit."""
 
     def __init__(self, *, file: str, job: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         self.file = file
         self.job = dict(job or {})
         super().__init__(**kwargs)
+        self.durable = False  # a driver that an earlier try left may compute another run; YARN would need more settings
 
     @fail_at_once()
     def execute(self, context: Context) -> None:
@@ -55,22 +62,44 @@ class SparkRun(SparkSubmitOperator):
         with renewing(files.container, context["run_id"]):
             if connection.conn_type in SERVICES:
                 service = _service(connection, self.job)
-                self.remote_run = RemoteRun(service, self._conn_id, pipeline, run, files)
-                self.remote_run.compute()
+                remote_run = RemoteRun(service, self._conn_id, pipeline, run, files)
+                self.stop = remote_run.cancel
+                remote_run.compute()
+                return
+            if self.job:
+                raise DefinitionError(
+                    f"`job` is for Databricks and Livy, but {self._conn_id} has the type {connection.conn_type}"
+                )
+            if connection.conn_type == CONNECT:
+                self.stop = end_task
+                self._connect(connection, load_run(pipeline, run))
             else:
                 self._submit(context, connection, pipeline, files)
 
     def on_kill(self) -> None:
         """Stop the job or spark-submit."""
-        if self.remote_run is not None:
-            self.remote_run.cancel()
+        if self.stop is not None:
+            self.stop()
         super().on_kill()
+
+    def _connect(self, connection: Connection, run: PlannedRun) -> None:
+        """Compute the run in a session of Spark Connect, which ends with this process."""
+        from recapture.execute.spark.compute import compute
+        from recapture.execute.spark.connect import open_session
+
+        require_one_pyspark()
+        bundle = connection.extra_dejson.get(BUNDLE)
+        address = SparkConnectHook(self._conn_id).get_connection_url()
+        with open_session(address, f"recapture {run.id}", bundle and Path(bundle)) as spark:
+            compute(spark, run)
 
     def _submit(self, context: Context, connection: Connection, pipeline: Pipeline, files: RunFiles) -> None:
         """Run spark-submit. In deploy mode `cluster`, the driver cannot read the pipeline file: hand the run over."""
-        if self.job:
-            raise DefinitionError(f"`job` is for Databricks and Livy, but {self._conn_id} is for spark-submit")
         extra = connection.extra_dejson
+        if str(connection.host).startswith("k8s://") and find_spec(KUBERNETES) is None:
+            raise DefinitionError(
+                f"the master of {self._conn_id} is Kubernetes: install apache-airflow-providers-cncf-kubernetes"
+            )
         self.conf = (self.conf or {}) | _bundle_settings(extra)
         require_one_pyspark()
         if _is_on_cluster(extra):
@@ -94,7 +123,7 @@ def _connection(name: str) -> Connection:
 
     Without a connection, Airflow would silently use YARN.
     """
-    types = ["spark", *SERVICES]
+    types = ["spark", CONNECT, *SERVICES]
     try:
         connection = BaseHook.get_connection(name)
     except AirflowNotFoundException:
