@@ -74,8 +74,8 @@ def in_its_cloud(job: AsaJob, environment: Mapping[str, str]) -> AsaJob:
     def moved(folder: Any) -> Any:
         return replace(folder, suffix=cloud.storage) if isinstance(folder, BlobFolder) else folder
 
-    def moved_url(url: str | None) -> str | None:
-        return url and url.replace(f".{PUBLIC.storage}/", f".{cloud.storage}/", 1)
+    def moved_url(url: str) -> str:
+        return url.replace(f".{PUBLIC.storage}/", f".{cloud.storage}/", 1)
 
     captures = job.captures
     return replace(
@@ -84,7 +84,9 @@ def in_its_cloud(job: AsaJob, environment: Mapping[str, str]) -> AsaJob:
         outputs=tuple(replace(output, target=moved(output.target)) for output in job.outputs),
         captures=replace(
             captures,
-            settings=tuple(replace(item, container=moved_url(item.container)) for item in captures.settings),
+            settings=tuple(
+                replace(item, container=item.container and moved_url(item.container)) for item in captures.settings
+            ),
             folders=tuple(replace(item, container=moved_url(item.container)) for item in captures.folders),
         ),
     )
