@@ -58,7 +58,7 @@ class WithLineage:
         return vars(self)["file"], vars(self).get("run")
 
 
-class StageTask(WithLineage, DecoratedOperator, PythonOperator):  # type: ignore[misc]
+class StageTask(WithLineage, DecoratedOperator, PythonOperator):
     """Operator of a function that `stage_task` decorates: its arguments are the pipeline file and maybe the run."""
 
     template_fields = ("op_args", "op_kwargs")

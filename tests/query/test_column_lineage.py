@@ -14,8 +14,8 @@ WINDOW = "Tumbling(minute, 1)"
 def lineage(text: str) -> dict[str, str]:
     """Return the fields of each column, as `ALIAS FIELD` in one text. `r` is reference data."""
     inputs = {alias: CaptureInput.metadata for alias in ("a", "b") if f" {alias}" in text}
-    references = {"r": None} if " r" in text else {}
-    query = compile_query(text, inputs=inputs | references, output_aliases=["out"])
+    references = dict.fromkeys(["r"] if " r" in text else [])
+    query = compile_query(text, inputs={**inputs, **references}, output_aliases=["out"])
     [output] = query.outputs
     return {
         name: ", ".join(f"{field.alias} {field.name}" for field in fields)

@@ -52,12 +52,12 @@ def column_lineage(query: CompiledQuery, output: CompiledOutput) -> dict[str, tu
 def _view_columns(query: CompiledQuery) -> dict[tuple[str, str], Fields]:
     """Return the fields of each column of the views that the tables read, by the names of the view and the column."""
     fields: dict[tuple[str, str], Fields] = {}
-    for read in (*query.inputs, *query.references):
-        columns: tuple[InputColumn | MetadataColumn, ...] = read.columns
-        if isinstance(read, CompiledInput):
-            columns += read.metadata
-            fields[read.view, _TIME] = _fields(read.alias, _time_columns(read))
+    for read in query.inputs:
+        fields[read.view, _TIME] = _fields(read.alias, _time_columns(read))
+        columns: tuple[InputColumn | MetadataColumn, ...] = (*read.columns, *read.metadata)
         fields |= {(read.view, column.name): _fields(read.alias, [column]) for column in columns}
+    for reference in query.references:
+        fields |= {(reference.view, column.name): _fields(reference.alias, [column]) for column in reference.columns}
     return fields
 
 
