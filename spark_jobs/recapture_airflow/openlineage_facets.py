@@ -36,6 +36,7 @@ from recapture.run_files.computed import STAGED, StagedSlice
 from recapture.run_files.contents import AUDIT, OUTCOME, PublishedOutput
 from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import files_of
+from recapture.storage import addresses
 from recapture.storage.address import parse
 from recapture_airflow.lineage import Lineage
 
@@ -86,25 +87,31 @@ def dataset_name(address: str, folder: str = "") -> Name:
     return f"abfss://{parsed.container}@{host}", "/".join(filter(None, (parsed.prefix, folder))) or "/"
 
 
-def _name_of(section: Input | Reference) -> Name:
-    """Return the name of what an input reads: the folder of all blobs, or the one blob of reference data."""
+def _names_of(section: Input | Reference) -> list[Name]:
+    """Return the names of what an input reads: the folder of all blobs, or the one blob of reference data.
+
+    An archive in several containers has one in each.
+    """
     prefix = section.names.prefix
     is_blob = isinstance(section, ReferenceInput) and not section.names.timed
-    return dataset_name(section.container, prefix if is_blob else prefix.rpartition("/")[0])
+    folder = prefix if is_blob else prefix.rpartition("/")[0]
+    return [dataset_name(address, folder) for address in addresses(section.container)]
 
 
 def _archive(pipeline: Pipeline, files: RunFiles | None) -> list[InputDataset]:
     """Return what a run reads: the archive of each input, and reference data."""
     manifest = None if files is None else files.manifest()
+    read: list[tuple[Input | Reference, CompiledInput | CompiledReference]] = [
+        *((pipeline.section(compiled.alias), compiled) for compiled in pipeline.query.inputs),
+        *((pipeline.reference(compiled.alias), compiled) for compiled in pipeline.query.references),
+    ]
     datasets = []
-    for section, compiled in [
-        *((pipeline.section(read.alias), read) for read in pipeline.query.inputs),
-        *((pipeline.reference(read.alias), read) for read in pipeline.query.references),
-    ]:
-        own: dict[str, InputDatasetFacet] = {}
-        if manifest is not None:
+    for section, compiled in read:
+        names, own = _names_of(section), dict[str, InputDatasetFacet]()
+        if manifest is not None and len(names) == 1:  # a manifest does not say which container has a blob
             own["inputStatistics"] = _statistics(manifest, section)
-        datasets.append(InputDataset(*_name_of(section), facets={"schema": _read_schema(compiled)}, inputFacets=own))
+        schema = _read_schema(compiled)
+        datasets += [InputDataset(*name, facets={"schema": schema}, inputFacets=own) for name in names]
     return datasets
 
 
@@ -190,12 +197,16 @@ def _table_schema(pipeline: Pipeline, output: Output) -> schema_dataset.SchemaDa
 
 
 def _column_lineage(pipeline: Pipeline, output: Output) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    names = {section.alias: _name_of(section) for section in (*pipeline.inputs, *pipeline.references)}
+    names = {section.alias: _names_of(section) for section in (*pipeline.inputs, *pipeline.references)}
     lineage = column_lineage(pipeline.query, pipeline.compiled(output))
     return column_lineage_dataset.ColumnLineageDatasetFacet(
         {
             column: column_lineage_dataset.Fields(
-                [column_lineage_dataset.InputField(*names[source.alias], source.name) for source in sources]
+                [
+                    column_lineage_dataset.InputField(*name, source.name)
+                    for source in sources
+                    for name in names[source.alias]
+                ]
             )
             for column, sources in lineage.items()
             if sources
