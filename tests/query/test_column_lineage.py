@@ -72,6 +72,10 @@ def lineage(text: str) -> dict[str, str]:
             {"p": "a y", "z": "b z"},
         ),
         (
+            f"SELECT LAG(a.x) OVER ({HISTORY}) AS p, r.site INTO out FROM a JOIN r ON a.id = r.id",
+            {"p": "a x", "site": "r site"},
+        ),
+        (
             "SELECT e.ArrayValue AS v, e.ArrayIndex + n AS i INTO out FROM a CROSS APPLY GetArrayElements(list) AS e",
             {"v": "a list", "i": "a list, a n"},
         ),
