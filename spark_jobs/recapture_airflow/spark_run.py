@@ -20,6 +20,7 @@ from recapture.execute.spark.installed import require_one_pyspark
 from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import PlannedRun, files_of, load_run
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, WithLineage
 from recapture_airflow.remote_run import RemoteRun, Service, end_task, hand_over, raise_failure
 
 APPLICATION = Path(__file__).parent / "application" / "backfill.py"
@@ -35,12 +36,13 @@ SERVICES = {"databricks": ("databricks_jobs", "DatabricksJobs"), "livy": ("livy_
 """Module and class of the services, by the type of their connections. The types are the names of extras, too."""
 
 
-class SparkRun(SparkSubmitOperator):
+class SparkRun(WithLineage, SparkSubmitOperator):
     """Operator that lets a cluster compute a planned run. It is not retried if a retry would fail in the same way.
 
     It takes the id of the run as `application_args`. `job` has the settings of a job of Databricks or Livy.
     """
 
+    lineage = Lineage.READS_ARCHIVE
     conf: dict[str, Any] | None
     stop: Callable[[], NoReturn] | None = None
     """What stops a run for which there is no spark-submit."""
@@ -116,6 +118,9 @@ class SparkRun(SparkSubmitOperator):
                     "the run failed, and a retry would fail in the same way: see the error above"
                 ) from None
             raise
+
+    def _arguments(self) -> tuple[str, str | None]:
+        return self.file, self.application_args[-1] if self.application_args else None
 
 
 def _connection(name: str) -> Connection:
