@@ -142,7 +142,7 @@ def test_every_kind_of_master_gets_the_bundle_and_the_arguments_of_the_applicati
     monkeypatch.setattr(hook, "kube_client", object(), raising=False)  # its provider is not installed
     run = plan_run(one_event(tmp_path).define(), TEN, at(60))
     program = tmp_path / "spark-submit"
-    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/line\n')
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/line\necho exit code: 0\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     connect(monkeypatch, "spark_default", host, **extra, bundle="/opt/bundle.tar.gz")

@@ -255,8 +255,12 @@ def let_jobs_run_the_application(service: Service, kind: str, python: Python) ->
         job.states = [RUNNING if kind == "databricks" else "running"]
 
         def compute() -> None:
-            ended = python(ROOT / "spark_jobs" / "backfill.py", *arguments, JAVA_TOOL_OPTIONS=QUICK_START)
-            job.states = [(FAILED if ended.returncode else DONE)[kind]]
+            state = FAILED
+            try:
+                completed = python(ROOT / "spark_jobs" / "backfill.py", *arguments, JAVA_TOOL_OPTIONS=QUICK_START)
+                state = FAILED if completed.returncode else DONE
+            finally:
+                job.states = [state[kind]]
 
         threading.Thread(target=compute, daemon=True).start()
 
