@@ -32,8 +32,7 @@ def main() -> int:
     base = folder / "base"
     if not base.exists():
         stand_ins.base(base)
-    if not (folder / scenario.IMAGE).exists():
-        build(ROOT / "docker" / "Dockerfile", base, folder).save(folder / scenario.IMAGE)
+    build(ROOT / "docker" / "Dockerfile", base, folder / "stages")
     command = [*ISOLATED, sys.executable, "-m", "tests.compose", str(folder), "--inside"]
     return subprocess.run(command, check=False).returncode
 

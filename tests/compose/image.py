@@ -6,14 +6,14 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.compose.context import Step, is_sent, steps
 from tests.paths import ROOT
 
-NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs")
-"""Files of this machine that pip and apt need to reach their servers."""
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NETWORK_VARIABLES = re.compile(r"(PIP|UV|SSL)_\w+|\w+_CA_BUNDLE|\w+_proxy", re.IGNORECASE)
 
 
@@ -23,9 +23,7 @@ class Image:
 
     root: Path
     """Folder of the files, those of `below` excepted."""
-    environment: dict[str, str] = field(
-        default_factory=lambda: {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/bin:/bin"}
-    )
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": PATH})
     user: str = "0"
     workdir: str = "/"
     entrypoint: tuple[str, ...] = ()
@@ -40,7 +38,8 @@ class Image:
     @property
     def home(self) -> str:
         """Home folder of the user."""
-        entries = [line.split(":") for line in (self.root / "etc" / "passwd").read_text().splitlines()]
+        files = [layer / "etc" / "passwd" for layer in (self.root, self.below) if layer]
+        entries = [line.split(":") for file in files if file.exists() for line in file.read_text().splitlines()]
         return next((entry[5] for entry in entries if entry[2] == self.user), "/")
 
     def save(self, file: Path) -> None:
@@ -55,21 +54,37 @@ def saved(file: Path) -> Image:
 
 
 def build(dockerfile: Path, base: Path, folder: Path) -> Image:
-    """Run the instructions of a Dockerfile whose base image is the folder `base`, and return the last stage."""
+    """Run the instructions of a Dockerfile whose base image is the folder `base`, and return the last stage.
+
+    A stage that an earlier call finished is not built again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     stages: dict[str, Image] = {}
-    current = Image(base)
-    for number, step in enumerate(steps(dockerfile.read_text())):
-        print(f"[{number}] {step.instruction} {step.arguments[:110]}", flush=True)
+    for first, *following in _stages(steps(dockerfile.read_text())):
+        origin, *alias = re.split(r"\s+AS\s+", first.arguments)
+        name = alias[0] if alias else "image"
+        kept = folder / f"{name}.json"
+        if not kept.exists():
+            below = stages[origin] if origin in stages else Image(base)
+            image = Image(folder / name, dict(below.environment), below.user, below.workdir)
+            shutil.rmtree(image.root, ignore_errors=True)
+            subprocess.run(["cp", "--archive", "--reflink=auto", str(below.root), str(image.root)], check=True)
+            for step in following:
+                print(f"[{name}] {step.instruction} {step.arguments[:110]}", flush=True)
+                _carry_out(step, image, stages)
+            image.save(kept)
+        stages[name] = saved(kept)
+    return stages[name]
+
+
+def _stages(instructions: Iterable[Step]) -> list[list[Step]]:
+    """Return the instructions of each stage, which begin with FROM."""
+    stages: list[list[Step]] = []
+    for step in instructions:
         if step.instruction == "FROM":
-            name, *alias = re.split(r"\s+AS\s+", step.arguments)
-            origin = stages[name].root if name in stages else base
-            current = Image(folder / "stages" / (alias[0] if alias else "image"))
-            current.root.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["cp", "--archive", "--reflink=auto", str(origin), str(current.root)], check=True)
-            stages[alias[0] if alias else "image"] = current
-        else:
-            _carry_out(step, current, stages)
-    return current
+            stages.append([])
+        stages[-1].append(step)
+    return stages
 
 
 def _carry_out(step: Step, image: Image, stages: dict[str, Image]) -> None:
@@ -81,7 +96,7 @@ def _carry_out(step: Step, image: Image, stages: dict[str, Image]) -> None:
         case "ENV" | "ARG":
             for word in shlex.split(step.arguments):
                 name, _, value = word.partition("=")
-                image.environment[name] = value
+                image.environment[name] = value.replace("$PATH", image.environment["PATH"])
         case "USER":
             image.user = step.arguments
         case "WORKDIR":
@@ -129,10 +144,6 @@ def _run(command: str, image: Image) -> None:
     variables = {name: value for name, value in os.environ.items() if NETWORK_VARIABLES.fullmatch(name)}
     variables |= {"DEBIAN_FRONTEND": "noninteractive", "HOME": image.home} | image.environment
     mounts = ["set -e", f"mount --rbind /dev {image.root}/dev", f"mount -t proc proc {image.root}/proc"]
-    for name in filter(os.path.exists, NETWORK_FILES):
-        target = f"{image.root}{name}"
-        mounts.append(f"[ -e {target} ] || {'mkdir -p' if os.path.isdir(name) else 'touch'} {target}")
-        mounts.append(f"mount --bind {os.path.realpath(name)} {target}")
     become = f"setpriv --reuid {image.user} --regid 0 --clear-groups"
     inside = shlex.join(["env", "-i", *(f"{name}={value}" for name, value in variables.items()), "/bin/sh", "-c"])
     line = shlex.quote(f"cd {image.workdir} && {command}")

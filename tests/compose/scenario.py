@@ -17,7 +17,6 @@ from tests.compose.image import saved
 from tests.compose.project import services
 from tests.paths import ROOT
 
-IMAGE = "image.json"
 COMPOSE = ROOT / "docker" / "compose.yaml"
 PIPELINE = "telemetry"
 
@@ -29,7 +28,7 @@ def run(folder: Path) -> int:
     for name in ("project", "azurite", "postgres"):
         shutil.rmtree(folder / name, ignore_errors=True)
     images = {
-        "recapture:0.1.0": saved(folder / IMAGE),
+        "recapture:0.1.0": saved(folder / "stages" / "image.json"),
         "mcr.microsoft.com/azure-storage/azurite:3.35.0": stand_ins.azurite(folder / "base", folder),
         "postgres:18.4-alpine": stand_ins.postgres(folder / "base", folder),
     }

@@ -1,5 +1,6 @@
 """Stand-ins for the two images of other projects: the same programs, from the packages that the tests use."""
 
+import os
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -9,6 +10,8 @@ from embedded.node import AZURITE, node
 from embedded.postgres import COPIED, INSTALLATION, PACKAGE
 from tests.compose.image import Image
 
+NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
+"""Files of this machine that pip and apt need to reach their servers. They are copied, so that no step changes them."""
 DATABASE_USER = 70
 AZURITE_SCRIPT = """#!/bin/sh
 exec /opt/bin/node /opt/azurite/node_modules/azurite/dist/src/blob/main.js "$@"
@@ -68,6 +71,8 @@ def base(folder: Path) -> Path:
     """Make a Debian 12 with Python 3.11, which stands in for the image of Python, and return its folder."""
     included = "--include=ca-certificates,python3-pip,python3-venv"
     subprocess.run(["debootstrap", "--variant=minbase", included, "bookworm", str(folder)], check=True)
+    for name in filter(os.path.exists, NETWORK_FILES):
+        shutil.copyfile(name, folder / name.lstrip("/"))
     for marker in folder.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
         marker.unlink()
     (folder / "usr" / "local" / "bin" / "python").symlink_to("/usr/bin/python3")
