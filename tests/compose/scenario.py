@@ -4,7 +4,8 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,11 +59,12 @@ def run(folder: Path) -> int:
     return 0
 
 
-def _signed_in(password: str) -> httpx.Client:
-    client = httpx.Client(base_url="http://127.0.0.1:8080", timeout=60, trust_env=False)
-    answer = client.post("/auth/token", json={"username": "admin", "password": password}).raise_for_status()
-    client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-    return client
+@contextmanager
+def _signed_in(password: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url="http://127.0.0.1:8080", timeout=120, trust_env=False) as client:
+        answer = client.post("/auth/token", json={"username": "admin", "password": password}).raise_for_status()
+        client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        yield client
 
 
 def _call(client: httpx.Client, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
