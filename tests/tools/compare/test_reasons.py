@@ -121,7 +121,7 @@ def test_a_guess_that_nothing_confirms_comes_last(connection: Any) -> None:
 
 @pytest.mark.parametrize("contradicted", [{(1, "c"): 1}, {(1, "c"): 0, (1, "d"): 0}], ids=["value", "row"])
 def test_a_guess_is_a_reason_only_if_fewer_rows_differ_with_it_alone_or_with_other_causes(
-    connection: Any, contradicted: Rows
+    connection: Any, contradicted: dict[tuple[int, str], int]
 ) -> None:
     ours = {(1, "a"): 0, (1, "b"): 0, (1, "c"): 0}
     live = Live(connection, {(1, "a"): 1, (1, "b"): 1, (1, "c"): 0}, ours)
