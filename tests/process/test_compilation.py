@@ -74,18 +74,21 @@ def test_a_function_that_another_process_compiles_is_loaded_when_it_is_ready(
     shutil.copytree(index.parent, compiled)
     for file in index.parent.glob("*.nb?"):
         file.unlink()
-    other_process = caches.lock(index.with_suffix(".lock"))
+    other_process = caches.lock(index.parent, f"{index.stem}.lock")
     assert other_process is not None
     waits = threading.Event()
-    monkeypatch.setattr(
-        caches, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: waits.set() or time.sleep(0.001))
-    )
+
+    def sleep(seconds: float) -> None:
+        waits.set()
+        time.sleep(seconds)
+
+    monkeypatch.setattr(caches, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     double = load()
     thread = threading.Thread(target=double, args=(21,))
     thread.start()
     assert waits.wait(60)
     shutil.copytree(compiled, index.parent, dirs_exist_ok=True)
-    os.close(other_process)
+    caches.unlock(other_process)
     thread.join()
     assert sum(double.dispatcher.stats.cache_hits.values()) == 1
     assert double(2.5) == 5, "the lock was released, and another overload takes it"
@@ -97,11 +100,11 @@ def test_a_function_is_compiled_if_another_process_holds_its_lock_for_long(
     double = load()
     base = double.dispatcher._cache._impl.filename_base
     (folder,) = (tmp_path / "cache").iterdir()
-    stopped_process = caches.lock(folder / f"{base}.lock")
+    stopped_process = caches.lock(folder, f"{base}.lock")
     assert stopped_process is not None
     monkeypatch.setattr(caches, "LONGEST_WAIT", 0)
     assert double(21) == 42
-    os.close(stopped_process)
+    caches.unlock(stopped_process)
 
 
 def test_code_is_not_run_from_a_folder_that_others_can_write_to(

@@ -32,13 +32,13 @@ def is_private(folder: str | Path) -> bool:
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)
 
 
-def lock(path: Path) -> int | None:
-    """Create a file and wait for its lock. Return its descriptor: the lock lasts until it is closed.
+def lock(folder: str | Path, name: str) -> int | None:
+    """Create a file and wait for its lock. Return its descriptor, for `unlock`; the lock also ends with this process.
 
     Return None if the file cannot be locked, or if another process holds the lock for longer than `LONGEST_WAIT`.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(Path(folder, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
     end = time.monotonic() + LONGEST_WAIT
@@ -51,6 +51,11 @@ def lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def unlock(descriptor: int) -> None:
+    """Release a lock."""
+    os.close(descriptor)
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -5,16 +5,13 @@ could make this process run their code.
 """
 
 import logging
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from recapture.process import caches
-from recapture.process.caches import is_private
 from recapture.process.startup import hidden
 
 # Numba looks for the linear algebra of SciPy when it first compiles or loads a function. No function here uses it.
@@ -43,7 +40,7 @@ def inlined(function: FunctionType) -> Any:
 @cache
 def is_trusted(folder: str) -> bool:
     """Return whether code from a folder may run. If not, log why."""
-    if is_private(folder):
+    if caches.is_private(folder):
         return True
     logging.getLogger(__name__).warning(
         "compiled code is neither read from %s nor kept there, because other users can write to it: set "
@@ -64,7 +61,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         overload = self._load(sig, target_context)
         if overload is None and self._lock is None:
-            self._lock = caches.lock(Path(self.cache_path, f"{self._impl.filename_base}.lock"))
+            self._lock = caches.lock(self.cache_path, f"{self._impl.filename_base}.lock")
             overload = self._load(sig, target_context)
         return overload
 
@@ -80,7 +77,7 @@ class _Cache(FunctionCache):
                 return compile_overload(sig)
             finally:
                 if self._lock is not None:
-                    os.close(self._lock)
+                    caches.unlock(self._lock)
                     self._lock = None
 
         return compile_and_unlock
