@@ -257,7 +257,8 @@ def let_jobs_run_the_application(service: Service, kind: str, python: Python) ->
         def compute() -> None:
             state = FAILED
             try:
-                completed = python(ROOT / "spark_jobs" / "backfill.py", *arguments, JAVA_TOOL_OPTIONS=QUICK_START)
+                variables = {"JAVA_TOOL_OPTIONS": QUICK_START, "PYSPARK_PYTHON": sys.executable}
+                completed = python(ROOT / "spark_jobs" / "backfill.py", *arguments, **variables)
                 state = FAILED if completed.returncode else DONE
             finally:
                 job.states = [state[kind]]
