@@ -96,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         if name == "backfill" and arguments["master"].startswith("local"):
             from recapture.execute.processes.workers import prepare
 
-            prepare()  # until the pipeline is loaded, a core is idle
+            prepare(forks=True)  # until the pipeline is loaded, a core is idle
         module = importlib.import_module(f"recapture.commands.{name}")
         result: dict[str, Any] = module.run(stderr, **arguments)
         if is_json:

@@ -55,7 +55,7 @@ def _read(data: NDArray[np.uint8], bounds: NDArray[np.int32], times: NDArray[np.
 
 
 @inlined
-def _days_before(year: int, month: int) -> int:
+def _days_before(year: np.int64, month: np.int64) -> np.int64:
     """Return the number of days from the year 1 to the first of a month."""
     march = year if month > 2 else year - 1  # years that begin in March end in a leap day
     months = (month + 9) % 12
