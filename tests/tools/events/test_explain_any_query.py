@@ -92,9 +92,9 @@ def test_a_row_is_followed_through_steps_to_events_before_its_window_and_to_a_ve
 def test_a_row_that_is_not_there_says_which_value_no_row_has(world: World, command: Command) -> None:
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=c")
     assert (row["row"], row["events"]) == (None, [])
-    assert row["why"] == "slice 2024-03-01T10:00:00Z has no row with this deviceId"
+    assert row["why"] == "slice 2024-03-01T10:00:00Z has no row at 2024-03-01T10:15:00Z with this deviceId"
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,rise=7")
-    assert row["why"] == "slice 2024-03-01T10:00:00Z has 3 rows; none has this rise"
+    assert row["why"] == "slice 2024-03-01T10:00:00Z has 2 rows at 2024-03-01T10:15:00Z; none has this rise"
 
 
 def test_the_page_of_a_row_has_its_events_by_role_and_the_version(
