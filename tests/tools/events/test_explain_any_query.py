@@ -97,6 +97,8 @@ def test_a_row_that_is_not_there_says_which_value_no_row_has(world: World, comma
     assert (row["row"], row["events"]) == (None, [])
     assert row["why"] == "slice 2024-03-01T10:00:00Z has no row at 2024-03-01T10:15:00Z with this deviceId"
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,rise=7")
+    values = "slice_start=2024-03-01T10:00Z,windowEnd=2024-03-01T10:15Z,rise=7"
+    assert command.json("explain", world.file, "--row", values)["why"] == row["why"]
     assert row["why"] == "slice 2024-03-01T10:00:00Z has 2 rows at 2024-03-01T10:15:00Z; none has this rise"
 
 

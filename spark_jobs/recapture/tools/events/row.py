@@ -38,6 +38,8 @@ from recapture.tools.events.traced_tables import END, PART, TracedTables, divide
 
 EARLIEST = ticks.UNIX_EPOCH
 """Earliest time of a row that is looked for: no archive has older events."""
+_TRUNCATED = ticks.TICKS_PER_MICROSECOND - 1
+"""Largest number of ticks that a published time lacks: it is truncated to microseconds."""
 _TIME = "_system_timestamp"
 _KEY_TYPES = (AsaType.STRING, AsaType.BIGINT, AsaType.BIT)
 """Types whose published values are those of the events: a published time has fewer digits."""
@@ -139,31 +141,37 @@ def _pieces(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     There are two if the published time of the row is a bound of both.
     """
     length = slice_length(explainer.pipeline)
+    times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
+    named = next((name for name in times if name in values), None)
+    time = None if named is None else values[named]
     if SLICE_START in values:
         start = values[SLICE_START]
         if not isinstance(start, int) or start % length:
             raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
-        pieces = [(Slice(start, start + length),) * 2]
+        slices = [Slice(start, start + length)]
+    elif not times:
+        raise DefinitionError(
+            f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
+            "the start of the row's slice, as in the published table"
+        )
+    elif not isinstance(time, int):
+        problem = f"add {times[0]}, the time of the row" if named is None else f"{named} is never NULL"
+        raise DefinitionError(f"--row: {problem}")
     else:
-        times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
-        if not times:
-            raise DefinitionError(
-                f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
-                "the start of the row's slice, as in the published table"
-            )
-        time = next((values[name] for name in times if name in values), None)
-        if not isinstance(time, int):
-            name = next((name for name in times if name in values), None)
-            problem = f"add {times[0]}, the time of the row" if name is None else f"{name} is never NULL"
-            raise DefinitionError(f"--row: {problem}")
-        # The published time is truncated to microseconds.
-        last = time + ticks.TICKS_PER_MICROSECOND - 1
-        ends = sorted({-(-instant // length) * length for instant in (time, last)})
-        pieces = [(Slice(end - length, end), Slice(max(end - length, time - 1), min(end, last))) for end in ends]
+        ends = {-(-instant // length) * length for instant in (time, time + _TRUNCATED)}
+        slices = [Slice(end - length, end) for end in sorted(ends)]
+    pieces = [(slice_, _piece(slice_, time)) for slice_ in slices]
     start = pieces[0][0].start
     if start < EARLIEST or start >= ticks.from_datetime(explainer.now):
         raise DefinitionError("--row: the time of the row must be after 1970 and not in the future")
     return pieces
+
+
+def _piece(slice_: Slice, time: object) -> Slice:
+    """Return the part of a slice that has the rows of a published time, in ticks: all of it if it has none of them."""
+    if isinstance(time, int) and slice_.start < time + _TRUNCATED and time <= slice_.end:
+        return Slice(max(slice_.start, time - 1), min(slice_.end, time + _TRUNCATED))
+    return slice_
 
 
 def _plan(output: CompiledOutput) -> OutputPlan:
