@@ -121,6 +121,13 @@ def test_constraints_are_the_pins_of_the_lock_and_name_the_version_of_airflow() 
     assert f"constraints-airflow-{release_files().airflow_version(pins)}.txt" in page
 
 
+def test_the_page_on_releases_names_the_files_of_the_next_one() -> None:
+    [version] = re.findall(r'^fallback_version = "(.*)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "releases.md").read_text("utf-8")
+    files = re.findall(r"^\| `recapture-([\d.]+\d)[^`]*` \|", page, re.MULTILINE)
+    assert files == [version] * 5, "the wheel, the sdist, the bill of materials, the image and the site"
+
+
 def test_a_release_attests_every_file_that_it_attaches() -> None:
     [job] = workflow("release")["jobs"].values()
     assert job["permissions"] == {"contents": "write", "id-token": "write", "attestations": "write"}

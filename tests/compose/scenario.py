@@ -26,8 +26,7 @@ def run(folder: Path) -> int:
     """Run the scenario with the image in a folder, and print what happens. Return 0 if all is as it should be."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     scratch = folder / "project"
-    for name in ("project", "azurite", "postgres"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
     images = {
         "recapture:0.1.0": saved(folder / "stages" / "image.json"),
         "mcr.microsoft.com/azure-storage/azurite:3.35.0": stand_ins.azurite(folder / "base", folder),
@@ -102,8 +101,8 @@ def _backfill(password: str) -> tuple[str, dict[str, Any]]:
 
 
 def _print(run_id: str, report: Mapping[str, Any]) -> None:
-    events, verdict = report["metrics"]["InputEvents"], report["quality"]["verdict"]
-    rows = sum(output["rows"] for output in report["outputs"])
+    events, rows = report["metrics"]["InputEvents"], report["metrics"]["OutputEvents"]
+    verdict = report["quality"]["verdict"]
     print(f"  run {run_id}: {events} events, audit {verdict}, {rows} rows published", flush=True)
     assert events > 0
     assert rows > 0

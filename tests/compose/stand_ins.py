@@ -40,10 +40,11 @@ exec $become "$program" -D $data -c unix_socket_directories=/tmp "$@"
 def azurite(base: Path, folder: Path) -> Image:
     """Return an image with the storage emulator and Node."""
     root = folder / "azurite"
-    shutil.copytree(AZURITE / "node_modules", root / "opt" / "azurite" / "node_modules", symlinks=True)
-    (root / "opt" / "bin").mkdir()
-    shutil.copy(node(), root / "opt" / "bin" / "node")
-    _script(root / "opt" / "bin" / "azurite-blob", AZURITE_SCRIPT)
+    if not (root / "opt" / "bin" / "azurite-blob").exists():
+        _copy(AZURITE / "node_modules", root / "opt" / "azurite" / "node_modules")
+        (root / "opt" / "bin").mkdir(exist_ok=True)
+        shutil.copy(node(), root / "opt" / "bin" / "node")
+        _script(root / "opt" / "bin" / "azurite-blob", AZURITE_SCRIPT)
     return Image(root, {"PATH": "/opt/bin:/usr/bin:/bin"}, below=base)
 
 
@@ -53,16 +54,16 @@ def postgres(base: Path, folder: Path) -> Image:
     assert spec is not None
     assert spec.origin is not None
     root, package = folder / "postgres", Path(spec.origin).parent
-    installed = root / "opt" / PACKAGE / INSTALLATION
-    for part in COPIED:
-        shutil.copytree(package / INSTALLATION / part, installed / part, symlinks=True)
-    libraries = package.with_name(f"{PACKAGE}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, root / "opt" / libraries.name)
-    (root / "etc").mkdir()
-    users = (base / "etc" / "passwd").read_text()
-    (root / "etc" / "passwd").write_text(f"{users}postgres:x:{DATABASE_USER}:{DATABASE_USER}::/tmp:/bin/sh\n")
-    _script(root / "docker-entrypoint", POSTGRES_SCRIPT)
+    if not (root / "docker-entrypoint").exists():
+        for part in COPIED:
+            _copy(package / INSTALLATION / part, root / "opt" / PACKAGE / INSTALLATION / part)
+        libraries = package.with_name(f"{PACKAGE}.libs")
+        if libraries.is_dir():
+            _copy(libraries, root / "opt" / libraries.name)
+        (root / "etc").mkdir(exist_ok=True)
+        users = (base / "etc" / "passwd").read_text()
+        (root / "etc" / "passwd").write_text(f"{users}postgres:x:{DATABASE_USER}:{DATABASE_USER}::/tmp:/bin/sh\n")
+        _script(root / "docker-entrypoint", POSTGRES_SCRIPT)
     path = f"/opt/{PACKAGE}/{INSTALLATION}/bin:/usr/bin:/bin"
     return Image(root, {"PATH": path, "LC_ALL": "C"}, entrypoint=("/docker-entrypoint",), below=base)
 
@@ -77,6 +78,10 @@ def base(folder: Path) -> Path:
         marker.unlink()
     (folder / "usr" / "local" / "bin" / "python").symlink_to("/usr/bin/python3")
     return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
 
 
 def _script(path: Path, content: str) -> None:
