@@ -54,6 +54,7 @@ ROW: dict[str, Any] = {
     "row": {"windowEnd": "2026-03-01T10:45:00Z", "deviceId": "device-024", "events": 1, "place": None},
     "why": None,
     "events": [{**EVENT, "role": "deciding"}, {**EVENT, "role": "considered"}],
+    "counts": {"deciding": 1, "considered": 20_000},
     "references": [
         {
             "reference": "places",
