@@ -9,11 +9,13 @@ from airflow.sdk import BaseOperator, Context
 from recapture.definition.pipeline import load
 from recapture.storage import open_container
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, WithLineage
 
 
-class ProcessesRun(BaseOperator):
+class ProcessesRun(WithLineage, BaseOperator):
     """Operator that stages the rows of a planned run without Spark. It needs no Java and no connection."""
 
+    lineage = Lineage.READS_ARCHIVE
     template_fields = ("run",)
 
     def __init__(self, *, file: str, run: Any, **kwargs: Any) -> None:

@@ -14,6 +14,7 @@ from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.execute.spark.installed import require_one_pyspark
 from recapture.storage import open_container
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, WithLineage
 
 APPLICATION = Path(__file__).parent / "application" / "backfill.py"
 """What Spark runs. It is part of the package, so that tasks need no other files."""
@@ -23,12 +24,13 @@ USELESS = re.compile(r"Error code is: 2\b")
 """What the provider says of an application that ended with 2: see `recapture.execute.spark.compute.main`."""
 
 
-class SparkRun(SparkSubmitOperator):
+class SparkRun(WithLineage, SparkSubmitOperator):
     """Operator that submits a planned run. It is not retried if a retry would fail in the same way.
 
     In deploy mode `cluster`, the exit code is not known, so the task is retried.
     """
 
+    lineage = Lineage.READS_ARCHIVE
     conf: dict[str, Any] | None
 
     def __init__(self, *, file: str, **kwargs: Any) -> None:
@@ -52,6 +54,10 @@ class SparkRun(SparkSubmitOperator):
                     "the run failed, and a retry would fail in the same way: see the error above"
                 ) from None
             raise
+
+    def _arguments(self) -> tuple[str, str | None]:
+        _, run = self.application_args or (None, None)
+        return self.file, run
 
 
 def _bundle_settings(connection: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
 from recapture.run_files import blob_index
 from recapture.run_files.files import RunFiles
-from recapture.storage import open_container
+from recapture.storage import Address, open_container
 from recapture.table.files import parquet
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
@@ -38,7 +38,7 @@ class TaskContext:
     """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
 
     input: CompiledInput
-    container_url: str
+    container_url: Address
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str

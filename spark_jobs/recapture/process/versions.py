@@ -11,6 +11,9 @@ MANIFEST_FORMAT = 4
 """Format of manifests; every digest covers it."""
 FORMAT = 3
 """Format of the other run files."""
+APART_FORMAT = 4
+"""Format of the record of requests while one of them names some slices of its range: a version that knows only FORMAT
+would compute the whole range."""
 PUBLICATIONS_FORMAT = 1
 """Format of publications, which stay readable when a manifest or a run file changes."""
 PROFILE_FORMAT = 1
