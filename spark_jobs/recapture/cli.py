@@ -22,6 +22,7 @@ from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
 from recapture.process.startup import collect_garbage_rarely, exit_at_once
+from recapture.process.versions import OUTPUT_FORMAT
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -100,7 +101,7 @@ def main(argv: list[str] | None = None) -> int:
         module = importlib.import_module(f"recapture.commands.{name}")
         result: dict[str, Any] = module.run(stderr, **arguments)
         if is_json:
-            print(printable(json.dumps(result, allow_nan=False)))
+            print(printable(json.dumps({"format": OUTPUT_FORMAT, **result}, allow_nan=False)))
         sys.stdout.flush()
     except RecaptureError as error:
         is_closed = isinstance(error, ClosedOutputError)
@@ -340,6 +341,10 @@ def _parser() -> _Parser:
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
+    text = "Print the script with which a shell completes this command."
+    completed = commands.add_parser("completion", help=text, description=text)
+    completed.add_argument("shell", choices=("bash", "zsh", "tcsh"), metavar="SHELL", help="bash, zsh or tcsh")
+    completed.set_defaults(module="completion", parser=parser, json=False)
     return parser
 
 

@@ -22,7 +22,6 @@ from openlineage.client.facet_v2 import (
     schema_dataset,
 )
 
-from recapture.archive.manifest import Manifest
 from recapture.definition.pipeline import Pipeline
 from recapture.definition.sections import Output
 from recapture.formats.reference_data import Reference, ReferenceInput
@@ -34,6 +33,7 @@ from recapture.query.model import CompiledInput, CompiledReference
 from recapture.query.plan.relations import SLICE_START
 from recapture.run_files.computed import STAGED, StagedSlice
 from recapture.run_files.contents import AUDIT, OUTCOME, PublishedOutput
+from recapture.run_files.cost import read_cost
 from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import files_of
 from recapture.storage import addresses
@@ -59,10 +59,8 @@ def facets(lineage: Lineage, pipeline: Pipeline, run: str | None) -> OperatorLin
             audit = None if files is None else files.read(AUDIT).audit
             return OperatorLineage(inputs=[_table_read(pipeline, output, audit) for output in pipeline.outputs])
         case Lineage.PUBLISHES:
-            inputs, outputs = (
-                _archive(pipeline, files),
-                [_table_written(pipeline, output) for output in pipeline.outputs],
-            )
+            inputs = _archive(pipeline, files)
+            outputs = [_table_written(pipeline, output) for output in pipeline.outputs]
             if files is not None:
                 staged, outcome = files.read(STAGED), files.read(OUTCOME)
                 for output, published in zip(outputs, outcome.outputs, strict=True):
@@ -100,30 +98,24 @@ def _names_of(section: Input | Reference) -> list[Name]:
 
 def _archive(pipeline: Pipeline, files: RunFiles | None) -> list[InputDataset]:
     """Return what a run reads: the archive of each input, and reference data."""
-    manifest = None if files is None else files.manifest()
     read: list[tuple[Input | Reference, CompiledInput | CompiledReference]] = [
         *((pipeline.section(compiled.alias), compiled) for compiled in pipeline.query.inputs),
         *((pipeline.reference(compiled.alias), compiled) for compiled in pipeline.query.references),
     ]
-    datasets = []
-    for section, compiled in read:
-        names, own = _names_of(section), dict[str, InputDatasetFacet]()
-        if manifest is not None and len(names) == 1:  # a manifest does not say which container has a blob
-            own["inputStatistics"] = _statistics(manifest, section)
-        schema = _read_schema(compiled)
-        datasets += [InputDataset(*name, facets={"schema": schema}, inputFacets=own) for name in names]
+    datasets = [
+        InputDataset(*name, facets={"schema": _read_schema(compiled)})
+        for section, compiled in read
+        for name in _names_of(section)
+    ]
+    # The manifest has the blobs of each input, but it may be too large to read it again here.
+    cost = None if files is None else read_cost(files)
+    if cost is not None and sum(len(_names_of(section)) for section in pipeline.inputs) == 1:
+        datasets[0].inputFacets = {
+            "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
+                fileCount=cost.blobs, size=cost.bytes
+            )
+        }
     return datasets
-
-
-def _statistics(manifest: Manifest, section: Input | Reference) -> InputDatasetFacet:
-    """Return how many blobs a run reads, and their size."""
-    if isinstance(section, ReferenceInput):
-        reference = manifest.reference(section.alias)
-        count, size = len(reference.versions), reference.size
-    else:
-        planned = manifest.input(section.alias)
-        count, size = len(planned.blobs), planned.size
-    return input_statistics_input_dataset.InputStatisticsInputDatasetFacet(fileCount=count, size=size)
 
 
 def _read_schema(compiled: CompiledInput | CompiledReference) -> schema_dataset.SchemaDatasetFacet:

@@ -116,6 +116,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
                 "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
                 "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
+                "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",
+                "AIRFLOW__CORE__TASK_SUCCESS_OVERTIME": "300",
                 "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
                     {"type": "file", "log_file_path": str(lineage), "append": True}
                 ),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.errors import RunError
+from recapture.errors import PermanentError, RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, prepare, workers
 from recapture.run.plan import plan_run
@@ -58,6 +58,17 @@ def test_a_value_that_stops_the_query_names_the_slice_and_the_output(
     where = "slice 2024-03-01T10:00:00Z, output aggregates"
     with pytest.raises(RunError, match=rf"^the query failed for {where}: \[CAST_INVALID_INPUT\] CAST: 'device-"):
         compute(processes, plan_run(world.define(query), TEN, at(60)), tmp_path)
+
+
+def test_an_error_of_a_javascript_function_names_the_slice_and_the_output(
+    processes: Workers, world: World, tmp_path: Path
+) -> None:
+    (world.home / "f.js").write_text("function main(id) { throw Error('no'); }")
+    functions = {"f": {"script": "f.js", "output_type": "bigint", "argument_types": ["nvarchar(max)"]}}
+    file = world.define("SELECT udf.f(deviceId) AS n INTO aggregates FROM telemetry", functions=functions)
+    where = "slice 2024-03-01T10:00:00Z, output aggregates"
+    with pytest.raises(PermanentError, match=rf"^the query failed for {where}: udf\.f: Error: no"):
+        compute(processes, plan_run(file, TEN, at(60)), tmp_path)
 
 
 def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world: World, tmp_path: Path) -> None:

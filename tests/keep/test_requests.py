@@ -13,6 +13,7 @@ from recapture.errors import DefinitionError, FormatError
 from recapture.keep.claims import Known, Result, claim, record
 from recapture.keep.due import DueRange, DueSlice
 from recapture.keep.requests import REMEMBERED, cancelled, make_request, with_request
+from recapture.process.versions import OUTPUT_FORMAT
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.work import WORK, Request, RequestState, Work
 from recapture.storage import open_container
@@ -40,6 +41,7 @@ class Shell:
     def json(self, command: str, *arguments: str) -> dict[str, Any]:
         assert main([command, self.file, *arguments, "--json"]) == 0
         result: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        assert result.pop("format") == OUTPUT_FORMAT
         return result
 
     def lines(self, command: str, *arguments: str) -> list[str]:

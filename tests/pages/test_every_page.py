@@ -1,5 +1,6 @@
 """Every kind of page in a browser: it fits any window, in light and in dark, and everybody can use it."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -192,6 +193,14 @@ def test_the_events_of_an_example_can_be_read_on_a_phone(page: Page) -> None:
     box = page.get_by_text(TREATED).bounding_box()
     assert box is not None
     assert 0 <= box["x"] <= box["x"] + box["width"] <= NARROW
+
+
+def test_the_events_of_an_example_stand_after_its_rows_of_both_sides() -> None:
+    content = comparison_page(COMPARISON).decode()
+    assert re.findall(r">(live|published)</th>|<summary>(Events)", content) == [
+        *(("live", ""), ("published", ""), ("", "Events")),
+        ("published", ""),
+    ]
 
 
 def test_a_row_can_be_asked_for(page: Page) -> None:

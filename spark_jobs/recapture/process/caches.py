@@ -1,8 +1,15 @@
 """Folders that keep compiled code: whoever can write to one decides what this process runs."""
 
+import fcntl
 import os
 import stat
+import time
 from pathlib import Path
+
+LONGEST_WAIT = 60.0
+"""How long a process waits for another one that compiles the same function; seconds."""
+_LOOK = 0.02
+"""Time between two looks at a lock; seconds."""
 
 
 def user_folder(name: str) -> Path | None:
@@ -23,3 +30,38 @@ def is_private(folder: str | Path) -> bool:
     status = os.stat(folder)
     writable_by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)
+
+
+def lock(folder: str | Path, name: str) -> int | None:
+    """Create a file and wait for its lock. Return its descriptor, for `unlock`; the lock also ends with this process.
+
+    Return None if the file cannot be locked, or if another process holds the lock for longer than `LONGEST_WAIT`.
+    """
+    try:
+        descriptor = os.open(Path(folder, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    end = time.monotonic() + LONGEST_WAIT
+    try:
+        while not _is_locked(descriptor):
+            if time.monotonic() > end:
+                raise TimeoutError
+            time.sleep(_LOOK)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def unlock(descriptor: int) -> None:
+    """Release a lock."""
+    os.close(descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a file and return True; return False if another process holds its lock. Raise OSError if it has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
