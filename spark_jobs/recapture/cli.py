@@ -72,11 +72,11 @@ def run() -> NoReturn:
     collect_garbage_rarely()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    exit_at_once(main())
+    exit_at_once(main(alone=True))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command and return its exit code.
+def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
+    """Run the command and return its exit code. `alone` says that nothing else runs in this process: it may be forked.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
     definition error; 3: published or rolled back in part, or published without a report; 4: `diff` or `compare` found
@@ -97,7 +97,7 @@ def main(argv: list[str] | None = None) -> int:
         if name == "backfill" and arguments["master"].startswith("local"):
             from recapture.execute.processes.workers import prepare
 
-            prepare()  # until the pipeline is loaded, a core is idle
+            prepare(forks=alone)  # until the pipeline is loaded, a core is idle
         module = importlib.import_module(f"recapture.commands.{name}")
         result: dict[str, Any] = module.run(stderr, **arguments)
         if is_json:

@@ -234,13 +234,15 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
     Each group, the blobs of one arrival, stays together.
     """
     batch: list[DecodedBlob] = []
+    events = size = 0
     for blobs in groups:
         batch += blobs
+        events += sum(len(blob.arrival) for blob in blobs)
+        size += sum(blob.events.size for blob in blobs)
         del blobs  # they would stay in memory while the next ones are decoded
-        events = sum(len(blob.arrival) for blob in batch)
-        if events >= CHUNK_EVENTS or sum(blob.events.size for blob in batch) >= CHUNK_BYTES:
+        if events >= CHUNK_EVENTS or size >= CHUNK_BYTES:
             yield batch
-            batch = []
+            batch, events, size = [], 0, 0
     if batch:
         yield batch
 
