@@ -102,6 +102,14 @@ def test_what_a_service_mounts_exists() -> None:
             assert mount.source in DOCUMENT["volumes"] if mount.is_volume else (DOCKER / mount.source).exists()
 
 
+def test_executors_do_not_look_for_files_of_the_other_worker_on_their_own_disk() -> None:
+    settings = dict(
+        re.findall(r"^(spark\S+)\s+(\S+)$", (DOCKER / "composed" / "spark-defaults.conf").read_text(), re.M)
+    )
+    assert settings == {"spark.shuffle.readHostLocalDisk": "false"}, "the workers share an address"
+    assert {SERVICES[name].environment["SPARK_CONF_DIR"] for name in OF_AIRFLOW} == {"/opt/docker/composed"}
+
+
 def test_the_pipeline_is_the_sample_with_another_arrival_time() -> None:
     sample, composed = (
         yaml.safe_load((ROOT / folder / "pipelines" / "telemetry.yaml").read_text("utf-8"))

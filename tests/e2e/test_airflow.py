@@ -27,6 +27,7 @@ from recapture.run.plan import preview
 from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
+from recapture.tools.sample import world
 from tests.e2e.calendar_steps import approve, approved_run, requested, rolled_back, shown_report, sign_in, stage
 from tests.e2e.late_blob import DAILY, UPDATE, UPDATED, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
@@ -102,12 +103,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     databases = Path(tempfile.mkdtemp())
     databases.chmod(0o711)
     try:
-        with sample_storage() as (_, environment):
+        with sample_storage(world(START, 2)) as (_, environment):
             connection_string = environment.pop("AZURE_STORAGE_CONNECTION_STRING")
             del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
             checkout, homes = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("airflow")
-            for folder in ("dags", "expectations"):
-                shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / "dags", checkout / "dags", ignore=shutil.ignore_patterns("__pycache__", "examples"))
+            shutil.copytree(ROOT / "expectations", checkout / "expectations")
             csv = csv_pipeline(checkout)
             lineage = checkout / "lineage"
             updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")

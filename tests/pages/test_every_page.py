@@ -35,7 +35,7 @@ from recapture.tools.reports.page import page as report_page
 from recapture.tools.reports.trend import trend_document
 from recapture.tools.reports.trend_page import trend_page
 from recapture.tools.reports.trend_source import Trend, TrendSlice
-from tests.browser import serious_findings
+from tests.browser import Axe
 from tests.pages.documents import COMPARISON, DIFFERENCE, ROW, TREATED
 from tests.tools.advise.runs import PLAIN, advised, fleet
 from tests.tools.reports.samples import made_source
@@ -161,6 +161,7 @@ def opened(page: Page, content: bytes) -> list[str]:
 @pytest.mark.parametrize("kind", PAGES)
 def test_a_page_fits_any_window_asks_nobody_and_everybody_can_use_it(page: Page, kind: str, tmp_path: Path) -> None:
     asked = opened(page, PAGES[kind](tmp_path))
+    axe = Axe(page)
     for width in (NARROW - NAVIGATION, NARROW, WIDE):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -168,9 +169,9 @@ def test_a_page_fits_any_window_asks_nobody_and_everybody_can_use_it(page: Page,
         assert page.locator("#slices td").evaluate_all(cells) <= width
         if width in (NARROW, WIDE):
             page.emulate_media(color_scheme="light")
-            assert serious_findings(page) == [], width
+            assert axe.serious_findings() == [], width
             page.emulate_media(color_scheme="dark")
-            assert serious_findings(page, "color-contrast") == [], width
+            assert axe.serious_findings("color-contrast") == [], width
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
     assert int(dark) < 60
     terms = page.locator("a.term").evaluate_all("terms => terms.map(term => term.getAttribute('href'))")

@@ -88,10 +88,11 @@ def test_a_function_that_another_process_compiles_is_loaded_when_it_is_ready(
     thread.start()
     assert waits.wait(60)
     shutil.copytree(compiled, index.parent, dirs_exist_ok=True)
-    caches.unlock(other_process)
+    other_process.release()
     thread.join()
     assert sum(double.dispatcher.stats.cache_hits.values()) == 1
     assert double(2.5) == 5, "the lock was released, and another overload takes it"
+    assert not list((tmp_path / "cache").rglob("*.lock"))
 
 
 def test_a_function_is_compiled_if_another_process_holds_its_lock_for_long(
@@ -104,7 +105,7 @@ def test_a_function_is_compiled_if_another_process_holds_its_lock_for_long(
     assert stopped_process is not None
     monkeypatch.setattr(caches, "LONGEST_WAIT", 0)
     assert double(21) == 42
-    caches.unlock(stopped_process)
+    stopped_process.release()
 
 
 def test_code_is_not_run_from_a_folder_that_others_can_write_to(

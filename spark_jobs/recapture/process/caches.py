@@ -4,6 +4,8 @@ import fcntl
 import os
 import stat
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 LONGEST_WAIT = 60.0
@@ -32,13 +34,28 @@ def is_private(folder: str | Path) -> bool:
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)
 
 
-def lock(folder: str | Path, name: str) -> int | None:
-    """Create a file and wait for its lock. Return its descriptor, for `unlock`; the lock also ends with this process.
+@dataclass(frozen=True)
+class Lock:
+    """A locked file. The lock also ends with this process."""
+
+    path: Path
+    descriptor: int
+
+    def release(self) -> None:
+        """Remove the file and release the lock. Whoever waits for it gets the lock of the removed file."""
+        with suppress(OSError):
+            self.path.unlink()
+        os.close(self.descriptor)
+
+
+def lock(folder: str | Path, name: str) -> Lock | None:
+    """Create a file and wait for its lock.
 
     Return None if the file cannot be locked, or if another process holds the lock for longer than `LONGEST_WAIT`.
     """
+    path = Path(folder, name)
     try:
-        descriptor = os.open(Path(folder, name), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
     end = time.monotonic() + LONGEST_WAIT
@@ -50,12 +67,7 @@ def lock(folder: str | Path, name: str) -> int | None:
     except OSError:
         os.close(descriptor)
         return None
-    return descriptor
-
-
-def unlock(descriptor: int) -> None:
-    """Release a lock."""
-    os.close(descriptor)
+    return Lock(path, descriptor)
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -56,7 +56,7 @@ class _Cache(FunctionCache):
     Processes that need a function at the same time compile it once: one holds a lock, and the others wait for it.
     """
 
-    _lock: int | None = None
+    _lock: caches.Lock | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         overload = self._load(sig, target_context)
@@ -77,7 +77,7 @@ class _Cache(FunctionCache):
                 return compile_overload(sig)
             finally:
                 if self._lock is not None:
-                    caches.unlock(self._lock)
+                    self._lock.release()
                     self._lock = None
 
         return compile_and_unlock

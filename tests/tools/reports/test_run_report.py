@@ -22,7 +22,7 @@ from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
 from recapture.tools.reports.page import page as report_page
 from recapture.tools.reports.write import write_range_report
-from tests.browser import serious_findings
+from tests.browser import Axe
 from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
@@ -249,7 +249,7 @@ def test_the_report_of_a_run_fits_a_phone_and_everybody_can_use_it(reports: Repo
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto((reports.world.table / "_recapture" / reports.runs["second"].id / "report.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert serious_findings(page) == []
+    assert Axe(page).serious_findings() == []
 
 
 def test_a_page_begins_with_a_sentence_three_figures_and_what_became_of_the_events(reports: Reports) -> None:
