@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
-from airflow.sdk import BaseHook, Context
+from airflow.sdk import Context
 
 from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
@@ -24,7 +23,6 @@ CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
-SPARK = "spark_default"
 STAGED = "staged"
 """Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 
@@ -193,17 +191,3 @@ def prepare(context: Context) -> None:
     for library in CHATTY_LIBRARIES:
         logging.getLogger(library).setLevel(logging.WARNING)
     take_credentials(context)
-
-
-def prepare_for_spark(context: Context) -> None:
-    """Prepare the process of a task. Raise AirflowFailException if there is no connection to Spark.
-
-    Without the connection, Airflow would silently use YARN.
-    """
-    prepare(context)
-    try:
-        BaseHook.get_connection(SPARK)
-    except AirflowNotFoundException:
-        raise AirflowFailException(
-            f"the connection {SPARK} is missing: create it with type spark and the master as host, such as local[*]"
-        ) from None

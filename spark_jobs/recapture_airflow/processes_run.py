@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any, NoReturn
 
-from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseOperator, Context
 
 from recapture.definition.pipeline import load
 from recapture.storage import open_container
 from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.lineage import Lineage, WithLineage
+from recapture_airflow.remote_run import end_task
 
 
 class ProcessesRun(WithLineage, BaseOperator):
@@ -35,4 +35,4 @@ class ProcessesRun(WithLineage, BaseOperator):
 
     def on_kill(self) -> NoReturn:
         """Stop the computation, which ends its processes and removes its temporary files."""
-        raise AirflowException("the task was told to stop")
+        end_task()
