@@ -27,7 +27,7 @@ LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/my
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test core spark services dist site deep check format bench guard pictures performance chaos lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist site deep check format bench guard pictures performance chaos compose lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -56,9 +56,10 @@ spark: $(CLASSES) version ## Run the tests that need Spark alone
 services: $(CLASSES) $(AZURITE) $(BROWSER) version ## Run the tests that start services or processes, or load Airflow
 	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SERVICES)"
 
-dist: $(INSTALLED) ## Build the wheel and the sdist
+dist: $(INSTALLED) version ## Build the wheel and the sdist, the constraints for Airflow and the bill of materials
 	@rm -rf dist
 	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
+	@$(BIN)/python .github/release_files.py dist "$$($(BIN)/python -c 'import recapture; print(recapture.__version__)')"
 
 site: $(INSTALLED) version ## Build the pages as a site in .cache/site, which can be read without a network
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site -d .cache/site-pages . .cache/site
@@ -89,6 +90,9 @@ performance: $(INSTALLED) version ## Measure every program of docs/performance.m
 
 chaos: $(INSTALLED) $(AZURITE) version ## Fail the storage, kill the command and interleave publishers; half an hour
 	@PYTHONPATH=docker:. $(BIN)/python -m tests.chaos $(CHAOS)
+
+compose: $(INSTALLED) $(AZURITE) version ## Build the image and start its services without Docker; root and Linux only
+	@PYTHONPATH=docker:. $(BIN)/python -m tests.compose .cache/compose
 
 lock: $(BIN)/uv ## Resolve setup.cfg into requirements.lock anew
 	@$(UV) pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras \

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 
 SAMPLES_PER_SECOND = 10
-_WORKERS = ("pyspark.daemon", "multiprocessing.spawn", "multiprocessing.forkserver")
-"""Modules that start the processes of Spark's workers, and those of recapture and of the peers."""
+_WORKERS = ("pyspark.daemon", "multiprocessing.spawn")
+"""Modules that start the processes of Spark's workers, and those of the peers. Those of recapture are forks of it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ def _watched(process: psutil.Popen) -> tuple[float, int, int]:
         for member in [process, *process.children(recursive=True)]:
             try:
                 times, memory = member.cpu_times(), member.memory_info()
-                is_worker = any(module in argument for module in _WORKERS for argument in member.cmdline())
+                command = member.cmdline()
+                is_fork = member is not process and command == process.cmdline()
+                is_worker = is_fork or any(module in argument for module in _WORKERS for argument in command)
             except psutil.Error:
                 continue
             cpu[member.pid] = times.user + times.system

@@ -39,29 +39,36 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def serious_findings(page: Page, *rules: str) -> list[str]:
-    """Return what axe-core finds on a page and calls serious or critical, with the first element of each.
+class Axe:
+    """axe-core, loaded into a page that is open."""
 
-    All rules apply unless some are named.
-    """
-    if not AXE.exists():
-        raise RuntimeError("axe-core is not installed: run `make browser`")
-    # Another world than that of the page, whose policy allows no other script.
-    session = page.context.new_cdp_session(page)
-    frame = session.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
-    world = session.send("Page.createIsolatedWorld", {"frameId": frame})["executionContextId"]
-    options = json.dumps({"runOnly": rules} if rules else {})
-    run = f"axe.run({options}).then((results) => JSON.stringify(results.violations))"
-    answer = session.send(
-        "Runtime.evaluate",
-        {"expression": f"{AXE.read_text()};{run}", "contextId": world, "awaitPromise": True, "returnByValue": True},
-    )
-    findings = json.loads(answer["result"]["value"])
-    return [
-        f"{finding['id']}: {finding['help']}: {finding['nodes'][0]['html']}"
-        for finding in findings
-        if finding["impact"] in ("serious", "critical")
-    ]
+    def __init__(self, page: Page) -> None:
+        """Load it into another world than that of the page, whose policy allows no other script."""
+        if not AXE.exists():
+            raise RuntimeError("axe-core is not installed: run `make browser`")
+        self._session = page.context.new_cdp_session(page)
+        frame = self._session.send("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        world = self._session.send("Page.createIsolatedWorld", {"frameId": frame})
+        self._world = world["executionContextId"]
+        self._value(f"{AXE.read_text()};axe.version")
+
+    def serious_findings(self, *rules: str) -> list[str]:
+        """Return what it finds on the page and calls serious or critical, with the first element of each.
+
+        All rules apply unless some are named.
+        """
+        options = json.dumps({"runOnly": rules} if rules else {})
+        findings = json.loads(self._value(f"axe.run({options}).then((results) => JSON.stringify(results.violations))"))
+        return [
+            f"{finding['id']}: {finding['help']}: {finding['nodes'][0]['html']}"
+            for finding in findings
+            if finding["impact"] in ("serious", "critical")
+        ]
+
+    def _value(self, expression: str) -> str:
+        call = {"expression": expression, "contextId": self._world, "awaitPromise": True, "returnByValue": True}
+        value: str = self._session.send("Runtime.evaluate", call)["result"]["value"]
+        return value
 
 
 def _program() -> Path:

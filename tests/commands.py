@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recapture import cli
+from recapture.process.versions import OUTPUT_FORMAT
 
 FIRST_HOUR = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T11:00:00Z")
 """Options of a command for the hour from ten."""
@@ -31,8 +32,10 @@ class Command:
         return out
 
     def json(self, *arguments: object, code: int = 0) -> Any:
-        """Return the object that it prints with --json."""
-        return json.loads(self.text(*arguments, "--json", code=code))
+        """Return the object that it prints with --json, without the number of its format."""
+        printed = json.loads(self.text(*arguments, "--json", code=code))
+        assert printed.pop("format") == OUTPUT_FORMAT
+        return printed
 
     def printable(self, *arguments: object, code: int = 0) -> str:
         """Return what it prints on both streams, which is printable."""

@@ -1,5 +1,6 @@
 """The workflows on GitHub: their lanes share the tests out, their actions are pinned, and a tag is a release."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.lanes import SERVICES
 from tests.paths import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+RELEASE_FILES = ROOT / ".github" / "release_files.py"
 NOTES = ROOT / ".github" / "release_notes.py"
 LANES = ("core", "spark", "services")
 """Targets of the Makefile that run every test, one after the other."""
@@ -97,3 +99,42 @@ def test_the_changelog_has_the_changes_after_a_release_first_and_the_newest_rele
     assert len(versions) == len(released) >= 1
     assert versions == sorted(versions, reverse=True)
     assert [match[4] for match in released if match] == sorted((match[4] for match in released if match), reverse=True)
+
+
+def release_files() -> Any:
+    spec = importlib.util.spec_from_file_location("release_files", RELEASE_FILES)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_constraints_are_the_pins_of_the_lock_and_name_the_version_of_airflow() -> None:
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    pins = release_files().constraints(lock)
+    lines = pins.splitlines()
+    assert [line.split("==")[0] for line in lines] == re.findall(r"^([\w.-]+)==", lock, re.MULTILINE) != []
+    assert not re.search(r"--hash|\\|#", pins)
+    assert any(re.fullmatch(r"numba==\S+( ; .+)?", line) for line in lines)
+    page = (ROOT / "docs" / "releases.md").read_text("utf-8")
+    assert f"constraints-airflow-{release_files().airflow_version(pins)}.txt" in page
+
+
+def test_the_page_on_releases_names_the_files_of_the_next_one() -> None:
+    [version] = re.findall(r'^fallback_version = "(.*)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "releases.md").read_text("utf-8")
+    files = re.findall(r"^\| `recapture-([\d.]+\d)[^`]*` \|", page, re.MULTILINE)
+    assert files == [version] * 5, "the wheel, the sdist, the bill of materials, the image and the site"
+
+
+def test_a_release_attests_every_file_that_it_attaches() -> None:
+    [job] = workflow("release")["jobs"].values()
+    assert job["permissions"] == {"contents": "write", "id-token": "write", "attestations": "write"}
+    steps = job["steps"]
+    [attesting] = [place for place, step in enumerate(steps) if "attest-build-provenance" in step.get("uses", "")]
+    assert steps[attesting]["with"] == {"subject-path": "dist/*"}
+    [creating] = [place for place, step in enumerate(steps) if "gh release create" in step.get("run", "")]
+    assert "dist/*" in steps[creating]["run"]
+    writing = [place for place, step in enumerate(steps) if "dist/" in step.get("run", "") or "make dist" in str(step)]
+    assert max(place for place in writing if place != creating) < attesting < creating

@@ -22,6 +22,7 @@ from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
 from recapture.process.startup import collect_garbage_rarely, exit_at_once
+from recapture.process.versions import OUTPUT_FORMAT
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
 
@@ -71,11 +72,11 @@ def run() -> NoReturn:
     collect_garbage_rarely()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
-    exit_at_once(main())
+    exit_at_once(main(alone=True))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command and return its exit code.
+def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
+    """Run the command and return its exit code. `alone` says that nothing else runs in this process: it may be forked.
 
     0: done; 1: failed or stopped by the audit, nothing was published, or an import left something to do; 2: a usage or
     definition error; 3: published or rolled back in part, or published without a report; 4: `diff` or `compare` found
@@ -96,11 +97,11 @@ def main(argv: list[str] | None = None) -> int:
         if name == "backfill" and arguments["master"].startswith("local"):
             from recapture.execute.processes.workers import prepare
 
-            prepare()  # until the pipeline is loaded, a core is idle
+            prepare(forks=alone)  # until the pipeline is loaded, a core is idle
         module = importlib.import_module(f"recapture.commands.{name}")
         result: dict[str, Any] = module.run(stderr, **arguments)
         if is_json:
-            print(printable(json.dumps(result, allow_nan=False)))
+            print(printable(json.dumps({"format": OUTPUT_FORMAT, **result}, allow_nan=False)))
         sys.stdout.flush()
     except RecaptureError as error:
         is_closed = isinstance(error, ClosedOutputError)
@@ -340,6 +341,10 @@ def _parser() -> _Parser:
     imported.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: NAME.yaml here)")
     imported.add_argument("--json", action="store_true", help="print one JSON object")
     imported.set_defaults(module="import_job")
+    text = "Print the script with which a shell completes this command."
+    completed = commands.add_parser("completion", help=text, description=text)
+    completed.add_argument("shell", choices=("bash", "zsh", "tcsh"), metavar="SHELL", help="bash, zsh or tcsh")
+    completed.set_defaults(module="completion", parser=parser, json=False)
     return parser
 
 

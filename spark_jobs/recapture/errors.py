@@ -1,5 +1,7 @@
 """Errors that a user can act on. Each message says what is wrong, where, and what to do."""
 
+from typing import Self
+
 from recapture.printable import printable
 
 
@@ -50,6 +52,19 @@ class DamagedBlobError(PermanentError):
             "it with input.on_damaged_blob: quarantine"
         )
         self.reason = reason
+
+
+class QueryError(RunError):
+    """A query that has no result, such as for a value, or because a function exceeds its limits."""
+
+    def __init__(self, reason: str, places: tuple[str, ...] = ()) -> None:
+        where = f" for {', '.join(places)}" if places else ""
+        super().__init__(f"the query failed{where}: {reason}")
+        self._reason, self._places = reason, places
+
+    def inside(self, place: str) -> Self:
+        """Return the error with a place that has the other ones, such as a slice."""
+        return type(self)(self._reason, (place, *self._places))
 
 
 class AuditError(RecaptureError):

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
-from airflow.sdk import BaseHook, Context, task
+from airflow.sdk import Context
 
 from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
 from recapture_airflow.airflow_versions import add_partitions
 from recapture_airflow.dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameters_of
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, stage_task
 from recapture_airflow.neighbour_runs import computes_neighbours
 from recapture_airflow.plan_tasks import STOPPED
 from recapture_airflow.run_notifications import notify
@@ -23,12 +23,11 @@ CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
-SPARK = "spark_default"
 STAGED = "staged"
 """Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 
 
-@task(multiple_outputs=False)
+@stage_task(Lineage.AUDITS)
 @fail_at_once()
 def audit(
     file: str,
@@ -75,7 +74,7 @@ def audit(
     raise error
 
 
-@task(multiple_outputs=False)
+@stage_task(Lineage.PUBLISHES)
 @fail_at_once()
 def publish(
     file: str,
@@ -132,7 +131,7 @@ def publish(
     return published
 
 
-@task(multiple_outputs=False)
+@stage_task(Lineage.READS_TABLES)
 @fail_at_once()
 def report(file: str, run: str) -> dict[str, Any]:
     """Write the run's report, and return the summary of the run with the address of the page under `report`."""
@@ -150,7 +149,7 @@ def report(file: str, run: str) -> dict[str, Any]:
     return result | {"report": write_run_report(planned_run, computed, audited, result["warnings"])}
 
 
-@task(multiple_outputs=False)
+@stage_task(Lineage.CHANGES_TABLES)
 @fail_at_once()
 def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
     """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
@@ -165,7 +164,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
     return result
 
 
-@task(multiple_outputs=False)
+@stage_task(Lineage.READS_ARCHIVE)
 @fail_at_once()
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
@@ -192,17 +191,3 @@ def prepare(context: Context) -> None:
     for library in CHATTY_LIBRARIES:
         logging.getLogger(library).setLevel(logging.WARNING)
     take_credentials(context)
-
-
-def prepare_for_spark(context: Context) -> None:
-    """Prepare the process of a task. Raise AirflowFailException if there is no connection to Spark.
-
-    Without the connection, Airflow would silently use YARN.
-    """
-    prepare(context)
-    try:
-        BaseHook.get_connection(SPARK)
-    except AirflowNotFoundException:
-        raise AirflowFailException(
-            f"the connection {SPARK} is missing: create it with type spark and the master as host, such as local[*]"
-        ) from None

@@ -19,7 +19,7 @@ from recapture_airflow.broken_pipeline import BrokenPipeline
 from recapture_airflow.pipeline_files import load_all
 from recapture_airflow.pools import Pools
 from recapture_airflow.slice_schedule import OLDEST, NewestFirst, SliceTimetable, every
-from recapture_airflow.stage_tasks import approval_tasks, backfill_tasks, update_tasks
+from recapture_airflow.stage_tasks import Cluster, approval_tasks, backfill_tasks, update_tasks
 
 LONGEST_UPDATE = timedelta(days=1)
 """Time after which an update fails, for example because a pool is missing, so that the next one begins."""
@@ -40,6 +40,9 @@ class RecaptureDags(dict[str, DAG]):
       There is no `catchup`: an update computes whatever is due, however many updates were missed.
     * `owner`, `tags`: shown by Airflow. Every DAG also has the tag `recapture` and the names of its inputs.
     * `retries`, `retry_delay`: of every task.
+    * `connection`: name of the connection to the cluster that computes slices, by default `spark_default`. Its type
+      says which kind of cluster it is, such as `spark` or `databricks`. Pipelines with `engine: processes` need none.
+    * `job`: settings of the job with which Databricks or Livy computes slices; see docs/clusters.md.
     * `pools`: names of the pools in which slices are computed, under `spark` and `processes` for updates with each
       engine, and `history` for runs by hand and Airflow's backfills. Create the pools in Airflow. Without a name, the
       tasks run in Airflow's default pool, and a DAG computes one range at a time.
@@ -56,6 +59,8 @@ class RecaptureDags(dict[str, DAG]):
         tags: Sequence[str] = (),
         retries: int = 2,
         retry_delay: timedelta = timedelta(minutes=1),
+        connection: str = Cluster.connection,
+        job: Mapping[str, Any] | None = None,
         pools: Mapping[str, str] | None = None,
         default_args: Mapping[str, Any] | None = None,
         **arguments: Any,
@@ -64,7 +69,8 @@ class RecaptureDags(dict[str, DAG]):
         dag_file = Path(sys._getframe(1).f_globals.get("__file__", "dags.py")).absolute()
         pipelines, errors = load_all(source, dag_file.parent)
         of_tasks = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
-        settings = Settings(schedule, of_tasks, tuple(tags), Pools.named(pools or {}), arguments)
+        cluster = Cluster(connection, job or {})
+        settings = Settings(schedule, of_tasks, tuple(tags), cluster, Pools.named(pools or {}), arguments)
         dags = [DAGS[action](pipeline, settings) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
         super().__init__({dag.dag_id: dag for dag in dags})
         for number, (file, message) in enumerate(errors.items()):
@@ -81,6 +87,7 @@ class Settings:
     of_tasks: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of every task."""
     tags: tuple[str, ...] = ()
+    cluster: Cluster = field(default_factory=Cluster)
     pools: Pools = field(default_factory=Pools)
     of_dags: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of every DAG."""
@@ -122,7 +129,7 @@ def update(pipeline: Pipeline, settings: Settings) -> DAG:
         dagrun_timeout=LONGEST_UPDATE,
         doc_md=dag_docs.UPDATE,
     ) as dag:
-        update_tasks(pipeline, settings.pools)
+        update_tasks(pipeline, settings.cluster, settings.pools)
     return dag
 
 
@@ -165,7 +172,7 @@ def backfill(pipeline: Pipeline, settings: Settings) -> DAG:
         doc_md=dag_docs.BACKFILL,
         is_paused_upon_creation=False,
     ) as dag:
-        backfill_tasks(pipeline, settings.pools)
+        backfill_tasks(pipeline, settings.cluster, settings.pools)
     dag.default_args[dag_forms.DEFINITION] = pack(pipeline)
     return dag
 

@@ -18,6 +18,7 @@ from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture_airflow.dag_forms import AT, STAGE, dag_ids_of, parameters_of
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, WithLineage, stage_task
 from recapture_airflow.neighbour_runs import computes_neighbours, run_of_neighbours
 from recapture_airflow.neighbour_trigger import DELETED, DagRunEnded
 from recapture_airflow.run_later import request_later
@@ -31,13 +32,15 @@ POLL_SECONDS = 20
 _LOG = logging.getLogger(__name__)
 
 
-class Plan(BaseOperator):
+class Plan(WithLineage, BaseOperator):
     """Operator that plans a run by hand, or of Airflow's backfill, and returns the run's id.
 
     If slices next to that of a backfill's run are due and have active runs as well, one more DAG run computes all of
     them, and the task waits for it without a slot. If that run fails, halves of its slices are computed together, so
     that only the run of the slice at fault fails in the end. A staged run is about its own slice.
     """
+
+    lineage = Lineage.READS_ARCHIVE
 
     def __init__(self, *, file: str, **kwargs: Any) -> None:
         self.file = file
@@ -119,7 +122,7 @@ class Plan(BaseOperator):
         )
 
 
-@task(task_id=Stage.PLAN)
+@stage_task(Lineage.READS_ARCHIVE, task_id=Stage.PLAN)
 @fail_at_once()
 def plan_range(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
     """Plan a run of a range that is due, and return the run's id.

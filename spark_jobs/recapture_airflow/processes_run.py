@@ -3,17 +3,19 @@
 from pathlib import Path
 from typing import Any, NoReturn
 
-from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseOperator, Context
 
 from recapture.definition.pipeline import load
 from recapture.storage import open_container
 from recapture_airflow.final_errors import fail_at_once
+from recapture_airflow.lineage import Lineage, WithLineage
+from recapture_airflow.remote_run import end_task
 
 
-class ProcessesRun(BaseOperator):
+class ProcessesRun(WithLineage, BaseOperator):
     """Operator that stages the rows of a planned run without Spark. It needs no Java and no connection."""
 
+    lineage = Lineage.READS_ARCHIVE
     template_fields = ("run",)
 
     def __init__(self, *, file: str, run: Any, **kwargs: Any) -> None:
@@ -33,4 +35,4 @@ class ProcessesRun(BaseOperator):
 
     def on_kill(self) -> NoReturn:
         """Stop the computation, which ends its processes and removes its temporary files."""
-        raise AirflowException("the task was told to stop")
+        end_task()

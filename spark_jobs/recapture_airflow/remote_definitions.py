@@ -17,7 +17,7 @@ from airflow.sdk import Variable
 from recapture.definition.document import split
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
-from recapture.storage import open_container
+from recapture.storage import addresses, open_container
 
 VARIABLE, ADDRESS = "variable", ("https", "http")
 """Schemes of the sources: `variable://NAME` and `https://HOST/PATH`."""
@@ -54,8 +54,9 @@ def stored_definitions(source: str) -> dict[Path, str]:
 def require_addresses(pipeline: Pipeline, shown: str) -> None:
     """Raise DefinitionError if a container or table is a relative path, which has a meaning only in a file."""
     here = f"{pipeline.file.parent.as_uri()}/"
-    for address in (section.container for section in pipeline.all_inputs), (out.table for out in pipeline.outputs):
-        if any(value.startswith(here) for value in address):
+    containers = (address for section in pipeline.all_inputs for address in addresses(section.container))
+    for written in containers, (output.table for output in pipeline.outputs):
+        if any(address.startswith(here) for address in written):
             raise DefinitionError(
                 f"{shown}: the pipeline {pipeline.name} has a relative path as container or table: write an address"
             )

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -24,12 +25,22 @@ LONGEST_QUESTION = timedelta(days=7)
 """Time for which a person is asked about a staged run, if the pipeline does not say how long a run waits."""
 
 
-def backfill_tasks(pipeline: Pipeline, pools: Pools) -> None:
+@dataclass(frozen=True)
+class Cluster:
+    """Where slices are computed, unless the pipeline says `engine: processes`."""
+
+    connection: str = "spark_default"
+    """Name of the connection, whose type says which kind of cluster it is."""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of a job of Databricks or Livy."""
+
+
+def backfill_tasks(pipeline: Pipeline, cluster: Cluster, pools: Pools) -> None:
     """Add the tasks of a run by hand."""
     file = str(pipeline.file)
     plan = Plan(task_id=Stage.PLAN, file=file)
     run = plan.output
-    computation = _order_and_aggregate(pipeline, run, pools.of_history())
+    computation = _order_and_aggregate(pipeline, run, cluster, pools.of_history())
     audit = tasks.audit(file, run)
     decision = _approval(pipeline, run, audit)
     publish, report = _publish_and_report(pipeline, run, decision)
@@ -37,13 +48,14 @@ def backfill_tasks(pipeline: Pipeline, pools: Pools) -> None:
     chain(publish, record_failure(file))
 
 
-def update_tasks(pipeline: Pipeline, pools: Pools) -> None:
+def update_tasks(pipeline: Pipeline, cluster: Cluster, pools: Pools) -> None:
     """Add the tasks of an update."""
     file = str(pipeline.file)
     newest = due(file)
     NextUpdate(task_id="next_update", trigger_dag_id=dag_ids_of(pipeline)["update"], due=newest)
     run = plan_range(file, newest)
-    computation = _order_and_aggregate(pipeline, run, pools.of_update(unattended_engine(pipeline.engine)))
+    pool = pools.of_update(unattended_engine(pipeline.engine))
+    computation = _order_and_aggregate(pipeline, run, cluster, pool)
     audit = tasks.audit(file, run, in_update=True)
     publish, report = _publish_and_report(pipeline, run, audit, in_update=True)
     chain(run, computation, audit, publish, report)
@@ -73,19 +85,21 @@ def _publish_and_report(pipeline: Pipeline, run: Any, audited: Any, *, in_update
     return publish, tasks.report(file, run)
 
 
-def _order_and_aggregate(pipeline: Pipeline, run: Any, pool: Mapping[str, Any]) -> SparkRun | ProcessesRun:
+def _order_and_aggregate(
+    pipeline: Pipeline, run: Any, cluster: Cluster, pool: Mapping[str, Any]
+) -> SparkRun | ProcessesRun:
     file = str(pipeline.file)
     if unattended_engine(pipeline.engine) is Engine.PROCESSES:
         return ProcessesRun(task_id=Stage.ORDER_AND_AGGREGATE, file=file, run=run, **pool)
     return SparkRun(
         task_id=Stage.ORDER_AND_AGGREGATE,
         file=file,
-        conn_id=tasks.SPARK,
+        job=cluster.job,
+        conn_id=cluster.connection,
         application=str(APPLICATION),
-        application_args=[file, run],
+        application_args=[run],
         name=f"{pipeline.name} {{{{ ti.xcom_pull('{Stage.PLAN}') }}}}",
         conf={"spark.log.level": "WARN", java.DRIVER: java.QUICK_START, java.EXECUTOR: java.QUICK_START},
         env_vars={"PYSPARK_PYTHON": sys.executable},
-        pre_execute=tasks.prepare_for_spark,
         **pool,
     )

@@ -183,6 +183,12 @@ def test_the_use_of_a_program_covers_its_processes(tmp_path: Path) -> None:
     assert (used.worker_bytes, used.shuffled_bytes, used.spilled_bytes) == (0, 0, 0)
 
 
+def test_a_fork_of_a_program_is_a_worker(tmp_path: Path) -> None:
+    forked = "data = b'x' * 80_000_000; time.sleep(0.5)"
+    used = usage.run([sys.executable, "-c", f"import os, time\nif os.fork(): os.wait()\nelse: {forked}"], tmp_path)
+    assert used.worker_bytes > 80_000_000
+
+
 def test_a_program_that_fails_is_an_error_with_its_output(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no such world"):
         usage.run([sys.executable, "-c", "raise SystemExit('no such world')"], tmp_path)

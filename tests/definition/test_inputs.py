@@ -188,12 +188,14 @@ def test_an_unknown_token_of_a_path_is_named_first(file: Path) -> None:
     assert "{Date}" in complaint(file, "format: Json, path: '{Date}/{time}'")[1]
 
 
-def test_an_input_does_not_read_its_own_output(file: Path) -> None:
+@pytest.mark.parametrize("container", ["container: archive", "container: [elsewhere, archive]"])
+def test_an_input_does_not_read_its_own_output(file: Path, container: str) -> None:
     """Names of Capture's blobs and names in folders by date cannot be those of a table's files."""
     text = written(file, "format: Json").read_text().replace("table: curated", "table: archive/curated")
     (file.parent / "linked").symlink_to("archive")
     for table in ("archive/curated", f"file://localhost{file.parent}/archive/curated", "linked/%63urated", "linked/a"):
         file.write_text(text.replace("table: archive/curated", f"table: {table}"))
+        file.write_text(file.read_text().replace("container: archive", container))
         with pytest.raises(DefinitionError, match=r":15: output.table: input telemetry would read this table"):
             load(file)
     for keys in (CAPTURE, "format: Json, path: raw", "format: Json, path: '{date}'"):

@@ -75,5 +75,5 @@ def test_no_file_is_written_outside_the_folder(pipeline: Pipeline, tmp_path: Pat
 
 @pytest.mark.parametrize("packed", [{}, {"files": {}}, {"files": {}, "file": "a.yaml", "sections": {"name": "a"}}])
 def test_what_another_version_packed_is_refused(packed: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(PermanentError, match="the definition in Airflow's database cannot be read"):
+    with pytest.raises(PermanentError, match="the stored definition cannot be read"):
         unpack(packed, tmp_path)

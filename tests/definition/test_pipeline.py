@@ -672,6 +672,35 @@ def test_an_invalid_url_is_reported(file: Path, url: str, place: str, old: str) 
     assert message.startswith(f"{place}: ")
 
 
+CONTAINER = "  container: https://ACCOUNT.blob.core.windows.net/capture"
+
+
+def test_an_archive_may_be_in_several_containers(file: Path, tmp_path: Path) -> None:
+    change(file, CONTAINER, "  container: [https://OLD.blob.core.windows.net/capture, ../moved]  #")
+    container = load(file).inputs[0].container
+    assert container == ("https://OLD.blob.core.windows.net/capture", f"{tmp_path.as_uri()}/moved")
+    change(file, ", ../moved]", "]")
+    assert load(file).inputs[0].container == "https://OLD.blob.core.windows.net/capture", "as without a list"
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        ("[]", "input.container: write an address, or a list of addresses"),
+        ("[../a, 5]", "input.container: write an address in each line of the list"),
+        ("[../a, s3://bucket]", "input.container: s3://bucket: not a container url"),
+        ("[../a, ../a/]", "input.container: two of these addresses overlap: remove one"),
+        (
+            "[https://acc.blob.core.windows.net/capture, abfss://capture@acc.dfs.core.windows.net/raw]",
+            "input.container: two of these addresses overlap: remove one",
+        ),
+    ],
+)
+def test_a_list_of_containers_has_addresses_that_do_not_overlap(file: Path, container: str, message: str) -> None:
+    change(file, CONTAINER, f"  container: {container}  #")
+    assert complaint(file)[1].startswith(message)
+
+
 def test_relative_folders_are_relative_to_the_file_from_wherever_it_is_loaded(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,11 @@ def sign_in(page: Page, airflow: Airflow) -> None:
     page.get_by_role("link", name="Coverage").click()
 
 
+def leave(page: Page) -> None:
+    """Close Airflow's interface, which asks for news and draws all the time, until the page goes somewhere else."""
+    page.goto("about:blank")
+
+
 def act(calendar: FrameLocator, action: str) -> str:
     """Press a button of the calendar, confirm, and return the id of the run that Airflow started."""
     calendar.get_by_role("button", name=f"{action}…").click()
@@ -77,7 +82,9 @@ def approve(page: Page, airflow: Airflow, dag: str, run: str, reason: str | None
     if reason is not None:
         page.get_by_role("textbox").last.fill(reason)
     page.get_by_role("button", name="Approve").click()
-    if airflow.wait_for_task(dag, run, "approval", "success", "up_for_retry") == "up_for_retry":
+    state = airflow.wait_for_task(dag, run, "approval", "success", "up_for_retry")
+    leave(page)
+    if state == "up_for_retry":
         airflow.wait_for_task(dag, run, "approval", "awaiting_input")
         approve(page, airflow, dag, run, reason)
 
@@ -96,7 +103,9 @@ def stage(page: Page, airflow: Airflow, dag: str, start: datetime, end: datetime
     form.locator("label:has(input[name=element_stage]) [data-part=control]").click()
     form.get_by_test_id("trigger-dag-submit").click()
     page.wait_for_url("**/runs/**")
-    return unquote(page.url.partition("/runs/")[2].partition("/")[0])
+    run = unquote(page.url.partition("/runs/")[2].partition("/")[0])
+    leave(page)
+    return run
 
 
 def rolled_back(page: Page, airflow: Airflow) -> dict[str, str | None]:

@@ -64,7 +64,7 @@ def updated_world(home: Path, dags: Path) -> UpdatedWorld:
     schedule = {"since": since, "until": until, "every_minutes": 60, "quiet_minutes": 0}
     world.amend(name=UPDATED, engine="processes", schedule=schedule, input=capture, output=table)
     (dags / "pipelines" / f"{UPDATED}.yaml").write_text(world.file.read_text())
-    (dags / "examples" / f"{UPDATED}_daily.py").write_text(consumer(world))
+    (dags / f"{UPDATED}_daily.py").write_text(consumer(world))
     return UpdatedWorld(world, first)
 
 

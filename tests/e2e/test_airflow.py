@@ -27,6 +27,7 @@ from recapture.run.plan import preview
 from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
+from recapture.tools.sample import world
 from tests.e2e.calendar_steps import approve, approved_run, requested, rolled_back, shown_report, sign_in, stage
 from tests.e2e.late_blob import DAILY, UPDATE, UPDATED, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
@@ -83,6 +84,8 @@ class Site:
     """Pipeline file of the CSV blobs."""
     notes: Path
     """File of the notifications of their pipeline."""
+    lineage: Path
+    """File of the events for OpenLineage."""
     updated: UpdatedWorld
     watch: Watch
 
@@ -100,18 +103,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     databases = Path(tempfile.mkdtemp())
     databases.chmod(0o711)
     try:
-        with sample_storage() as (_, environment):
+        with sample_storage(world(START, 2)) as (_, environment):
             connection_string = environment.pop("AZURE_STORAGE_CONNECTION_STRING")
             del os.environ["AZURE_STORAGE_CONNECTION_STRING"]
             checkout, homes = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("airflow")
-            for folder in ("dags", "expectations"):
-                shutil.copytree(ROOT / folder, checkout / folder, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / "dags", checkout / "dags", ignore=shutil.ignore_patterns("__pycache__", "examples"))
+            shutil.copytree(ROOT / "expectations", checkout / "expectations")
             csv = csv_pipeline(checkout)
+            lineage = checkout / "lineage"
             updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")
             environment |= {
                 "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
                 "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
                 "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
+                "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",
+                "AIRFLOW__CORE__TASK_SUCCESS_OVERTIME": "300",
+                "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+                    {"type": "file", "log_file_path": str(lineage), "append": True}
+                ),
                 "JAVA_TOOL_OPTIONS": QUICK_START,
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
             }
@@ -122,7 +131,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 airflow.connect(
                     "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
                 )
-                yield Site(airflow, connection_string, homes / "1", databases, csv, checkout / "notes", updated, watch)
+                yield Site(
+                    airflow, connection_string, homes / "1", databases, csv, checkout / "notes", lineage, updated, watch
+                )
             assert watch.leaks == set()
     finally:
         os.environ.clear()
@@ -143,6 +154,35 @@ def require_rights(airflow: Airflow, reader_password: str) -> None:
         assert client.post("/recapture/csv/requests", json=request).status_code == HTTPStatus.FORBIDDEN
         body: dict[str, Any] = {"logical_date": None, "conf": {}}
         assert client.post("/api/v2/dags/csv.rollback/dagRuns", json=body).status_code == HTTPStatus.FORBIDDEN
+
+
+def told(site: Site, dag: str) -> dict[str, dict[str, list[str]]]:
+    """Return the datasets of the last event of each task of a DAG that ended well, as `NAMESPACE NAME`."""
+    datasets: dict[str, dict[str, list[str]]] = {}
+    for line in site.lineage.read_text().splitlines():
+        event = json.loads(line)
+        parent, _, task = event["job"]["name"].partition(".")
+        if (parent, event["eventType"]) == (dag, "COMPLETE") and task:
+            datasets[task] = {
+                kind: [f"{dataset['namespace']} {dataset['name']}" for dataset in event[kind]]
+                for kind in ("inputs", "outputs")
+                if event[kind]
+            }
+    return datasets
+
+
+def require_lineage(site: Site) -> None:
+    """Check that the tasks of a run told OpenLineage what they read and wrote."""
+    emulator = "@127.0.0.1:"
+    for dag, container in ((PIPELINE, "abfss://"), ("csv", "file ")):
+        tasks = told(site, dag)
+        read, table = tasks["publish"]["inputs"], tasks["publish"]["outputs"]
+        assert [len(read), len(table)] == [1, 1]
+        assert all(name.startswith(container) for name in (*read, *table))
+        assert (emulator in read[0]) == (dag == PIPELINE)
+        assert tasks["plan"] == tasks["order_and_aggregate"] == {"inputs": read}
+        assert tasks["audit"] == tasks["report"] == {"inputs": table}
+    assert not any(spelling in site.lineage.read_bytes() for spelling in spellings(KEY))
 
 
 def test_a_native_backfill_publishes_two_slices_by_one_run(
@@ -182,6 +222,7 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
     assert [path.stat().st_mode & 0o077 for path in private] == [0, 0]
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", site.connection_string)
 
+    require_lineage(site)
     assert len(slices) == 2, "one run computes both slices"
     assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
     assert report["quality"]["verdict"] == "passed"

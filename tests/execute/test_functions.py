@@ -43,6 +43,7 @@ def test_an_error_of_a_script_stops_the_run_with_its_place_and_publishes_nothing
     with pytest.raises(PermanentError) as error:
         backfill(spark, world.define(QUERY, functions=FUNCTIONS), TEN, at(60))
     assert str(error.value) == (
+        "the query failed for slice 2024-03-01T10:00:00Z, output aggregates: "
         "udf.label: TypeError: Cannot read properties of null (reading 'split') (line 2 of its script); "
         "its arguments are (null)"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recapture.errors import RunError
+from recapture.errors import PermanentError, RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, prepare, workers
 from recapture.run.plan import plan_run
@@ -21,6 +21,8 @@ from tests.paths import ROOT
 from tests.worlds import TEN, World, at, published, steady
 
 SECONDS = 60
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)])}
+"""Variables of a process that runs a script of ours."""
 
 
 @pytest.fixture
@@ -58,6 +60,17 @@ def test_a_value_that_stops_the_query_names_the_slice_and_the_output(
     where = "slice 2024-03-01T10:00:00Z, output aggregates"
     with pytest.raises(RunError, match=rf"^the query failed for {where}: \[CAST_INVALID_INPUT\] CAST: 'device-"):
         compute(processes, plan_run(world.define(query), TEN, at(60)), tmp_path)
+
+
+def test_an_error_of_a_javascript_function_names_the_slice_and_the_output(
+    processes: Workers, world: World, tmp_path: Path
+) -> None:
+    (world.home / "f.js").write_text("function main(id) { throw Error('no'); }")
+    functions = {"f": {"script": "f.js", "output_type": "bigint", "argument_types": ["nvarchar(max)"]}}
+    file = world.define("SELECT udf.f(deviceId) AS n INTO aggregates FROM telemetry", functions=functions)
+    where = "slice 2024-03-01T10:00:00Z, output aggregates"
+    with pytest.raises(PermanentError, match=rf"^the query failed for {where}: udf\.f: Error: no"):
+        compute(processes, plan_run(file, TEN, at(60)), tmp_path)
 
 
 def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world: World, tmp_path: Path) -> None:
@@ -104,22 +117,47 @@ def test_the_processes_end_with_the_context_even_if_they_are_busy() -> None:
     assert time.monotonic() - began < SECONDS
 
 
+GARBAGE = """
+import gc
+from recapture.execute.processes.workers import prepare, workers
+from recapture.process.startup import collect_garbage_rarely
+
+if __name__ == "__main__":
+    usual = gc.get_threshold()
+    collect_garbage_rarely()
+    prepare(forks={forks})
+    with workers(1) as started:
+        assert started.pool.submit(gc.get_threshold).result() == usual != gc.get_threshold()
+        assert started.pool.submit(gc.get_freeze_count).result() > 0
+"""
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["a new server", "a forked server"])
+def test_workers_look_for_garbage_as_usual_but_not_in_what_they_share(tmp_path: Path, forks: bool) -> None:
+    script = tmp_path / "garbage.py"
+    script.write_text(GARBAGE.format(forks=forks))
+    subprocess.run([sys.executable, script], env=ENVIRONMENT, check=True)
+
+
 BUSY = """
 import signal
 import threading
 import time
 from multiprocessing import active_children, forkserver
-from recapture.execute.processes.workers import workers
+from recapture.execute.processes.workers import prepare, workers
+from recapture.process.startup import fork_server_pid
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    prepare(forks={forks})
     with workers(2) as started:
         started.pool.submit(abs, 1).result()
-        print(*(child.pid for child in active_children()), flush=True)
+        print(fork_server_pid(), *(child.pid for child in active_children()), flush=True)
         started.pool.submit(time.sleep, 600).result()
 """
 
 
+@pytest.mark.parametrize("forks", [False, True], ids=["a new server", "a forked server"])
 @pytest.mark.parametrize(
     ("stop", "code", "said"),
     [
@@ -129,14 +167,14 @@ if __name__ == "__main__":
     ids=["killed", "Ctrl-C"],
 )
 def test_the_processes_end_when_the_command_does(
-    tmp_path: Path, stop: Callable[[int], None], code: int, said: int
+    tmp_path: Path, stop: Callable[[int], None], code: int, said: int, forks: bool
 ) -> None:
     """A Ctrl-C reaches all processes of a terminal, but only the command prints something."""
     script = tmp_path / "busy.py"
-    script.write_text(BUSY)
+    script.write_text(BUSY.format(forks=forks))
     running = subprocess.Popen(
         [sys.executable, script],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)])},
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -144,7 +182,10 @@ def test_the_processes_end_when_the_command_does(
     )
     assert running.stdout is not None
     pids = [int(pid) for pid in running.stdout.readline().split()]
-    assert len(pids) == 2
+    assert len(pids) == 3
+    commands = {Path("/proc", str(pid), "cmdline").read_bytes() for pid in pids}
+    assert len(commands) == 1
+    assert (commands == {Path("/proc", str(running.pid), "cmdline").read_bytes()}) == forks
     stop(running.pid)
     _, errors = running.communicate(timeout=SECONDS)
     assert running.returncode == code

@@ -16,13 +16,14 @@ from recapture.archive.pinning import EnqueuedRange, PinnedBlob
 from recapture.errors import DamagedBlobError, RunError
 from recapture.formats import event_hubs_metadata as metadata
 from recapture.formats.avro import decode
+from recapture.formats.enqueued_times import UNREAD, read_times
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.event_hubs_metadata import fields_of, record_of, string_of
 from recapture.formats.events import ENQUEUED
 from recapture.model import ROUTED_TIME, AsaType, Metadata, MetadataColumn
 from recapture.storage import Blob
 from recapture.time_model.ticks import from_datetime
-from recapture.tools.sample.capture_file import capture_file, capture_schema
+from recapture.tools.sample.capture_file import capture_file, capture_schema, enqueued_text
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAME = "contoso/telemetry/3/2026/03/01/11/55/00.avro"
@@ -174,6 +175,12 @@ def test_the_millisecond_is_preferred_to_the_second() -> None:
 )
 def test_a_time_is_read_as_the_service_writes_it(text: str, instant: datetime) -> None:
     assert read(ENQUEUED, enqueued(text)) == [from_datetime(instant)]
+
+
+@given(time=st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31)))
+def test_the_time_of_every_second_is_read_in_compiled_code(time: datetime) -> None:
+    instant = time.replace(microsecond=0, tzinfo=UTC)
+    assert read_times(pa.array(["", enqueued_text(instant)])).tolist() == [UNREAD, from_datetime(instant)]
 
 
 WRITTEN = st.one_of(

@@ -9,10 +9,12 @@ import pytest
 
 from recapture.cli import main
 from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, FormatError
 from recapture.keep.claims import Known, Result, claim, record
 from recapture.keep.due import DueRange, DueSlice
 from recapture.keep.requests import REMEMBERED, cancelled, make_request, with_request
+from recapture.process.versions import OUTPUT_FORMAT
+from recapture.run_files.json_file import JsonFile
 from recapture.run_files.work import WORK, Request, RequestState, Work
 from recapture.storage import open_container
 from recapture.time_model import ticks
@@ -39,6 +41,7 @@ class Shell:
     def json(self, command: str, *arguments: str) -> dict[str, Any]:
         assert main([command, self.file, *arguments, "--json"]) == 0
         result: dict[str, Any] = json.loads(self.capsys.readouterr().out)
+        assert result.pop("format") == OUTPUT_FORMAT
         return result
 
     def lines(self, command: str, *arguments: str) -> list[str]:
@@ -113,6 +116,25 @@ def test_a_request_of_some_slices_ends_with_the_last_of_them() -> None:
     work = claim(with_request(Work(), asked), "an update", range_, START)
     (ended,) = record(work, Result(range_, START, "run"), Known({}, {}, {}), LENGTH).requests
     assert (ended.state, list(ended.published)) == (RequestState.PUBLISHED, ["2024-03-01T12:00:00Z"])
+
+
+def test_an_older_version_refuses_the_record_while_a_request_names_some_slices(world: World) -> None:
+    """A version that does not know `only` would compute the whole range. Afterwards it can read the record again."""
+    container = open_container(world.table.as_uri())
+    older = JsonFile(WORK.file.name, Work)
+
+    def changed(work: Work) -> bytes:
+        WORK.change(container, lambda _: work)
+        return container.read_current(WORK.file.name) or b""
+
+    assert older.decode(changed(Work(requests=(request("1"),))), "work.json").requests
+    apart = Work(requests=(replace(request("1"), end=START + 3 * LENGTH, only=(START,)),))
+    with pytest.raises(
+        FormatError, match=r"work\.json has format 4, and this version of Recapture reads 3: use a newer"
+    ):
+        older.decode(changed(apart), "work.json")
+    assert WORK.read(container) == apart
+    assert older.decode(changed(cancelled(apart, "1", "ann", START)), "work.json").requests
 
 
 def test_an_unknown_request_is_named(shell: Shell) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tests.live_job.case import Case, archived_rows, in_range, live_rows
-from tests.live_job.faults import Fault, LateBlob, inject
+from tests.live_job.faults import EnqueuedArrival, Fault, LateBlob, inject
 from tests.live_job.windows import Identity, Row
 
 Sides = tuple[tuple[Row, ...], tuple[Row, ...]]
@@ -56,11 +56,16 @@ class Explanations:
     archive in which only the other faults of the archive happened: if a backfill that takes these faults into account
     publishes the row of the live job. Often, fewer faults explain a row than make its difference: after a downtime,
     a row is missing whatever happened to the archive.
+
+    A backfill that takes a late blob into account reads it as it came. If it arrives at LastModified, that is hours
+    after the live job received its events. Only their enqueued times place them then, so a late blob explains a row
+    together with enqueued arrival, even if that did not happen. `in_time` asks for what a backfill would have
+    published if no blob had come late: nothing can be computed again from a blob that is a hole.
     """
 
     def __init__(self, case: Case, faults: Collection[Fault]) -> None:
         self._case, self._faults = case, list(faults)
-        self._written: dict[frozenset[str], dict[Identity, list[Row]]] = {}
+        self._written: dict[tuple[frozenset[str], bool], dict[Identity, list[Row]]] = {}
         everything = inject(case, faults)
         self._live = _by_identity(live_rows(everything))
         self._published = _by_identity(archived_rows(everything))
@@ -70,31 +75,35 @@ class Explanations:
         identities = {*self._live, *self._published}
         return sorted((it for it in identities if self._live[it] != self._published[it]), key=in_order)
 
-    def explains(self, names: frozenset[str], identity: Identity) -> bool:
+    def explains(self, names: frozenset[str], identity: Identity, *, in_time: bool = False) -> bool:
         """Return whether faults of these names explain a row."""
-        if names not in self._written:
-            of_names = [fault for fault in self._faults if fault.name in names]
-            others = [fault for fault in self._faults if fault.name not in names]
-            archive = inject(self._case, others).archive
-            late = inject(self._case, [fault for fault in self._faults if isinstance(fault, LateBlob)])
-            if LateBlob.name in names:
-                archive = (*(blob for blob in archive if blob in late.archive), *late.written_later)
-            live = replace(inject(self._case, of_names), blobs=archive)
-            self._written[names] = _by_identity(live_rows(live, with_duplicates=False))
-        return self._written[names][identity] == self._live[identity]
+        if (names, in_time) not in self._written:
+            is_late = LateBlob.name in names & {fault.name for fault in self._faults}
+            means = [EnqueuedArrival()] if is_late else []
+            of_names = [fault for fault in (*self._faults, *means) if fault.name in names]
+            others = [
+                fault
+                for fault in self._faults
+                if fault.name not in names or (isinstance(fault, LateBlob) and not in_time)
+            ]
+            archive = inject(self._case, others)
+            blobs = (*archive.archive, *(archive.written_later if is_late else ()))
+            live = replace(inject(self._case, of_names), blobs=blobs)
+            self._written[names, in_time] = _by_identity(live_rows(live, with_duplicates=False))
+        return self._written[names, in_time][identity] == self._live[identity]
 
     def is_smallest(self, names: frozenset[str], identity: Identity) -> bool:
         """Return whether faults of these names explain a row, and no fewer of them do."""
         smaller = (frozenset(some) for size in range(1, len(names)) for some in combinations(sorted(names), size))
         return self.explains(names, identity) and not any(self.explains(some, identity) for some in smaller)
 
-    def smallest(self, identity: Identity) -> list[frozenset[str]]:
+    def smallest(self, identity: Identity, *, in_time: bool = False) -> list[frozenset[str]]:
         """Return the smallest sets of faults that explain a row."""
         found: list[frozenset[str]] = []
         for size in range(1, len(self._faults) + 1):
             for some in combinations(self._faults, size):
                 names = frozenset(fault.name for fault in some)
-                if not any(smaller < names for smaller in found) and self.explains(names, identity):
+                if not any(smaller < names for smaller in found) and self.explains(names, identity, in_time=in_time):
                     found.append(names)
         return found
 

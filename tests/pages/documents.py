@@ -7,6 +7,7 @@ TREATED = (
     "partition 0, sequence number 7, in contoso/telemetry/0/2026/03/01/10/05/00.avro, arrived 14 min after its time: "
 )
 VALUES = ["2026-03-01T10:05:00Z", "device-000000001", 8, 20.123456, 21.5]
+EXAMPLE = {"reason": REASON, "slice_start": "2026-03-01T10:00:00Z"}
 COMPARISON: dict[str, Any] = {
     "pipeline": "telemetry",
     "output": "aggregates",
@@ -25,8 +26,9 @@ COMPARISON: dict[str, Any] = {
     "by_slice": [{"slice_start": "2026-03-01T10:00:00Z", "reasons": {REASON: 2}}],
     "example_columns": ["windowEnd", "deviceId", "events", "avgTemperature", "maxTemperature"],
     "examples": [
-        {"reason": REASON, "side": "live", "values": VALUES, "events": []},
-        {"reason": REASON, "side": "ours", "values": VALUES, "events": [TREATED + "late_dropped there, on_time here"]},
+        EXAMPLE | {"side": "live", "values": VALUES, "events": [TREATED + "late_dropped there, on_time here"]},
+        EXAMPLE | {"side": "ours", "values": [*VALUES[:2], 9, *VALUES[3:]], "events": []},
+        EXAMPLE | {"side": "ours", "values": ["2026-03-01T10:10:00Z", *VALUES[1:]], "events": []},
     ],
     "key": ["windowEnd", "deviceId"],
 }
@@ -52,6 +54,7 @@ ROW: dict[str, Any] = {
     "row": {"windowEnd": "2026-03-01T10:45:00Z", "deviceId": "device-024", "events": 1, "place": None},
     "why": None,
     "events": [{**EVENT, "role": "deciding"}, {**EVENT, "role": "considered"}],
+    "counts": {"deciding": 1, "considered": 20_000},
     "references": [
         {
             "reference": "places",

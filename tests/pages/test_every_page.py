@@ -1,5 +1,6 @@
 """Every kind of page in a browser: it fits any window, in light and in dark, and everybody can use it."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -34,7 +35,7 @@ from recapture.tools.reports.page import page as report_page
 from recapture.tools.reports.trend import trend_document
 from recapture.tools.reports.trend_page import trend_page
 from recapture.tools.reports.trend_source import Trend, TrendSlice
-from tests.browser import serious_findings
+from tests.browser import Axe
 from tests.pages.documents import COMPARISON, DIFFERENCE, ROW, TREATED
 from tests.tools.advise.runs import PLAIN, advised, fleet
 from tests.tools.reports.samples import made_source
@@ -160,6 +161,7 @@ def opened(page: Page, content: bytes) -> list[str]:
 @pytest.mark.parametrize("kind", PAGES)
 def test_a_page_fits_any_window_asks_nobody_and_everybody_can_use_it(page: Page, kind: str, tmp_path: Path) -> None:
     asked = opened(page, PAGES[kind](tmp_path))
+    axe = Axe(page)
     for width in (NARROW - NAVIGATION, NARROW, WIDE):
         page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -167,9 +169,9 @@ def test_a_page_fits_any_window_asks_nobody_and_everybody_can_use_it(page: Page,
         assert page.locator("#slices td").evaluate_all(cells) <= width
         if width in (NARROW, WIDE):
             page.emulate_media(color_scheme="light")
-            assert serious_findings(page) == [], width
+            assert axe.serious_findings() == [], width
             page.emulate_media(color_scheme="dark")
-            assert serious_findings(page, "color-contrast") == [], width
+            assert axe.serious_findings("color-contrast") == [], width
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
     assert int(dark) < 60
     terms = page.locator("a.term").evaluate_all("terms => terms.map(term => term.getAttribute('href'))")
@@ -191,6 +193,14 @@ def test_the_events_of_an_example_can_be_read_on_a_phone(page: Page) -> None:
     box = page.get_by_text(TREATED).bounding_box()
     assert box is not None
     assert 0 <= box["x"] <= box["x"] + box["width"] <= NARROW
+
+
+def test_the_events_of_an_example_stand_after_its_rows_of_both_sides() -> None:
+    content = comparison_page(COMPARISON).decode()
+    assert re.findall(r">(live|published)</th>|<summary>(Events)", content) == [
+        *(("live", ""), ("published", ""), ("", "Events")),
+        ("published", ""),
+    ]
 
 
 def test_a_row_can_be_asked_for(page: Page) -> None:

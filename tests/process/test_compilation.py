@@ -1,13 +1,18 @@
 """Functions that Numba compiles: its cache on disk may be damaged or unusable."""
 
 import os
+import shutil
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from numba.core import config
 
+from recapture.process import caches
 from recapture.process.caches import is_private
 from recapture.process.numba_functions import is_trusted
 
@@ -59,6 +64,48 @@ def test_a_function_is_compiled_if_its_cache_cannot_be_written(load: Callable[[]
         folder.rmdir()
         folder.write_text("in the way")
     assert double(21) == 42
+
+
+def test_a_function_that_another_process_compiles_is_loaded_when_it_is_ready(
+    load: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load()(21) == 42
+    (index,), compiled = (tmp_path / "cache").rglob("*.nbi"), tmp_path / "compiled"
+    shutil.copytree(index.parent, compiled)
+    for file in index.parent.glob("*.nb?"):
+        file.unlink()
+    other_process = caches.lock(index.parent, f"{index.stem}.lock")
+    assert other_process is not None
+    waits = threading.Event()
+
+    def sleep(seconds: float) -> None:
+        waits.set()
+        time.sleep(seconds)
+
+    monkeypatch.setattr(caches, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    double = load()
+    thread = threading.Thread(target=double, args=(21,))
+    thread.start()
+    assert waits.wait(60)
+    shutil.copytree(compiled, index.parent, dirs_exist_ok=True)
+    other_process.release()
+    thread.join()
+    assert sum(double.dispatcher.stats.cache_hits.values()) == 1
+    assert double(2.5) == 5, "the lock was released, and another overload takes it"
+    assert not list((tmp_path / "cache").rglob("*.lock"))
+
+
+def test_a_function_is_compiled_if_another_process_holds_its_lock_for_long(
+    load: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    double = load()
+    base = double.dispatcher._cache._impl.filename_base
+    (folder,) = (tmp_path / "cache").iterdir()
+    stopped_process = caches.lock(folder, f"{base}.lock")
+    assert stopped_process is not None
+    monkeypatch.setattr(caches, "LONGEST_WAIT", 0)
+    assert double(21) == 42
+    stopped_process.release()
 
 
 def test_code_is_not_run_from_a_folder_that_others_can_write_to(

@@ -1,8 +1,10 @@
 """JavaScript functions and aggregates in queries; `tests/cases` has the rows of more queries, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
-from recapture.errors import RunError
+from recapture.errors import QueryError, RunError
 from recapture.model import AsaType, JavaScriptFunction
 from tests.query.small_stream import at, compiled, rows
 
@@ -92,3 +94,9 @@ def test_an_error_of_the_script_stops_the_run_with_its_line_and_arguments(query:
     with pytest.raises(RunError) as error:
         rows(query, [at(1, id="a", name="x")], functions=[FAILING, LEVELS])
     assert message in str(error.value)
+
+
+def test_a_script_that_cannot_run_stops_the_query() -> None:
+    broken = replace(FAILING, script="function main(x) {")
+    with pytest.raises(QueryError, match=r"^the query failed.*: the script of udf\.f cannot run: SyntaxError"):
+        rows("SELECT udf.f(id) AS y INTO out FROM telemetry", [at(1, id="a")], functions=[broken])

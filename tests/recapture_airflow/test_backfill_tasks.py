@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 
 from recapture import cli, errors
 from recapture.errors import RecaptureError
+from recapture.run.plan import plan_run
+from recapture.run_files.handed_over import FAILURE, HANDED_OVER, Failure
 from tests.recapture_airflow.conftest import LoadPlugin
-from tests.worlds import one_event
+from tests.worlds import TEN, at, one_event
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,17 @@ def test_a_task_is_not_retried_if_its_error_stays_the_same(plugin: ModuleType, e
     assert str(raised.value) == str(error)
 
 
+def connect(monkeypatch: pytest.MonkeyPatch, name: str, host: str = "spark://host:7077", **extra: str) -> None:
+    fields = {"conn_type": "spark", "host": host, "extra": extra}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(fields))
+
+
+def spark_task(file: Path | str, **arguments: Any) -> Any:
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+    given = {"application": "backfill.py", "application_args": ["run"], **arguments}
+    return spark_run.SparkRun(task_id="order_and_aggregate", file=str(file), **given)
+
+
 @pytest.mark.parametrize(("code", "retried"), [(1, True), (2, False), (22, True)])
 def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
     plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, retried: bool
@@ -58,7 +72,8 @@ def test_spark_is_not_started_again_for_a_run_that_cannot_succeed(
         raise AirflowException(f"Cannot execute: spark-submit backfill.py. Error code is: {code}.")
 
     monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", fail)
-    operator = spark_run.SparkRun(task_id="order_and_aggregate", file=str(file), application="backfill.py")
+    connect(monkeypatch, "spark_default")
+    operator = spark_task(file)
     with pytest.raises(AirflowException) as raised:
         operator.execute({"run_id": "manual__1"})
     assert isinstance(raised.value, AirflowFailException) != retried
@@ -75,7 +90,8 @@ def test_spark_is_not_started_with_a_damaged_pyspark(
         raise errors.DefinitionError("two versions")
 
     monkeypatch.setattr(spark_run, "require_one_pyspark", damaged)
-    operator = spark_run.SparkRun(task_id="order_and_aggregate", file="telemetry.yaml", application="backfill.py")
+    connect(monkeypatch, "spark_default")
+    operator = spark_task(one_event(tmp_path).define().file)
     with pytest.raises(AirflowFailException, match="two versions"):
         operator.execute({"run_id": "manual__1"})
 
@@ -86,27 +102,110 @@ def test_executors_get_the_bundle_of_the_connection(
 ) -> None:
     """Only in deploy mode `client`, the driver has the Python of the task."""
     spark_run = importlib.import_module("recapture_airflow.spark_run")
-    extra = {"deploy-mode": mode, "bundle": "/opt/bundle.tar.gz"}
-    fields = {"conn_type": "spark", "host": "spark://host:7077", "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_BUNDLED", json.dumps(fields))
+    connect(monkeypatch, "spark_bundled", **{"deploy-mode": mode, "bundle": "hdfs://host/bundle.tar.gz"})
+    connect(monkeypatch, "spark_of_default")
     monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", lambda *arguments: None)
     file = str(one_event(tmp_path).define().file)
     confs = {}
     for connection in ("spark_bundled", "spark_of_default"):
-        settings = {"conn_id": connection, "conf": {"spark.log.level": "WARN"}, "application": "backfill.py"}
-        operator = spark_run.SparkRun(task_id="order_and_aggregate", file=file, **settings)
+        operator = spark_task(file, conn_id=connection, conf={"spark.log.level": "WARN"})
         operator.execute({"run_id": "manual__1"})
         confs[connection] = operator.conf
     driver = {"spark.pyspark.driver.python": sys.executable} if mode == "client" else {}
     assert confs == {
         "spark_bundled": {
             "spark.log.level": "WARN",
-            "spark.archives": "/opt/bundle.tar.gz#recapture-bundle",
+            "spark.archives": "hdfs://host/bundle.tar.gz#recapture-bundle",
             "spark.pyspark.python": "./recapture-bundle/bin/python",
             **driver,
         },
         "spark_of_default": {"spark.log.level": "WARN"},
     }
+
+
+@pytest.mark.parametrize(
+    ("host", "extra"),
+    [
+        ("local[*]", {}),
+        ("spark://host:7077", {}),
+        ("yarn", {}),
+        ("yarn", {"deploy-mode": "cluster"}),
+        ("k8s://https://host:6443", {"deploy-mode": "cluster", "namespace": "jobs"}),
+    ],
+)
+def test_every_kind_of_master_gets_the_bundle_and_the_arguments_of_the_application(
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, extra: dict[str, str]
+) -> None:
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+    hook = importlib.import_module("airflow.providers.apache.spark.hooks.spark_submit")
+    monkeypatch.setattr(spark_run, "find_spec", lambda package: object())
+    monkeypatch.setattr(hook, "kube_client", object(), raising=False)  # its provider is not installed
+    run = plan_run(one_event(tmp_path).define(), TEN, at(60))
+    program = tmp_path / "spark-submit"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/line\necho exit code: 0\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    connect(monkeypatch, "spark_default", host, **extra, bundle="/opt/bundle.tar.gz")
+    spark_task(run.pipeline.file, application_args=[run.id]).execute({"run_id": "manual__1"})
+    line = (tmp_path / "line").read_text()
+    is_on_cluster = "deploy-mode" in extra
+    assert line.startswith(f"--master {host} ")
+    assert "--conf spark.archives=/opt/bundle.tar.gz#recapture-bundle " in line
+    assert "--conf spark.pyspark.python=./recapture-bundle/bin/python " in line
+    assert (f"--conf spark.pyspark.driver.python={sys.executable} " in line) != is_on_cluster
+    assert ("--deploy-mode cluster " in line) == is_on_cluster
+    place = run.pipeline.outputs[0].table if is_on_cluster else run.pipeline.file
+    assert line.endswith(f" backfill.py {place} {run.id}\n")
+
+
+def test_a_master_on_kubernetes_needs_a_provider_that_the_message_names(
+    plugin: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.providers.common.compat.sdk import AirflowFailException
+
+    connect(monkeypatch, "spark_default", "k8s://https://host:6443", namespace="jobs")
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+    monkeypatch.setattr(spark_run, "find_spec", lambda package: None)
+    with pytest.raises(AirflowFailException, match=r"install apache-airflow-providers-cncf-kubernetes$"):
+        spark_task(one_event(tmp_path).define().file).execute({"run_id": "manual__1"})
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "message"),
+    [
+        (None, "RunError", "Cannot execute: spark-submit"),
+        ((True, False), "RunError", "blob a is late"),
+        ((True, True), "AirflowFailException", "blob a is late"),
+        ((False, True), "RunError", "Cannot execute: spark-submit"),
+    ],
+)
+def test_a_driver_on_the_cluster_needs_no_pipeline_file_and_leaves_its_error(
+    plugin: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: tuple[bool, bool] | None,
+    error: str,
+    message: str,
+) -> None:
+    """Its exit code is not known. An error of an earlier attempt says nothing."""
+    spark_run = importlib.import_module("recapture_airflow.spark_run")
+    run = plan_run(one_event(tmp_path).define(), TEN, at(60))
+    connect(monkeypatch, "spark_default", **{"deploy-mode": "cluster"})
+    operator = spark_task(run.pipeline.file, application_args=[run.id], env_vars={"PYSPARK_PYTHON": sys.executable})
+
+    def fail(*arguments: object) -> None:
+        assert operator.application_args == [run.pipeline.outputs[0].table, run.id]
+        assert operator.env_vars is None
+        attempt = run.files.read(HANDED_OVER).attempt
+        if failure is not None:
+            is_of_attempt, is_final = failure
+            run.files.write(FAILURE, Failure(attempt if is_of_attempt else "earlier", "blob a is late", is_final))
+        raise spark_run.AirflowException("Cannot execute: spark-submit")
+
+    monkeypatch.setattr(spark_run.SparkSubmitOperator, "execute", fail)
+    with pytest.raises(Exception, match=message) as raised:
+        operator.execute({"run_id": "manual__1"})
+    assert type(raised.value).__name__ == error
 
 
 def test_the_log_of_a_task_has_our_lines_and_not_those_of_chatty_libraries(

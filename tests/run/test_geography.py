@@ -37,6 +37,7 @@ def test_a_place_that_is_not_on_the_globe_stops_the_run_and_publishes_nothing(
     with pytest.raises(RunError) as error:
         backfill(spark, world.define(QUERY), TEN, at(60))
     assert str(error.value) == (
+        "the query failed for slice 2024-03-01T10:00:00Z, output aggregates: "
         "ST_DISTANCE: argument 1 has a longitude outside -180 to 180, or a latitude outside -90 to 90: "
         "CreatePoint(91.0, 0.0)"
     )

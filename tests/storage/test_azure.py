@@ -114,7 +114,7 @@ def test_a_service_out_of_reach_is_reported_after_one_retry(monkeypatch: pytest.
 
 
 def test_a_container_that_does_not_exist_cannot_be_used(azure: Any) -> None:
-    missing = open_container(azure.url + "-not")
+    missing: Container = open_container(azure.url + "-not")
     for attempt in (
         lambda: missing.write("x", b""),
         lambda: missing.create("x", b""),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recapture.errors import RunError
-from recapture.storage import open_container
+from recapture.storage import Container, open_container
 
 
 def test_the_modification_time_floored_to_seconds_is_last_modified(folder: Any) -> None:
@@ -83,7 +83,7 @@ def test_only_files_are_listed(folder: Any) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/hostname", "", "a//b", "./a", "a/.", "a\0b"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(folder: Any, name: str) -> None:
-    container = open_container(folder.url)
+    container: Container = open_container(folder.url)
     for attempt in (
         lambda: container.write(name, b""),
         lambda: container.create(name, b""),

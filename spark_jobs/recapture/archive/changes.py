@@ -13,7 +13,7 @@ from recapture.archive.references import PlannedReference
 from recapture.errors import DefinitionError
 from recapture.printable import one_line
 from recapture.process.wording import of_input
-from recapture.storage import Blob, Container, in_parallel
+from recapture.storage import Archive, Blob, in_parallel
 from recapture.time_model import ticks
 
 SHOWN = 100
@@ -43,7 +43,7 @@ class Change:
         return f"{name} was modified ({differences})"
 
 
-def in_input(planned: PlannedInput, names: BlobNames, container: Container, name_input: bool = False) -> list[Change]:
+def in_input(planned: PlannedInput, names: BlobNames, container: Archive, name_input: bool = False) -> list[Change]:
     """Return the changes of an input's blobs since they were pinned, in the manifest's order.
 
     If `name_input`, the changes name the input. The blobs are listed by prefix, not requested one by one. Raise
@@ -59,7 +59,7 @@ def in_input(planned: PlannedInput, names: BlobNames, container: Container, name
     return _changes((pinned.blob for pinned in planned.blobs), listed, planned.alias if name_input else None)
 
 
-def in_reference(reference: PlannedReference, names: BlobNames, container: Container) -> list[Change]:
+def in_reference(reference: PlannedReference, names: BlobNames, container: Archive) -> list[Change]:
     """Return the changes of the versions of reference data since they were pinned, in the manifest's order."""
     return _changes((version.blob for version in reference.versions), container.list(names.prefix), reference.alias)
 

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from recapture.archive.blob_names import ONLY_PARTITION, BlobNames
 from recapture.errors import SetupError
-from recapture.storage import Blob, Container, in_parallel
+from recapture.storage import Archive, Blob, in_parallel
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 
@@ -179,7 +179,7 @@ class Listing:
         )
 
 
-def partition_folders(names: BlobNames, container: Container) -> tuple[set[str], list[str]]:
+def partition_folders(names: BlobNames, container: Archive) -> tuple[set[str], list[str]]:
     """Return the partitions that have a folder, and the folders whose numbers are too large for a partition.
 
     There are none if names have no such folders. If names give no partition and the container has a blob of the input,
@@ -202,7 +202,7 @@ def partition_folders(names: BlobNames, container: Container) -> tuple[set[str],
 
 
 def list_blobs(
-    names: BlobNames, container: Container, search: Search, partitions: Iterable[str], now: datetime
+    names: BlobNames, container: Archive, search: Search, partitions: Iterable[str], now: datetime
 ) -> Listing:
     """Return what the search needs from these partitions; from all partitions if none are given.
 

@@ -15,7 +15,7 @@ from recapture.archive.pinning import PlannedInput, digest_of_blobs, pin_input
 from recapture.archive.references import PinnedVersion, PlannedReference, content_of, pin_reference
 from recapture.errors import RunError
 from recapture.process.versions import MANIFEST_FORMAT, require_format
-from recapture.storage import Container
+from recapture.storage import Archive
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
 
@@ -173,7 +173,7 @@ def _has_slices(planned: PlannedInput, slices: Sequence[Slice]) -> bool:
 
 
 def pin_blobs(
-    definition: RunDefinition, containers: Mapping[str, Container], slices: Iterable[Slice], now: datetime
+    definition: RunDefinition, containers: Mapping[str, Archive], slices: Iterable[Slice], now: datetime
 ) -> Manifest:
     """Return the manifest of these slices: list the containers, given by alias, and pin what the slices need.
 

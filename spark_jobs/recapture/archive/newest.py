@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.listing import partition_folders
-from recapture.storage import Blob, Container
+from recapture.storage import Archive, Blob
 
 _FIRST_YEAR = 2014
 """Year in which Event Hubs and Stream Analytics began."""
 
 
-def newest_blobs(names: BlobNames, container: Container, now: datetime) -> list[Blob]:
+def newest_blobs(names: BlobNames, container: Archive, now: datetime) -> list[Blob]:
     """Return the blobs of the newest hour in the names of an input's blobs; all blobs if names have no time.
 
     The newest year that has a blob is looked up first, then its newest month, day and hour.
@@ -33,7 +33,7 @@ def newest_blobs(names: BlobNames, container: Container, now: datetime) -> list[
 
 
 def _named(
-    names: BlobNames, container: Container, partitions: Iterable[str], start: datetime, end: datetime
+    names: BlobNames, container: Archive, partitions: Iterable[str], start: datetime, end: datetime
 ) -> Iterator[Blob]:
     """Yield the input's blobs with a time in [start, end) in their names."""
     for prefix in names.prefixes(start, end - timedelta(seconds=1), partitions):

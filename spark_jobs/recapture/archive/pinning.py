@@ -23,7 +23,7 @@ from recapture.archive.listing import (
 )
 from recapture.archive.pauses import Pause, pauses
 from recapture.errors import RunError, SetupError
-from recapture.storage import Blob, Container
+from recapture.storage import Archive, Blob
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 
@@ -128,9 +128,7 @@ class PlannedInput:
         return blobs_for(self.blobs, [planned_slice.arrivals for planned_slice in self.slices])
 
 
-def pin_input(
-    definition: InputDefinition, container: Container, slices: Iterable[Slice], now: datetime
-) -> PlannedInput:
+def pin_input(definition: InputDefinition, container: Archive, slices: Iterable[Slice], now: datetime) -> PlannedInput:
     """List the container, and return what these slices read of an input.
 
     Blobs whose names do not belong to the input are not read. Raise RunError if there are no partitions; other errors
@@ -190,7 +188,7 @@ def _displaced(definition: InputDefinition, listing: Listing) -> Callable[[Slice
     return displaced_in
 
 
-def no_partitions(names: BlobNames, container: Container) -> RunError:
+def no_partitions(names: BlobNames, container: Archive) -> RunError:
     """Return the error for a survey without partitions. Without folders, only blobs near the range reveal them."""
     message = f"no blob of this input under {container.url}/{names.prefix}"
     advice = "check input.container, input.path and the other names in the input section"
@@ -200,7 +198,7 @@ def no_partitions(names: BlobNames, container: Container) -> RunError:
 
 
 def survey(
-    definition: InputDefinition, container: Container, needed: Sequence[Arrivals], now: datetime
+    definition: InputDefinition, container: Archive, needed: Sequence[Arrivals], now: datetime
 ) -> tuple[Listing, tuple[str, ...]]:
     """Return what the container lists for these arrivals, and the sorted partitions, silent ones included.
 
@@ -229,7 +227,7 @@ def _below(partitions: Iterable[str], most: int) -> set[str]:
     return {str(number) for number in range(max((number for number in numbers if number < most), default=0))}
 
 
-def _require_matching_name(names: BlobNames, container: Container) -> None:
+def _require_matching_name(names: BlobNames, container: Archive) -> None:
     """Raise SetupError if there are blobs under the prefix, but none of the first _PROBED belongs to the input."""
     probed = [blob.name for blob in itertools.islice(container.list(names.prefix), _PROBED)]
     if probed and not any(names.parse(name) for name in probed):

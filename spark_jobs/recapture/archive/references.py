@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from recapture.archive.blob_names import BlobNames
 from recapture.archive.definitions import ReferenceDefinition, version_of
 from recapture.errors import RunError
-from recapture.storage import Blob, Container
+from recapture.storage import Archive, Blob
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 
@@ -62,7 +62,7 @@ def _valid_from(version: PinnedVersion) -> int:
 
 
 def pin_reference(
-    definition: ReferenceDefinition, container: Container, slices: Sequence[Slice], look_back: int
+    definition: ReferenceDefinition, container: Archive, slices: Sequence[Slice], look_back: int
 ) -> PlannedReference:
     """Return the versions that the events of these slices need. The query looks back by `look_back` ticks.
 
@@ -79,7 +79,7 @@ def pin_reference(
     return replace(whole, versions=tuple(whole.needed(slices[0], slices[-1])))
 
 
-def versions(alias: str, names: BlobNames, container: Container) -> list[PinnedVersion]:
+def versions(alias: str, names: BlobNames, container: Archive) -> list[PinnedVersion]:
     """Return all versions of reference data in the order of their times. Raise RunError if there are none."""
     parsed = ((names.parse(blob.name), blob) for blob in container.list(names.prefix))
     found = [

@@ -47,16 +47,28 @@ def compute_with_spark(
     """Stage the rows of a run with Spark, unless `check` raises an error. Executors run Recapture from `bundle`."""
     require_one_pyspark()
     from recapture.execute.spark.compute import compute
-    from recapture.execute.spark.session import spark_session
 
     with (
         scratch_folder(scratch_name(run.pipeline, run.id)) as scratch,
         _meanwhile(check) as checked,
-        spark_session(master, f"recapture {run.id}", scratch, bundle) as spark,
-        _shown_tasks(spark, bar),
+        _session(master, f"recapture {run.id}", scratch, bundle, bar) as spark,
     ):
         checked.result()
         return compute(spark, run)
+
+
+@contextlib.contextmanager
+def _session(master: str, name: str, scratch: Path, bundle: Path | None, bar: ProgressBar) -> "Iterator[SparkSession]":
+    """Start a session, whose tasks the bar shows: on a server if the master is the address of Spark Connect."""
+    from recapture.execute.spark import connect
+    from recapture.execute.spark.session import spark_session
+
+    if master.startswith(connect.SCHEME):
+        with connect.connected_session(master, name, bundle) as spark, connect.reported_tasks(spark, bar.update):
+            yield spark
+        return
+    with spark_session(master, name, scratch, bundle) as spark, _shown_tasks(spark, bar):
+        yield spark
 
 
 @contextlib.contextmanager

@@ -51,4 +51,4 @@ def unpack(packed: dict[str, Any], folder: Path) -> Pipeline:
         file.write_text(json.dumps(packed["sections"]), encoding="utf-8")
         return Pipeline(**packed["sections"], file=file)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PermanentError(f"the definition in Airflow's database cannot be read: {error}") from error
+        raise PermanentError(f"the stored definition cannot be read: {error}") from error

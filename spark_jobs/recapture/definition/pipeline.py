@@ -1,5 +1,6 @@
 """The pipeline file: what to read, the settings of the job, and where to publish. It is validated when it is loaded."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -22,6 +23,7 @@ from recapture.model import AsaType, InputMetadata, JavaScriptFunction, Metadata
 from recapture.process.regular_files import read_regular
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
+from recapture.storage import Address, addresses
 from recapture.storage.address import AzureAddress, normal_form, parse
 from recapture.time_model.policies import EARLY_SECONDS, Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
@@ -240,6 +242,7 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
     pipeline = _with_absolute_addresses(pipeline)
     for require in (
         require_addresses,
+        require_distinct_containers,
         require_unambiguous_path,
         require_inputs_without_conflicts,
         require_index_of_strings,
@@ -261,11 +264,21 @@ def _load(path: Path) -> tuple[Pipeline, Document]:
 def require_addresses(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError unless the container and the tables have addresses that storage can open."""
     containers: list[tuple[KeyPath, str]] = [
-        (("input", index, "container"), section.container) for index, section in enumerate(pipeline.all_inputs)
+        (("input", index, "container"), address)
+        for index, section in enumerate(pipeline.all_inputs)
+        for address in addresses(section.container)
     ]
     for key_path, address in (*containers, *_tables(pipeline)):
         with document.at(key_path):
             parse(address)
+
+
+def require_distinct_containers(pipeline: Pipeline, document: Document) -> None:
+    """Raise DefinitionError if an input names a container twice, or one inside another."""
+    for index, section in enumerate(pipeline.all_inputs):
+        for one, other in itertools.combinations(map(normal_form, addresses(section.container)), 2):
+            if _overlap(one, other):
+                raise document.error(("input", index, "container"), "two of these addresses overlap: remove one")
 
 
 def require_unambiguous_path(pipeline: Pipeline, document: Document) -> None:
@@ -335,9 +348,12 @@ def require_outputs_outside_input(pipeline: Pipeline, document: Document) -> Non
 
 def _would_read(section: Input, folder: str) -> bool:
     """Return whether an input would read the files of a table in this folder, which is in normal form."""
-    container = f"{normal_form(section.container)}/"
     inside = f"{folder}/a/b.parquet"
-    return inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
+    containers = (f"{normal_form(address)}/" for address in addresses(section.container))
+    return any(
+        inside.startswith(container) and section.names.parse(inside.removeprefix(container)) is not None
+        for container in containers
+    )
 
 
 def require_schedule_of_slices(pipeline: Pipeline, document: Document) -> None:
@@ -435,6 +451,9 @@ def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:
         is_url = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address)
         return address if is_url else (pipeline.file.parent / address).resolve().as_uri()
 
-    inputs = (read.model_copy(update={"container": absolute(read.container)}) for read in pipeline.all_inputs)
+    def all_absolute(address: Address) -> Address:
+        return absolute(address) if isinstance(address, str) else tuple(map(absolute, address))
+
+    inputs = (read.model_copy(update={"container": all_absolute(read.container)}) for read in pipeline.all_inputs)
     outputs = (output.model_copy(update={"table": absolute(output.table)}) for output in pipeline.outputs)
     return pipeline.model_copy(update={"all_inputs": tuple(inputs), "outputs": tuple(outputs)})

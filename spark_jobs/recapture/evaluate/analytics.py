@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.errors import RunError
+from recapture.errors import QueryError
 from recapture.evaluate import history_loops
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.collected import ranked
@@ -177,7 +177,7 @@ class Histories:
         try:
             totals = self._of_loop(history_loops.sums, history, counted, values).view(values.dtype)
         except OverflowError as error:
-            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float") from error
+            raise QueryError("SUM: the sum of bigints is too large for a bigint: CAST the values to float") from error
         if function.aggregate.function is AggregateFunction.AVG:
             totals = totals / np.maximum(counts, 1)
         return pa.array(totals, mask=counts == 0)

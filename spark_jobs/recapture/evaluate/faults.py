@@ -1,4 +1,4 @@
-"""The errors of a row, which stop the run as Spark's do in ANSI mode."""
+"""The errors of a query, which stop the run; those of a row stop it as Spark's do in ANSI mode."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,54 +7,40 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.errors import PermanentError, RunError
+from recapture.errors import PermanentError, QueryError
 
-USER_RAISED = "USER_RAISED_EXCEPTION"
 _OF_FUNCTIONS = ("udf.", "uda.", "ST_", "CREATE")
 """Beginnings of the messages of JavaScript functions and of shapes. They are complete sentences. A retry would fail
 in the same way."""
 
 
-class RowError(RunError):
-    """A value of a row stops the run, such as a division by zero."""
-
-    def __init__(self, condition: str, message: str, places: tuple[str, ...] = ()) -> None:
-        where = f" for {', '.join(places)}" if places else ""
-        super().__init__(f"the query failed{where}: [{condition}] {message}")
-        self.condition = condition
-        """Name of the error, which is Spark's."""
-        self._message, self._places = message, places
-
-    def inside(self, place: str) -> "RowError":
-        """Return the error with a place that has the other ones, such as a slice."""
-        return RowError(self.condition, self._message, (place, *self._places))
+class RowError(QueryError):
+    """A value of a row stops the run, such as a division by zero. The reason begins with Spark's name of the error."""
 
 
-class FunctionError(PermanentError):
+class FunctionError(QueryError, PermanentError):
     """A function of the query stops the run with its own message."""
-
-    condition = USER_RAISED
 
 
 @contextmanager
 def naming(place: str) -> Iterator[None]:
-    """Name the place in the errors of rows that are raised in this context."""
+    """Name the place in the errors of the query that are raised in this context."""
     try:
         yield
-    except RowError as error:
+    except QueryError as error:
         raise error.inside(place) from None
 
 
 def stop(condition: str, message: str) -> NoReturn:
     """Raise RowError."""
-    raise RowError(condition, message)
+    raise RowError(f"[{condition}] {message}")
 
 
 def stop_with(message: str) -> NoReturn:
     """Raise the error of raise_error(message)."""
     if message.startswith(_OF_FUNCTIONS):
         raise FunctionError(message)
-    raise RowError(USER_RAISED, message)
+    stop("USER_RAISED_EXCEPTION", message)
 
 
 def stop_where(mask: NDArray[np.bool_], null: NDArray[np.bool_] | None, condition: str, message: str) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.errors import RunError
+from recapture.errors import QueryError
 from recapture.evaluate.analytics import Histories
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.keys import key_codes
@@ -260,7 +260,7 @@ class _Search:
         chosen.sort()
         if self.shared and np.bincount(starts[chosen] - first).max() > MOST_WAYS:
             reason = f"MATCH_RECOGNIZE: the events of one match fit the pattern in more than {MOST_WAYS:,} ways"
-            raise RunError(f"{reason}: make the conditions in DEFINE exclude each other, or shorten LIMIT DURATION")
+            raise QueryError(f"{reason}: make the conditions in DEFINE exclude each other, or shorten LIMIT DURATION")
         return threads.at(chosen)
 
     def _complete(self, threads: _Threads, offset: int) -> _Found:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.errors import RunError
+from recapture.errors import QueryError
 from recapture.evaluate.ranking import Picks, Ranking, RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windowed import WindowedRows, counted
@@ -46,5 +46,5 @@ def _interpolated(low: pa.Array, high: pa.Array, rest: NDArray[np.float64]) -> p
     with np.errstate(all="ignore"):
         difference = stop - start
         if pa.types.is_integer(low.type) and np.any(((stop ^ start) & (stop ^ difference) < 0) & (rest != 0.0)):
-            raise RunError("PERCENTILE_CONT: two bigints are too far apart to interpolate: CAST them to float")
+            raise QueryError("PERCENTILE_CONT: two bigints are too far apart to interpolate: CAST them to float")
         return pa.array(start + np.where(rest == 0.0, 0.0, difference * rest))

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.errors import RunError
+from recapture.errors import QueryError
 from recapture.evaluate import folds
 from recapture.evaluate.folds import Sums
 from recapture.evaluate.windowed import Halves, WindowedRows, counted, order_by_value
@@ -30,7 +30,7 @@ def sum_of_bigints(column: pa.Array, windowed: WindowedRows) -> pa.Array:
 
 
 def _require_bigints(numbers: NDArray[np.int64], windowed: WindowedRows) -> None:
-    """Raise RunError if the sum of a pane, or of a window or a half of it, leaves the bigints on the way."""
+    """Raise QueryError if the sum of a pane, or of a window or a half of it, leaves the bigints on the way."""
     panes, windows, halves = windowed.panes, windowed.windows, windowed.halves
     of_panes = np.add.reduceat(numbers, panes.starts[:-1])
     ranges: list[Parts] = [(numbers, panes.starts[:-1], panes.starts[1:])]
@@ -43,7 +43,7 @@ def _require_bigints(numbers: NDArray[np.int64], windowed: WindowedRows) -> None
         ranges.append((of_panes[::-1].copy(), back_to_front[:-1], back_to_front[1:]))
         ranges.append(_pairs_of_halves(of_panes, windows, starts, halves))
     if any(folds.overflows(*parts) for parts in ranges):
-        raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
+        raise QueryError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
 
 
 def _pairs_of_halves(of_panes: NDArray[np.int64], windows: Windows, starts: NDArray[np.int64], halves: Halves) -> Parts:

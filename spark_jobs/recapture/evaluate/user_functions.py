@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import DefinitionError, QueryError, RunError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.model import TYPES, JavaScriptFunction, ShapeComparison
 from recapture.query.plan.expressions import Expr, column, replaced, user_calls
@@ -28,11 +28,11 @@ def javascript(function: JavaScriptFunction) -> Function:
         try:
             values, errors = engine(function).call(columns, len(columns[0]))
         except DefinitionError as error:
-            raise RunError(str(error)) from error
-        except RunError:
+            raise QueryError(str(error)) from error
+        except RunError as error:
             # A context that has reached a limit cannot be used again.
             engine.cache_clear()
-            raise
+            raise QueryError(str(error)) from error
         return pa.StructArray.from_arrays([values, errors], ["value", "error"])
 
     return call

@@ -18,7 +18,7 @@ from recapture.ordering.decoding import blaming
 from recapture.process.wording import counted
 from recapture.query.model import CompiledReference
 from recapture.query.plan.joins import VALIDITY
-from recapture.storage import Container, open_container
+from recapture.storage import Address, Archive, open_container
 
 _LOG = logging.getLogger(__name__)
 FOREVER = 2**63 - 1
@@ -32,7 +32,7 @@ class JoinedReference:
     planned: PlannedReference
     compiled: CompiledReference
     reader: Reader
-    container_url: str
+    container_url: Address
 
 
 def write_reference(reference: JoinedReference, path: Path) -> None:
@@ -50,7 +50,7 @@ def read_reference(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Container) -> pa.Table:
+def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reader, container: Archive) -> pa.Table:
     """Return the rows of all versions, each with the times between which it is in force.
 
     Raise RunError for a blob that changed since it was planned, for a blob that cannot be read, and for a row that is
@@ -64,7 +64,7 @@ def rows(reference: PlannedReference, compiled: CompiledReference, reader: Reade
 
 
 def _version(
-    alias: str, version: PinnedVersion, end: int, compiled: CompiledReference, reader: Reader, container: Container
+    alias: str, version: PinnedVersion, end: int, compiled: CompiledReference, reader: Reader, container: Archive
 ) -> pa.Table:
     name = version.blob.name
     try:

@@ -59,12 +59,12 @@ def rows_of_outputs(query: SliceQuery, slice_: Slice, source: SliceSource) -> It
     """
     evaluation: SliceEvaluation | None = None
     for output, _ in query.outputs:
-        if output.selects:
-            yield rows_of_slice(output, slice_, source.panes)
-            continue
-        evaluation = evaluation or _evaluation(query, slice_, source)
         with naming(f"output {output.alias}"):
-            rows = evaluation.rows(output)
+            if output.selects:
+                rows = rows_of_slice(output, slice_, source.panes)
+            else:
+                evaluation = evaluation or _evaluation(query, slice_, source)
+                rows = evaluation.rows(output)
         yield rows
 
 

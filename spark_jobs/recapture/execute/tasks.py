@@ -6,6 +6,7 @@ A worker imports this module when it starts, so it imports neither the compiler 
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pydantic import TypeAdapter
@@ -23,7 +24,7 @@ from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
 from recapture.run_files import blob_index
 from recapture.run_files.files import RunFiles
-from recapture.storage import open_container
+from recapture.storage import Address, in_parallel, open_container
 from recapture.table.files import parquet
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
@@ -38,7 +39,7 @@ class TaskContext:
     """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
 
     input: CompiledInput
-    container_url: str
+    container_url: Address
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
@@ -69,8 +70,7 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
-        for slice_, counters in counters_by_slice.items():
-            _write_counters(files, slice_, counters, context.policies)
+        in_parallel(partial(_write_counters, files, context.policies), counters_by_slice.items())
         profiles.write(files, task, counters_by_slice)
         if context.index is not None:
             blob_index.write(files, context.index.digest, task.slices[0].slice, [*counters_by_slice.values()])
@@ -84,8 +84,9 @@ def _description(task: Task) -> str:
     return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
-def _write_counters(files: RunFiles, slice_: Slice, counters: Counters, policies: Policies | None) -> None:
+def _write_counters(files: RunFiles, policies: Policies | None, counted_slice: tuple[Slice, Counters]) -> None:
     """Write what a task counted, quarantined and judged in a slice. A retry overwrites the same files."""
+    slice_, counters = counted_slice
     if counters.not_on_time:
         files.container.write(
             files.verdicts_name(counters.input, counters.partition, slice_),

@@ -17,6 +17,7 @@ from recapture.formats.inflate import Limits
 from recapture.formats.messages import Messages
 from recapture.formats.path_names import DATE_FORMAT, InputPath, TimeFormat
 from recapture.model import InputColumn, InputMetadata, Metadata
+from recapture.storage import Address, addresses
 
 BLOB_METADATA = (Metadata.PARTITION_ID, Metadata.EVENT_PROCESSED, Metadata.BLOB_NAME, Metadata.BLOB_LAST_MODIFIED)
 """Metadata of the events of every format: a blob's name and its properties give it."""
@@ -53,6 +54,16 @@ def _index(written: object) -> object:
     return [written] if isinstance(written, str) else written
 
 
+def _container(written: object) -> object:
+    if not isinstance(written, list):
+        return written
+    if not written:
+        raise ValueError("write an address, or a list of addresses")
+    if not all(isinstance(address, str) for address in written):
+        raise ValueError("write an address in each line of the list")
+    return written[0] if len(written) == 1 else tuple(written)
+
+
 class Section(BaseModel):
     """A mapping of the pipeline file; an unknown key is an error."""
 
@@ -73,8 +84,8 @@ class InputSection(Section):
     format: str
     alias: Alias
     """Name after FROM or JOIN."""
-    container: str
-    """Address of the container, or of the folder, that holds the blobs."""
+    container: Annotated[Address, BeforeValidator(_container)]
+    """Address of the container, or of the folder, that holds the blobs; or those of several."""
     max_blob_mib: Mebibytes = Limits.blob
     """Largest inflated size of a compressed blob, MiB."""
 
@@ -209,7 +220,7 @@ class PathInput(BlobInput):
 
     @property
     def source(self) -> str:
-        return self.path or self.container
+        return self.path or " and ".join(addresses(self.container))
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from recapture.archive.pinning import PinnedBlob
 from recapture.errors import DamagedBlobError
 from recapture.formats.duckdb_sql import one_array, utf8
+from recapture.formats.enqueued_times import UNREAD, read_times
 from recapture.formats.events import ENQUEUED, metadata_of
 from recapture.formats.property_records import property_records
 from recapture.model import ROUTED_TIME, Metadata, MetadataColumn
@@ -25,11 +26,6 @@ _FIELDS = {
     Metadata.ROUTED: ("SystemProperties",),
 }
 _ENQUEUED = "%m/%d/%Y %I:%M:%S %p"
-_REGULAR = (
-    r"^(?:(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1\d|2[0-8])|(?:0?[13-9]|1[0-2])/(?:29|30)|(?:0?[13578]|1[02])/31)/"
-    r"(?:19|20)\d{2} (?:0?[1-9]|1[0-2]):[0-5]\d:[0-5]\d [AP]M$"
-)
-"""The times that Arrow reads correctly; it also returns a value for other strings."""
 _LATEST_MILLISECOND = (ticks.LARGEST - ticks.UNIX_EPOCH) // ticks.TICKS_PER_MILLISECOND
 
 
@@ -146,11 +142,9 @@ def _instants(name: str, events: pa.Table, key: str) -> NDArray[np.int64]:
 def seconds(enqueued: pa.DictionaryArray) -> NDArray[np.int64]:
     """Return every EnqueuedTimeUtc in ticks; -1 if it is not a time. Equal strings of the dictionary are read once."""
     strings = enqueued.dictionary
-    regular = pc.match_substring_regex(strings, _REGULAR)
-    times = pc.strptime(pc.if_else(regular, strings, None), format=_ENQUEUED, unit="s")
-    known = times.cast(pa.int64()).fill_null(0).to_numpy() * ticks.TICKS_PER_SECOND + ticks.UNIX_EPOCH
-    odd = pc.indices_nonzero(pc.invert(regular))
-    known[odd.to_numpy()] = [_second(string) for string in strings.take(odd).to_pylist()]
+    known = read_times(strings)
+    odd = np.flatnonzero(known == UNREAD)
+    known[odd] = [_second(string) for string in strings.take(pa.array(odd)).to_pylist()]
     return np.append(known, -1)[enqueued.indices.fill_null(-1).to_numpy()]
 
 

@@ -13,7 +13,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.archive.progress import partition_progress
 from recapture.archive.references import PlannedReference, versions
 from recapture.keep.due import Difference
-from recapture.storage import Container
+from recapture.storage import Archive
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice, arrivals_of
 
@@ -84,7 +84,7 @@ class ArchivedSlice:
 
 def archived_slices(
     definition: RunDefinition,
-    containers: Mapping[str, Container],
+    containers: Mapping[str, Archive],
     slices: Iterable[Slice],
     now: datetime,
     read: Callable[[Slice], Mapping[str, Arrivals]] = lambda slice_: {},
@@ -126,7 +126,7 @@ def archived_slices(
             )
 
 
-def all_references(definition: RunDefinition, containers: Mapping[str, Container]) -> list[PlannedReference]:
+def all_references(definition: RunDefinition, containers: Mapping[str, Archive]) -> list[PlannedReference]:
     """Return all versions of the reference data of a definition, by alias. Raise RunError if one has no version."""
     look_back = max(input_definition.look_back for input_definition in definition.inputs)
     return [
@@ -188,7 +188,7 @@ def _chunks(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 
 def _listed(
     definition: InputDefinition,
-    container: Container,
+    container: Archive,
     slices: Sequence[Slice],
     arrivals_before: Sequence[Arrivals | None],
     now: datetime,

@@ -11,7 +11,7 @@ from recapture.archive.pinning import blobs_that_may_hold
 from recapture.errors import RunError
 from recapture.formats.events import ENQUEUED, Reader
 from recapture.model import Metadata, MetadataColumn
-from recapture.storage import Container
+from recapture.storage import Archive
 from recapture.table.publications import Publications
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
@@ -98,7 +98,7 @@ def positions(slices: Sequence[tuple[Slice, Arrived]]) -> Iterator[Position]:
 
 
 def event_at(
-    position: Position, manifest: Manifest, alias: str, container: Container, reader: Reader
+    position: Position, manifest: Manifest, alias: str, container: Archive, reader: Reader
 ) -> PlacedEvent | None:
     """Return the event at a position, read from the blobs of the run that computed its slice; None if none has it.
 
@@ -117,7 +117,7 @@ def event_at(
 
 
 def find_event(
-    position: Position, manifest: Manifest | None, alias: str, container: Container, reader: Reader
+    position: Position, manifest: Manifest | None, alias: str, container: Archive, reader: Reader
 ) -> PlacedEvent | str:
     """Return the event at a position, or why it cannot be read."""
     if manifest is None:

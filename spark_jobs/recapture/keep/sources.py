@@ -10,7 +10,7 @@ from recapture.definition.sections import Schedule
 from recapture.run.outdated import parts_of
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
-from recapture.storage import Container, open_container
+from recapture.storage import Archive, Container, open_container
 from recapture.table.delta import OpenTable, Table
 
 
@@ -24,7 +24,7 @@ class Sources:
     schedule: Schedule
     length: int
     """Length of a slice, in ticks."""
-    containers: Mapping[str, Container]
+    containers: Mapping[str, Archive]
     """Containers of the inputs and of reference data, by alias."""
     run_files: Container
     publications: OpenTable

@@ -32,7 +32,7 @@ from recapture.ordering.decoding import BlobDecoder, DecodedBlob
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
-from recapture.storage import Container
+from recapture.storage import Archive
 from recapture.time_model.slices import Slice
 
 CHUNK_EVENTS = 65_536
@@ -180,7 +180,7 @@ class Chunk:
 
 def chunks(
     task: Task,
-    container: Container,
+    container: Archive,
     compiled: CompiledInput,
     reader: Reader,
     quarantine_damaged: bool,
@@ -205,7 +205,7 @@ def chunks(
 class Downloads:
     """Downloads blobs one after the other, and the next one ahead."""
 
-    def __init__(self, pool: ThreadPoolExecutor, container: Container, blobs: Iterable[PinnedBlob]) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, container: Archive, blobs: Iterable[PinnedBlob]) -> None:
         self._pool, self._container = pool, container
         self._blobs = deque(pinned.blob for pinned in blobs)
         self._ahead: Future[bytes] | None = None
@@ -234,13 +234,15 @@ def batched(groups: Iterable[list[DecodedBlob]]) -> Iterator[list[DecodedBlob]]:
     Each group, the blobs of one arrival, stays together.
     """
     batch: list[DecodedBlob] = []
+    events = size = 0
     for blobs in groups:
         batch += blobs
+        events += sum(len(blob.arrival) for blob in blobs)
+        size += sum(blob.events.size for blob in blobs)
         del blobs  # they would stay in memory while the next ones are decoded
-        events = sum(len(blob.arrival) for blob in batch)
-        if events >= CHUNK_EVENTS or sum(blob.events.size for blob in batch) >= CHUNK_BYTES:
+        if events >= CHUNK_EVENTS or size >= CHUNK_BYTES:
             yield batch
-            batch = []
+            batch, events, size = [], 0, 0
     if batch:
         yield batch
 

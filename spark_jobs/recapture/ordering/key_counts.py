@@ -82,6 +82,8 @@ class KeyCounts:
 
 def _largest(table: pa.Table, name: str) -> tuple[KeyEvents, ...]:
     """Return the keys with the largest counts of one kind; of equal ones those that come first."""
+    if not table.num_rows:
+        return ()
     first = table.sort_by([(name, "descending"), ("key", "ascending")]).slice(0, SHOWN_KEYS).to_pylist()
     keys = [row.pop("key") for row in first]
     return tuple(

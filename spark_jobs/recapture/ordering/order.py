@@ -27,7 +27,7 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.ordering.verdict_rows import collected
 from recapture.query.model import CompiledInput
-from recapture.storage import Container
+from recapture.storage import Archive
 from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
 
@@ -48,7 +48,7 @@ def schema(compiled: CompiledInput) -> pa.Schema:
 
 def order(
     task: Task,
-    container: Container,
+    container: Archive,
     compiled: CompiledInput,
     policies: Policies | None,
     reader: Reader,

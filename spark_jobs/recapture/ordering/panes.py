@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.errors import RunError
+from recapture.errors import QueryError
 from recapture.ordering import spreads
 from recapture.ordering.scalars import evaluate
 from recapture.query.partials import Fold, PaneAggregation, Partial
@@ -192,4 +192,4 @@ def _require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:
     for *group, value in zip(*(table[name].to_pylist() for name in by), values.to_pylist(), strict=True):
         total = totals[tuple(group)] = totals.get(tuple(group), 0) + (value or 0)
         if not _BIGINTS.min <= total <= _BIGINTS.max:
-            raise RunError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
+            raise QueryError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")

@@ -103,8 +103,6 @@ class Profile:
     lateness: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(LATENESS_BOUNDS) + 1, np.int64))
     disorder: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(DISORDER_BOUNDS) + 1, np.int64))
     _sample: pa.RecordBatch = field(default_factory=lambda: pa.RecordBatch.from_pylist([], _SAMPLE))
-    _floors: dict[str, int] = field(default_factory=dict)
-    """Smallest value in the sample by rule, for the rules that have all their events. No event below it is chosen."""
 
     def observe(self, events: TimedEvents) -> None:
         """Include the events of a chunk that arrived in the slice."""
@@ -115,10 +113,13 @@ class Profile:
         rules = _Rules.of_chunk(events, arrived)
         self.lateness += _histogram(LATENESS_BOUNDS, rules.lateness[rules.timed])
         self.disorder += _histogram(DISORDER_BOUNDS, rules.behind[reached])
-        candidates = np.arange(len(events.chunk))[arrived][rules.chosen(self.slice_, self._floors)]
-        merged = pa.concat_batches([self._sample, _batch(events, candidates)])
-        self._sample = merged.take(pa.array(_Rules.of_sample(merged).chosen(self.slice_, {})))
-        self._floors = _Rules.of_sample(self._sample).floors()
+        floors = _Rules.of_sample(self._sample).floors()
+        candidates = np.arange(len(events.chunk))[arrived][rules.chosen(self.slice_, floors)]
+        sample = _batch(events, candidates)
+        if self._sample.num_rows:
+            merged = pa.concat_batches([self._sample, sample])
+            sample = merged.take(pa.array(_Rules.of_sample(merged).chosen(self.slice_, {})))
+        self._sample = sample
 
     def table(self, alias: str, partition: str) -> pa.Table:
         """Return the profile as one row of PROFILE_SCHEMA. Its sample is in order of arrival."""
@@ -201,7 +202,7 @@ class _Rules:
         return _largest(applies, values, self.rank, count)
 
     def floors(self) -> dict[str, int]:
-        """Return the smallest chosen value of each rule that has found as many events as it takes."""
+        """Return the smallest value that each rule chooses, if it finds all its events. No event below it is chosen."""
         return {
             name: int(np.partition(values[applies], -count)[-count])
             for name, (applies, values, count) in self._rules().items()

@@ -66,7 +66,7 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
     """Print a row, and the events and the reference data that made it."""
     from recapture.tools.events.event import lines, pushed_lines
     from recapture.tools.events.index import read_lines
-    from recapture.tools.events.roles import COUNTED, HEADINGS
+    from recapture.tools.events.roles import COUNTED, HEADINGS, rest
 
     out.print(shown(f"{_place(summary)}: {_row(summary)}"))
     by_role = {role: [event for event in summary["events"] if event["role"] == role] for role in HEADINGS}
@@ -76,8 +76,9 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
         for event in events[:SHOWN_EVENTS]:
             for line in [*lines([event]), *pushed_lines(event)]:
                 out.print(shown(line))
-        if len(events) > SHOWN_EVENTS:
-            out.print(f"{counted(len(events) - SHOWN_EVENTS, 'more event')}: --json has all of them")
+        count = summary["counts"].get(role, 0)
+        if count > len(events[:SHOWN_EVENTS]):
+            out.print(f"{counted(count - len(events[:SHOWN_EVENTS]), 'more event')}: {rest(count)}")
     for row in summary["references"]:
         times = "".join(f" {word} {row[name]}" for word, name in _IN_FORCE.items() if name in row)
         out.print(shown(f"reference data {row['reference']}: row {row['row']:,} of {row['blob']}, in force{times}"))
@@ -85,8 +86,9 @@ def print_lineage(out: Console, summary: Mapping[str, Any]) -> None:
     for absence in summary["absences"]:
         out.print(shown(absence["text"]))
     if summary["events"]:
-        others = "".join(f", {COUNTED[role].format(len(by_role[role]))}" for role in COUNTED if by_role[role])
-        out.print(f"made of {counted(len(by_role['deciding']), 'event')}{others}")
+        counts = summary["counts"]
+        others = "".join(f", {text.format(counts[role])}" for role, text in COUNTED.items() if role in counts)
+        out.print(f"made of {counted(counts.get('deciding', 0), 'event')}{others}")
     for line in read_lines(summary["inputs"]):
         out.print(shown(line))
 

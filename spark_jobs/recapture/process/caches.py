@@ -1,8 +1,17 @@
 """Folders that keep compiled code: whoever can write to one decides what this process runs."""
 
+import fcntl
 import os
 import stat
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+LONGEST_WAIT = 60.0
+"""How long a process waits for another one that compiles the same function; seconds."""
+_LOOK = 0.02
+"""Time between two looks at a lock; seconds."""
 
 
 def user_folder(name: str) -> Path | None:
@@ -23,3 +32,48 @@ def is_private(folder: str | Path) -> bool:
     status = os.stat(folder)
     writable_by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A locked file. The lock also ends with this process."""
+
+    path: Path
+    descriptor: int
+
+    def release(self) -> None:
+        """Remove the file and release the lock. Whoever waits for it gets the lock of the removed file."""
+        with suppress(OSError):
+            self.path.unlink()
+        os.close(self.descriptor)
+
+
+def lock(folder: str | Path, name: str) -> Lock | None:
+    """Create a file and wait for its lock.
+
+    Return None if the file cannot be locked, or if another process holds the lock for longer than `LONGEST_WAIT`.
+    """
+    path = Path(folder, name)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    end = time.monotonic() + LONGEST_WAIT
+    try:
+        while not _is_locked(descriptor):
+            if time.monotonic() > end:
+                raise TimeoutError
+            time.sleep(_LOOK)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return Lock(path, descriptor)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a file and return True; return False if another process holds its lock. Raise OSError if it has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

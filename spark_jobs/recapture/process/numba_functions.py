@@ -5,12 +5,13 @@ could make this process run their code.
 """
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from types import FunctionType
 from typing import Any
 
-from recapture.process.caches import is_private
+from recapture.process import caches
 from recapture.process.startup import hidden
 
 # Numba looks for the linear algebra of SciPy when it first compiles or loads a function. No function here uses it.
@@ -27,6 +28,7 @@ def compiled(function: FunctionType) -> Any:
         kept = _Cache(function)  # type: ignore[no-untyped-call]
         if is_trusted(kept.cache_path):
             dispatcher._cache = kept
+            dispatcher.compile = kept.unlocking(dispatcher.compile)
     return dispatcher
 
 
@@ -38,7 +40,7 @@ def inlined(function: FunctionType) -> Any:
 @cache
 def is_trusted(folder: str) -> bool:
     """Return whether code from a folder may run. If not, log why."""
-    if is_private(folder):
+    if caches.is_private(folder):
         return True
     logging.getLogger(__name__).warning(
         "compiled code is neither read from %s nor kept there, because other users can write to it: set "
@@ -49,16 +51,41 @@ def is_trusted(folder: str) -> bool:
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of a function. What cannot be read is compiled again, and what cannot be written is not kept."""
+    """Numba's cache of a function. What cannot be read is compiled again, and what cannot be written is not kept.
+
+    Processes that need a function at the same time compile it once: one holds a lock, and the others wait for it.
+    """
+
+    _lock: caches.Lock | None = None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        overload = self._load(sig, target_context)
+        if overload is None and self._lock is None:
+            self._lock = caches.lock(self.cache_path, f"{self._impl.filename_base}.lock")
+            overload = self._load(sig, target_context)
+        return overload
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+    def unlocking(self, compile_overload: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return what compiles or loads an overload, and unlocks the function in the end."""
+
+        def compile_and_unlock(sig: Any) -> Any:
+            try:
+                return compile_overload(sig)
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+                    self._lock = None
+
+        return compile_and_unlock
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # unpickling a damaged file raises anything
             with suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
             return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]

@@ -12,6 +12,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.run.suites import load_suites
+from recapture.storage import addresses
 from recapture.table.publications import ShownEntry
 
 PARTS = ("engine", "query", "functions", "policies", "inputs", "containers", "suite")
@@ -37,7 +38,10 @@ def parts_of(pipeline: Pipeline) -> dict[str, str]:
 def _places(pipeline: Pipeline) -> dict[str, list[str]]:
     """Return the container of each input, and the name that a blob has in it, by alias."""
     return {
-        section.alias: [section.container.rstrip("/"), section.names.name("0", _SAMPLE)]
+        section.alias: [
+            *(address.rstrip("/") for address in addresses(section.container)),
+            section.names.name("0", _SAMPLE),
+        ]
         for section in pipeline.all_inputs
     }
 

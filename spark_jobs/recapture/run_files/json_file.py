@@ -33,7 +33,7 @@ class JsonFile(Generic[Content]):
     def encode(self, content: Content) -> bytes:
         """Return the file."""
         fields = self._adapter.dump_python(content, by_alias=True)
-        return json.dumps({"format": FORMAT, "content": fields}, indent=1, allow_nan=False).encode()
+        return json.dumps({"format": self.format_of(content), "content": fields}, indent=1, allow_nan=False).encode()
 
     def decode(self, document: bytes, what: str) -> Content:
         """Return the content of a file; `what` names it in messages.
@@ -44,13 +44,24 @@ class JsonFile(Generic[Content]):
             value = json.loads(document)
         except (ValueError, RecursionError):
             raise DamagedFileError from None
-        require_format(value.get("format") if isinstance(value, dict) else None, FORMAT, what)
+        number = value.get("format") if isinstance(value, dict) else None
+        if number not in self.formats:
+            require_format(number, max(self.formats), what)
         if "content" not in value:
             raise DamagedFileError
         try:
             return self.stored(self._adapter.validate_python(value["content"]), document)
         except ValidationError:
             raise DamagedFileError from None
+
+    @property
+    def formats(self) -> tuple[int, ...]:
+        """Formats that this version reads."""
+        return (FORMAT,)
+
+    def format_of(self, content: Content) -> int:
+        """Return the format of a file with this content."""
+        return FORMAT
 
     def stored(self, content: Content, document: bytes) -> Content:
         """Return the content with what it says of its own file, `document`: nothing by default."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from recapture.process.versions import APART_FORMAT, FORMAT
 from recapture.run_files.files import FOLDER
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.shared_file import SharedFile
@@ -113,8 +114,17 @@ class Work:
         return (request for request in self.requests if request.ended is None)
 
 
+class _WorkFile(JsonFile[Work]):
+    @property
+    def formats(self) -> tuple[int, ...]:
+        return FORMAT, APART_FORMAT
+
+    def format_of(self, content: Work) -> int:
+        return APART_FORMAT if any(request.only for request in content.open_requests) else FORMAT
+
+
 WORK = SharedFile(
-    JsonFile(f"{FOLDER}/work.json", Work),
+    _WorkFile(f"{FOLDER}/work.json", Work),
     Work(),
     "the record of requests and failed runs, is damaged: restore it, or delete it and make the requests again",
 )

@@ -4,26 +4,51 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from recapture.storage.address import parse
-from recapture.storage.container import Blob, Container
+from recapture.storage.container import Archive, Blob, Container
 from recapture.storage.delta import delta_storage_options, delta_table_uri
 
-__all__ = ["Blob", "Container", "delta_storage_options", "delta_table_uri", "in_parallel", "open_container"]
+__all__ = [
+    "Address",
+    "Archive",
+    "Blob",
+    "Container",
+    "addresses",
+    "delta_storage_options",
+    "delta_table_uri",
+    "in_parallel",
+    "open_container",
+]
 
+Address = str | tuple[str, ...]
+"""Url of a container, or urls of several containers that are read as one."""
 AT_ONCE = 16
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container:
+@overload
+def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Container: ...
+
+
+@overload
+def open_container(url: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> Archive: ...
+
+
+def open_container(url: Address, environment: Mapping[str, str] = os.environ) -> Archive:
     """Return the container at `https://ACCOUNT.blob.core.windows.net/container[/prefix]` or `file:///absolute/folder`.
 
     The url of an emulator is `http://127.0.0.1:10000/devstoreaccount1/container[/prefix]`. Names of blobs are relative
-    to the prefix. The environment supplies the credentials (see `credentials.access`). Nothing is read yet. Raise
-    DefinitionError if the url has another form, or if the environment has no credentials for it.
+    to the prefix. The environment supplies the credentials (see `credentials.access`). Several containers are read as
+    one, see `SeveralContainers`. Nothing is read yet. Raise DefinitionError if a url has another form, or if the
+    environment has no credentials for it.
     """
+    if not isinstance(url, str):
+        from recapture.storage.several import SeveralContainers
+
+        return SeveralContainers([open_container(single, environment) for single in url])
     address = parse(url)
     if isinstance(address, Path):
         from recapture.storage.folder import FolderContainer
@@ -33,6 +58,11 @@ def open_container(url: str, environment: Mapping[str, str] = os.environ) -> Con
     from recapture.storage.credentials import access
 
     return AzureContainer(address, access(address, environment))
+
+
+def addresses(address: Address) -> tuple[str, ...]:
+    """Return the url of each container at an address."""
+    return (address,) if isinstance(address, str) else address
 
 
 def in_parallel(call: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> list[Result]:

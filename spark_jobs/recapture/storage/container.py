@@ -26,8 +26,8 @@ class Blob:
     """Content-MD5 in base64; None if the service does not have it."""
 
 
-class Container(Protocol):
-    """Blobs under one url. Every method raises RunError, in one line, if the storage refuses or cannot be reached."""
+class Archive(Protocol):
+    """Blobs to read. Every method raises RunError, in one line, if the storage refuses or cannot be reached."""
 
     @property
     def url(self) -> str:
@@ -40,7 +40,17 @@ class Container(Protocol):
         """Yield the sorted folders whose paths start with `prefix`. A path ends with the first `/` after `prefix`."""
 
     def read(self, blob: Blob) -> bytes:
-        """Return the content of the listed version. Raise RunError if it was changed or deleted, or is damaged."""
+        """Return the content of the listed version.
+
+        Raise PermanentError if it was changed or deleted, and DamagedBlobError if it is damaged.
+        """
+
+    def clock(self) -> datetime:
+        """Return the storage's own time in UTC, in whole seconds: the clock that stamps LastModified."""
+
+
+class Container(Archive, Protocol):
+    """Blobs under one url, to read and to write. Errors are those of `Archive`."""
 
     def read_current(self, name: str) -> bytes | None:
         """Return the current content of a blob; None if it does not exist."""
@@ -62,9 +72,6 @@ class Container(Protocol):
 
         If an answer of the storage was lost, it may have been written although this returns False.
         """
-
-    def clock(self) -> datetime:
-        """Return the storage's own time in UTC, in whole seconds: the clock that stamps LastModified."""
 
     def remove_abandoned(self, prefix: str) -> tuple[str, ...]:
         """Remove and return the temporary files of killed writers, in folders whose names start with `prefix`."""

@@ -1,8 +1,6 @@
 """The application of a planned run: spark-submit spark_jobs/backfill.py PIPELINE RUN"""
 
-import sys
-
-from recapture.execute.spark.compute import main
+from recapture.execute.spark.application import run
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run()

@@ -15,7 +15,7 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import RunError
 from recapture.ordering import chunks
-from recapture.storage import Blob, Container, open_container
+from recapture.storage import Archive, Blob, open_container
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
 from recapture.time_model.ticks import from_datetime, from_seconds
@@ -257,7 +257,7 @@ def test_an_early_event_whose_time_is_lowered_may_still_be_out_of_order() -> Non
     assert counts.on_time.tolist() == [[0, 0, 0]]
 
 
-def _container(pipeline: Pipeline) -> Container:
+def _container(pipeline: Pipeline) -> Archive:
     return open_container(pipeline.inputs[0].container)
 
 

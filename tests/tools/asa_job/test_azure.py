@@ -18,7 +18,8 @@ from requests.adapters import BaseAdapter
 from recapture.definition.pipeline import load
 from recapture.errors import RecaptureError
 from recapture.tools.asa_job import carry_over, pipeline_text
-from recapture.tools.asa_job.azure import AUTHORITY, read_azure_job
+from recapture.tools.asa_job.azure import read_azure_job
+from recapture.tools.asa_job.clouds import AUTHORITY
 from tests.tools.asa_job.jobs import PLAIN_QUERY, SECRET, template_job
 
 SUBSCRIPTION = "56b5e0a9-b645-407d-99b0-c64f86013e3d"
@@ -33,9 +34,9 @@ NOT_CAPTURED = (
 )
 
 
-def job() -> dict[str, Any]:
+def job(location: str = "West US") -> dict[str, Any]:
     """Return the answer for the job, in the form of "Streaming Jobs - Get"."""
-    answer = template_job() | {"name": "contoso-telemetry", "id": JOB, "location": "West US"}
+    answer = template_job() | {"name": "contoso-telemetry", "id": JOB, "location": location}
     answer["properties"] |= {"jobState": "Running", "eventsLateArrivalMaxDelayInSeconds": 5}
     return answer
 
@@ -204,7 +205,7 @@ def test_nothing_is_asked_with_names_that_azure_does_not_allow() -> None:
 
 def test_the_cloud_is_that_of_the_authority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(AUTHORITY, "https://login.microsoftonline.us/")
-    azure = Azure(ANSWERS)
+    azure = Azure({**ANSWERS, JOB: (200, job("USGov Virginia"))})
     draft = carry_over(azure.read())
     assert draft.values["input"]["container"] == "https://contosoarchive.blob.core.usgovcloudapi.net/capture"
     assert str(draft.values["output"]["table"]).startswith("https://contosodata.blob.core.usgovcloudapi.net/curated/")

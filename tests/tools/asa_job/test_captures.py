@@ -8,6 +8,7 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.tools.asa_job import Draft, carry_over, read_captures, read_job
+from recapture.tools.asa_job.clouds import AUTHORITY
 from tests.tools.asa_job.jobs import SECRET, event_hub, parts, refused, template, template_input, template_job
 from tests.tools.asa_job.test_terraform import OUTPUT, resource, shown
 from tests.tools.asa_job.test_terraform import event_hub as terraform_input
@@ -221,3 +222,31 @@ def test_an_event_hub_without_a_valid_name_leaves_its_name_to_the_user(tmp_path:
     assert refused(template(tmp_path / "t.json", hub())) == (
         "t.json: the template has no Microsoft.StreamAnalytics/streamingjobs resource"
     )
+
+
+@pytest.mark.parametrize(
+    ("location", "authority", "suffix"),
+    [
+        ("China East 2", None, "core.chinacloudapi.cn"),
+        ("usgovvirginia", None, "core.usgovcloudapi.net"),
+        ("usdodcentral", "login.chinacloudapi.cn", "core.usgovcloudapi.net"),
+        ("westeurope", "login.chinacloudapi.cn", "core.windows.net"),
+        ("[resourceGroup().location]", "login.chinacloudapi.cn", "core.chinacloudapi.cn"),
+        ("[resourceGroup().location]", "login.example.com", "core.windows.net"),
+        ("[resourceGroup().location]", None, "core.windows.net"),
+    ],
+)
+def test_addresses_are_those_of_the_cloud_of_the_region_or_else_of_the_environment(
+    location: str, authority: str | None, suffix: str, tmp_path: Path
+) -> None:
+    resources = template_job() | {"location": location}, hub()
+    job = read_job(template(tmp_path / "t.json", *resources, parameters=PARAMETERS))
+    draft = carry_over(job, {} if authority is None else {AUTHORITY: authority})
+    assert draft.values["input"]["container"] == f"https://contosoarchive.blob.{suffix}/capture"
+    assert str(draft.values["output"]["table"]).startswith(f"https://contosodata.blob.{suffix}/curated/")
+
+
+def test_terraform_gives_the_region_of_a_job(tmp_path: Path) -> None:
+    state = shown(tmp_path, terraform_job(location="chinanorth3"), terraform_input(), OUTPUT)
+    draft = carry_over(read_job(state), {})
+    assert str(draft.values["output"]["table"]).startswith("https://contosodata.blob.core.chinacloudapi.cn/curated/")

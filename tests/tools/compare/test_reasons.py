@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -31,15 +31,15 @@ Rows = Mapping[tuple[int, str], int]
 class Live:
     """A live job's rows against ours."""
 
-    def __init__(self, connection: Any, live: Rows, ours: Rows) -> None:
+    def __init__(self, connection: Any, live: Rows, ours: Rows, key: tuple[str, ...] = ("end", "device")) -> None:
         self._connection = connection
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {LIVE_ROWS} AS {self._query('live', live)}")
-        self.reasons = Reasons(connection, Compared(COLUMNS, ("end", "device")), self._query("ours", ours))
+        self.reasons = Reasons(connection, Compared(COLUMNS, key), self._query("ours", ours))
 
-    def guess(self, reason: str, rows: Rows, *guessed: str, shift: int = 0) -> None:
+    def guess(self, reason: str, rows: Rows, *guessed: str, shift: int = 0, since: datetime | None = None) -> None:
         """Try a combination that has these rows."""
-        self.reasons.explain(reason, self._query("tried_rows", rows), [0], "end", None, frozenset(guessed), shift)
+        self.reasons.explain(reason, self._query("tried_rows", rows), [0], "end", since, frozenset(guessed), shift)
 
     def found(self) -> dict[tuple[int, str], str | None]:
         """Return the reason of each difference."""
@@ -117,6 +117,34 @@ def test_a_guess_that_nothing_confirms_comes_last(connection: Any) -> None:
     assert live.found() == {(1, "a"): None}
     live.reasons.choose_guesses()
     assert live.found() == {(1, "a"): "enqueued"}
+
+
+@pytest.mark.parametrize("contradicted", [{(1, "c"): 1}, {(1, "c"): 0, (1, "d"): 0}], ids=["value", "row"])
+def test_a_guess_is_a_reason_only_if_fewer_rows_differ_with_it_alone_or_with_other_causes(
+    connection: Any, contradicted: dict[tuple[int, str], int]
+) -> None:
+    ours = {(1, "a"): 0, (1, "b"): 0, (1, "c"): 0}
+    live = Live(connection, {(1, "a"): 1, (1, "b"): 1, (1, "c"): 0}, ours)
+    live.guess("enqueued", {(1, "a"): 1, (1, "b"): 0} | contradicted, "enqueued")
+    live.reasons.choose_guesses()
+    assert live.found() == {(1, "a"): None, (1, "b"): None}
+    both = f"query{SEPARATOR}enqueued"
+    live.guess(both, {(1, "a"): 0, (1, "b"): 1, (1, "c"): 0}, "enqueued")
+    live.reasons.choose_guesses()
+    assert live.found() == {(1, "a"): "enqueued", (1, "b"): both}
+
+
+def test_rows_that_a_guess_lacks_because_they_end_before_a_restart_do_not_contradict_it(connection: Any) -> None:
+    ours = {(1, "a"): 0, (2, "a"): 0, (5, "a"): 0}
+    live = Live(connection, ours | {(5, "a"): 1}, ours)
+    live.guess("restart", {(5, "a"): 1}, "restart", since=at(3))
+    assert live.found() == {(5, "a"): "restart"}
+
+
+def test_a_restart_explains_nothing_if_the_end_of_a_window_is_not_in_the_key(connection: Any) -> None:
+    live = Live(connection, {(5, "a"): 1}, {(5, "a"): 0}, key=("device",))
+    live.guess("restart", {(5, "a"): 1}, "restart", since=at(3))
+    assert live.reasons.open_slices() == [0]
 
 
 def test_a_downtime_explains_rows_that_end_after_the_last_one_that_the_live_job_wrote(connection: Any) -> None:

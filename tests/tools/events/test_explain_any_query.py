@@ -5,9 +5,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.commands import Command
+from recapture.tools.events import room
+from recapture.tools.events.roles import Role, counts_of, first_of_each, rest
+from tests.commands import FIRST_HOUR, Command
 from tests.worlds import TELEMETRY, World, at
 
 PLACES = {
@@ -92,9 +95,11 @@ def test_a_row_is_followed_through_steps_to_events_before_its_window_and_to_a_ve
 def test_a_row_that_is_not_there_says_which_value_no_row_has(world: World, command: Command) -> None:
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=c")
     assert (row["row"], row["events"]) == (None, [])
-    assert row["why"] == "slice 2024-03-01T10:00:00Z has no row with this deviceId"
+    assert row["why"] == "slice 2024-03-01T10:00:00Z has no row at 2024-03-01T10:15:00Z with this deviceId"
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,rise=7")
-    assert row["why"] == "slice 2024-03-01T10:00:00Z has 3 rows; none has this rise"
+    values = "slice_start=2024-03-01T10:00Z,windowEnd=2024-03-01T10:15Z,rise=7"
+    assert command.json("explain", world.file, "--row", values)["why"] == row["why"]
+    assert row["why"] == "slice 2024-03-01T10:00:00Z has 2 rows at 2024-03-01T10:15:00Z; none has this rise"
 
 
 def test_the_page_of_a_row_has_its_events_by_role_and_the_version(
@@ -113,3 +118,27 @@ def test_a_session_names_the_events_that_hold_it_open(world: World, command: Com
     row = command.json("explain", world.file, "--row", "t=2024-03-01T10:15Z,deviceId=b")
     assert row["window"] == {"end": "2024-03-01T10:15:00Z"}
     assert events_by_role(row) == {"deciding": [("0", 2)], "timing": [("0", 1), ("0", 3), ("1", 0)]}
+
+
+def test_events_that_do_not_fit_into_memory_are_refused_with_what_to_do(
+    world: World, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One event of this query takes 250 bytes: the row without a key depends on five events, a on four, b on one."""
+    monkeypatch.setattr(room, "share_of_worker", lambda workers: 800)
+    message = command.error("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,rise=4", code=1)
+    assert "more than 3 events may matter, which do not fit into the 800 bytes of memory that they may take" in message
+    assert message.endswith("add deviceId= to --row, so that only the events with this deviceId are read into memory")
+    assert (
+        command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=b")["row"]["place"] == "Rome"
+    )
+    message = command.error("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=a", code=1)
+    assert message.endswith("give this machine or container more memory")
+    message = command.error("explain", world.file, "--event", "0/0", *FIRST_HOUR, code=1)
+    assert message.endswith("give this machine or container more memory")
+
+
+def test_the_first_events_of_each_role_are_named() -> None:
+    roles = np.array([Role.DECIDING, Role.CONSIDERED, Role.DECIDING, Role.NONE, Role.DECIDING], np.int8)
+    assert first_of_each(roles, 2).tolist() == [Role.DECIDING, Role.CONSIDERED, Role.DECIDING, Role.NONE, Role.NONE]
+    assert counts_of([roles, roles]) == {"deciding": 6, "considered": 2}
+    assert (rest(10_000), rest(10_001)) == ("--json has all of them", "--json has up to 10,000 of each input")

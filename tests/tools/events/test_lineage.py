@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -120,6 +121,7 @@ def test_the_named_events_alone_give_the_row_and_without_one_of_them_it_is_anoth
         roles = roles_of_sources(tables, np.array([place]), columns)
         of_events = next(of_rows for view, of_rows in roles.items() if "telemetry" in view)
         require_exact(kind, row, events, of_events)
+        require_same_of_piece(query, events, row, of_events)
         if "k" in columns and keys_of_column(query, query.outputs[0], "k"):
             require_same_of_key(query, events, row[columns.index("k")], row, of_events)
 
@@ -136,6 +138,24 @@ def require_same_of_key(
     ).values()
     assert of_key.tolist() == roles[has_key].tolist()
     assert not roles[~has_key].any()
+
+
+def require_same_of_piece(query: CompiledQuery, events: list[Event], row: Row, roles: np.ndarray) -> None:
+    """Fail unless the events that are needed for the time of a row alone give the row, with the same roles."""
+    (read,), piece = query.inputs, SliceBounds(row[0] - 1, row[0])
+    is_needed = read.needs(np.array([event.time for event in events]), piece.start, piece.end)
+    needed = [event for event, needs in zip(events, is_needed, strict=True) if needs]
+    tables = replace(traced(query, needed), bounds=piece)
+    place = next(place for place, other in published(query, tables) if other == row)
+    (of_piece,) = (
+        of_rows
+        for view, of_rows in roles_of_sources(
+            tables, np.array([place]), [column.name for column in query.outputs[0].columns]
+        ).items()
+        if "telemetry" in view
+    )
+    assert of_piece.tolist() == roles[is_needed].tolist()
+    assert not roles[~is_needed].any()
 
 
 def require_exact(kind: Kind, row: Row, events: list[Event], roles: np.ndarray) -> None:

@@ -22,6 +22,7 @@ def test_what_could_not_be_judged_did_not_pass() -> None:
     audit = Audit("passed", (proved, unproved), parameters={"rows": {"max_late": 0.1}})
     source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", audit)})
     assert failures(source) == {
+        "counts": {"critical": 0, "warning": 0, "info": 0, "unjudged": 1},
         "failed": [],
         "more": 0,
         "passed": 1,
@@ -37,6 +38,17 @@ def test_a_report_counts_the_checks_that_passed_and_are_not_listed() -> None:
     source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", Audit("passed", (*passed,)))})
     found = failures(source)
     assert (found["passed"], len(found["passed_checks"]), found["more_passed"]) == (503, 500, 3)
+
+
+def test_a_report_counts_the_checks_that_failed_or_were_not_judged_and_are_not_listed() -> None:
+    failed = Result("mine", "rows", "expect_it", "warning", False, None, None, "")
+    results = [replace(failed, sentence=f"rule {number}") for number in range(42)]
+    results += [replace(failed, severity="critical", sentence="one"), replace(failed, severity="info", sentence="two")]
+    results += [replace(failed, success=True, proved=False, sentence=f"as usual {number}") for number in range(41)]
+    source: Any = SimpleNamespace(pipeline=NO_OUTPUT, runs={"one": run_with("one", Audit("failed", (*results,)))})
+    found = failures(source)
+    assert found["counts"] == {"critical": 1, "warning": 42, "info": 1, "unjudged": 41}
+    assert (len(found["failed"]), found["more"], len(found["unjudged"])) == (40, 4, 40)
 
 
 def test_an_expectation_that_failed_in_several_runs_is_shown_once_with_the_counts_of_all() -> None:

@@ -20,8 +20,9 @@ from recapture.run_files.planned import PlannedRun, load_run
 from recapture.table.publications import Approval
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.ledger import PARTS
+from recapture.tools.reports.page import page as report_page
 from recapture.tools.reports.write import write_range_report
-from tests.browser import serious_findings
+from tests.browser import Axe
 from tests.commands import FIRST_HOUR, Command
 from tests.stages import audit, publish, with_report, write_run_report
 from tests.worlds import TEN, World, at, body, not_warmer_than, run_file, staged, version
@@ -248,7 +249,7 @@ def test_the_report_of_a_run_fits_a_phone_and_everybody_can_use_it(reports: Repo
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto((reports.world.table / "_recapture" / reports.runs["second"].id / "report.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert serious_findings(page) == []
+    assert Axe(page).serious_findings() == []
 
 
 def test_a_page_begins_with_a_sentence_three_figures_and_what_became_of_the_events(reports: Reports) -> None:
@@ -358,6 +359,15 @@ def test_a_report_leads_to_the_checks_in_each_state_and_says_what_each_stage_too
     assert "and none is published" in page
     stages = re.findall(r'<tr><th scope="row">([a-z ]+)</th><td class="number">[\d.]+ m?s</td>', page)
     assert {"order and aggregate", "audit"} <= set(stages)
+
+
+def test_the_number_of_checks_includes_those_that_are_not_listed(reports: Reports) -> None:
+    document = reports.documents["blocked"]
+    critical = [failure for failure in document["failures"]["failed"] if failure["severity"] == "critical"]
+    listed = {"counts": {"critical": 43, "warning": 2, "info": 0, "unjudged": 0}, "failed": critical, "more": 44}
+    content = report_page(document | {"failures": document["failures"] | listed}).decode()
+    chips = re.findall(r'<li class="mark \w+">(.*)</li>', content.partition('<ul class="chips"')[2])
+    assert chips[:2] == ['<a href="#failed">43 failed</a>', "2 warned"]
 
 
 def test_a_range_without_publications_is_refused(reports: Reports, tmp_path: Path) -> None:

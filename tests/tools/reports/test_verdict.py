@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from recapture.quality.suites import SEVERITIES
 from recapture.time_model.metrics import VERDICTS
 from recapture.tools.reports.verdict import verdict
 
@@ -41,7 +42,7 @@ def report(**changed: Any) -> dict[str, Any]:
         "slices": slices | changed.pop("slices", {}),
         "standing": standing | changed.pop("standing", {}),
         "ledger": {"totals": totals},
-        "failures": {"failed": [], "unjudged": []},
+        "failures": failed(),
         "timing": [timing],
         "warnings": [],
         **changed,
@@ -49,7 +50,8 @@ def report(**changed: Any) -> dict[str, Any]:
 
 
 def failed(*failures: dict[str, Any]) -> dict[str, Any]:
-    return {"failed": list(failures), "unjudged": []}
+    counts = {severity: sum(failure["severity"] == severity for failure in failures) for severity in SEVERITIES}
+    return {"counts": counts, "failed": list(failures), "unjudged": []}
 
 
 CHECKED = "2026-03-02T03:00:00Z"
@@ -68,7 +70,7 @@ FAILURE = {
     [
         ({}, "good", "You can trust this hour: every check passed, and the rows are published."),
         (
-            {"failures": {"failed": [], "unjudged": ["as usual (not judged: no earlier rows)"]}},
+            {"failures": failed() | {"unjudged": ["as usual (not judged: no earlier rows)"]}},
             "good",
             "You can trust this hour: every check that could be judged passed, and the rows are published.",
         ),

@@ -3,18 +3,19 @@
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from multiprocessing import forkserver, util
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NoReturn
 
 from recapture.errors import RunError
 from recapture.execute.processes.heartbeats import Watch, beat, watched
@@ -25,6 +26,8 @@ _LONGEST_FOLDER = 48
 """Longest path, in bytes, of a folder for temporary files in which the fork server can have its socket."""
 _SOCKET = "workers"
 """Name of the folder of that socket: see `scratch_folder`."""
+_PRELOADED = ["recapture.execute.processes.preloaded"]
+"""Modules that the fork server imports."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,15 @@ class Workers:
             process.join()
 
 
-def prepare() -> None:
-    """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it."""
-    forkserver.set_forkserver_preload(["recapture.execute.processes.preloaded"])
-    with _ignored_interrupts(), _folder_of_socket():
+def prepare(*, forks: bool = False) -> None:
+    """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it.
+
+    With `forks`, the server is forked from this process, which must have a single thread, so that both share what this
+    process has imported. Otherwise it is a new process.
+    """
+    forkserver.set_forkserver_preload(_PRELOADED)
+    forked = _forked() if forks and fork_server_pid() is None else nullcontext()
+    with _ignored_interrupts(), forked, _folder_of_socket():
         forkserver.ensure_running()
 
 
@@ -111,6 +119,49 @@ def _ignored_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _forked() -> Iterator[None]:
+    """Let the fork server that starts in this context be a fork of this process, instead of a new Python.
+
+    It is forked before there are locks and pipes that it must not hold. It gets its own as multiprocessing starts it.
+    """
+    import recapture.execute.processes.task_files  # noqa: F401, this process needs it, too
+
+    resource_tracker.ensure_running()  # is started in the same way
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            server = os.fork()
+            if not server:
+                _serve(ours, theirs)
+        starts_python = util.spawnv_passfds
+
+        def start(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+            socket.send_fds(ours, [b"start"], list(passfds))
+            return server
+
+        util.spawnv_passfds = start
+        try:
+            yield
+        finally:
+            util.spawnv_passfds = starts_python
+
+
+def _serve(ours: socket.socket, theirs: socket.socket) -> NoReturn:
+    """Be the fork server, as soon as `theirs` gets what it listens on. End at once if it gets nothing."""
+    try:
+        ours.close()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _, descriptors, _, _ = socket.recv_fds(theirs, 16, 8)
+        theirs.close()
+        if descriptors:
+            listener, alive, *key = descriptors
+            options: dict[str, Any] = {"authkey_r": key[0]} if key else {}  # from Python 3.14 on
+            forkserver.main(listener, alive, _PRELOADED, **options)
+    finally:
+        os._exit(0)
 
 
 @contextmanager

@@ -11,6 +11,6 @@ PYTHON = f"./{FOLDER}/bin/python"
 """Program that starts the executor's own Python with the packages of the bundle."""
 
 
-def archives(bundle: Path) -> str:
+def archives(bundle: Path | str) -> str:
     """Return the value of Spark's setting `spark.archives` that gives a bundle to all executors."""
     return f"{bundle}#{FOLDER}"

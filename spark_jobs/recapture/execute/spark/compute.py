@@ -1,10 +1,6 @@
-"""Compute a planned run with Spark, which distributes what its Python workers compute: tasks, then slices.
-
-Runs in the session of `recapture backfill`, or by itself as `spark_jobs/backfill.py`.
-"""
+"""Compute a planned run with Spark, which distributes what its Python workers compute: tasks, then slices."""
 
 import pickle
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,28 +14,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from recapture import __version__
-from recapture.definition.pipeline import load
-from recapture.errors import DefinitionError, PermanentError, RecaptureError
 from recapture.execute.engine import Engine
 from recapture.execute.memory import bytes_per_event
 from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
 from recapture.execute.spark.compat import partitioned_by_id
+from recapture.execute.spark.connect import cores_of_session
 from recapture.execute.spark.failures import run_error
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source
 from recapture.execute.spark.session import reset_settings
 from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.execute.tasks import TASK
-from recapture.printable import message
-from recapture.process import log
 from recapture.query.model import CompiledQuery
 from recapture.query.partials import PaneAggregation
 from recapture.query.plan.shared_keys import pane_columns, shared_keys
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
-from recapture.run_files.planned import PlannedRun, load_run
+from recapture.run_files.planned import PlannedRun
 from recapture.time_model.slices import Slice
 
 TASK_BYTES = 256 * 1024 * 1024
@@ -65,7 +58,7 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
                 raise run_error(str(error)) from error
 
     task_bytes = max(TASK_BYTES, run.manifest.size // MOST_TASKS)
-    with computation(run, STAGE, Engine.SPARK, lambda: spark.sparkContext.defaultParallelism, None):
+    with computation(run, STAGE, Engine.SPARK, lambda: cores_of_session(spark), None):
         return stage_rows(run, task_bytes, staged)
 
 
@@ -152,18 +145,3 @@ def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
 def _by_part(rows: DataFrame, partitions: int) -> DataFrame:
     """Return rows with those of a part one after another, in order."""
     return partitioned_by_id(rows, partitions, "part").sortWithinPartitions("part", "source", "place")
-
-
-def main(arguments: list[str]) -> int:
-    """Compute a planned run for Airflow, and return the exit code: 2 if a retry would fail in the same way."""
-    file, run_id = arguments
-    log.enable()
-    spark = SparkSession.builder.appName(f"recapture {run_id}").getOrCreate()
-    try:
-        compute(spark, load_run(load(Path(file)), run_id))
-    except RecaptureError as error:
-        print(f"recapture: {message(str(error))}", file=sys.stderr)
-        return DefinitionError.exit_code if isinstance(error, PermanentError) else error.exit_code
-    finally:
-        spark.stop()
-    return 0

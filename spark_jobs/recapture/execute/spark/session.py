@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from recapture.errors import RunError
 from recapture.execute.spark import java
 from recapture.execute.spark.bundle import PYTHON, archives
+from recapture.execute.spark.connect import SHARED_FILES
 from recapture.execute.spark.failures import MORE_MEMORY
 from recapture.process import log
 from recapture.process.environment import environment
@@ -65,7 +66,7 @@ def reset_settings(spark: SparkSession) -> None:
             spark.conf.unset(name)
     for name, value in INTERPRETED.items():
         spark.conf.set(name, value)
-    spark.conf.set("spark.sql.artifact.isolation.enabled", "false")  # PySpark's own: workers find files by their names
+    spark.conf.set(*SHARED_FILES)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 
 import fastavro
@@ -132,15 +133,21 @@ def _block(name: str, content: bytes, position: int, sync: bytes) -> tuple[int, 
 
 def _require_record(name: str, schema: str, more: Collection[str], record: Record) -> None:
     try:
-        written = json.loads(schema)
-        fields = {field["name"] for field in written["fields"]}
+        written, fields = _names(schema)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedBlobError(name, "its Avro schema cannot be read") from error
-    if str(written.get("name")).split(".")[-1] != record.name or not fields.issuperset(record.always.names):
-        message = f"its records are {written.get('name')!r}, not the {record.name} of {record.writer}"
-        raise DamagedBlobError(name, message)
+    if str(written).split(".")[-1] != record.name or not fields.issuperset(record.always.names):
+        raise DamagedBlobError(name, f"its records are {written!r}, not the {record.name} of {record.writer}")
     if not fields.issuperset(more):
         raise DamagedBlobError(name, f"its records have no {' and no '.join(sorted({*more} - fields))}")
+
+
+@lru_cache(64)
+def _names(schema: str) -> tuple[object, frozenset[str]]:
+    """Return the name of a record and those of its fields. Raise what an unusual schema makes Python raise."""
+    written = json.loads(schema)
+    fields = frozenset(field["name"] for field in written["fields"])
+    return written.get("name"), fields
 
 
 def _long(content: bytes, position: int) -> tuple[int, int]:

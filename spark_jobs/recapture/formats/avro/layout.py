@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import fastavro
@@ -51,7 +51,7 @@ class Layout:
     fields: dict[str, int]
     """Nodes of the record's fields, in their order, by name."""
 
-    @property
+    @cached_property
     def written(self) -> dict[str, int]:
         """The fields whose values have bytes."""
         return {name: node for name, node in self.fields.items() if not is_empty(self.nodes, node)}

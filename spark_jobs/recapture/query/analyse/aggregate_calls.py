@@ -157,7 +157,7 @@ class AggregateCall:
 
     def _typed(self, value: Value, node: exp.Expr) -> Value:
         if value.type is None:
-            raise self.inside.source.error(node, "NULL alone has no type here")
+            raise self.inside.source.untyped_null(node)
         return replace(value, fields=())
 
     def _number(self, node: exp.Expr) -> Value:

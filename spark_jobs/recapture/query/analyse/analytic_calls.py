@@ -78,7 +78,7 @@ class AnalyticCall:
         else:
             value = self.inside.value(arguments[0])
         if value.type is None:
-            raise source.error(arguments[0], "NULL alone has no type here")
+            raise source.untyped_null(arguments[0])
         default = self.inside.value(arguments[1]) if len(arguments) > 1 else Value(NULL, None)
         value_and_default = [value, default]
         (value, default), type_ = self.inside.unify(value_and_default, self.node, may_differ=True)

@@ -99,7 +99,7 @@ class Coercion:
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
         """Return values of open type as text. If a later use decides the type of one of them, it is the type of all."""
         if not any(value.type for value in values):
-            raise self.source.error(where, "NULL alone has no type here")
+            raise self.source.untyped_null(where)
         if not any(self.types.are_open(value.fields) for value in values):
             return values, AsaType.STRING
         fields = tuple(path for value in values for path in value.fields)

@@ -262,7 +262,7 @@ class Expressions(Coercion):
                 return Value(NULL, AsaType.STRING)
             if side.type is not None:
                 return Value(NULL, self._operand(side, node).type)
-        raise self.source.error(where, "NULL alone has no type here")
+        raise self.source.untyped_null(where)
 
     def _is_string(self, value: Value) -> bool:
         """Return whether a value is a string, whatever it is used for."""

@@ -107,7 +107,7 @@ class MatchCompiler:
         for measure in self.match.args["measures"]:
             name, value = measure.alias, compiler.value(measure.this)
             if value.type is None:
-                raise self.source.error(measure, "NULL alone has no type here")
+                raise self.source.untyped_null(measure)
             if not can_name_column(name):
                 raise self.source.error(measure.args["alias"], f"`{name}` is reserved: choose another name with AS")
             if name.lower() in columns:

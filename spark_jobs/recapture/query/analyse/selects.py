@@ -206,7 +206,7 @@ class SelectCompiler:
             value = expressions.value(node)
             name, where = column_name(self.source, item, number)
             if value.type is None:
-                raise self.source.error(node, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
+                raise self.source.untyped_null(node)
             if self._is_of_star(items, name, value, where):
                 continue
             items.add(name, value, where)

@@ -30,6 +30,10 @@ class Source:
         shown = f"    {written}\n    {before}^"
         return DefinitionError(f"query, line {line}, column {column}: {message}\n{shown}")
 
+    def untyped_null(self, where: exp.Expr) -> DefinitionError:
+        """Return the error of a NULL whose type nothing tells, for the caller to raise."""
+        return self.error(where, "NULL alone has no type here: write, for example, CAST(NULL AS float)")
+
     def offset(self, where: "int | Token | exp.Expr") -> int:
         """Return where a token or an expression begins; an expression begins with its first leaf."""
         if isinstance(where, int):

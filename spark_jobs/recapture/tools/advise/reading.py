@@ -37,7 +37,7 @@ from recapture.ordering.sequence_partitions import PartitionedNumbers
 from recapture.ordering.task import Task
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
-from recapture.storage import Container, open_container
+from recapture.storage import Archive, open_container
 from recapture.time_model.key_codes import KeyCodes
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import DUPLICATE_HORIZON, Arrivals, Slice
@@ -161,7 +161,7 @@ def read_counts(source: InputToRead, now: datetime) -> InputCounts | None:
 class _Reading:
     """Reads the partitions of an input one after the other, and adds what arrived to `counts`."""
 
-    def __init__(self, counts: InputCounts, container: Container) -> None:
+    def __init__(self, counts: InputCounts, container: Archive) -> None:
         self.counts = counts
         self.codes: dict[Key, KeyCodes] = {}
         """Numbers of the scopes by key; empty before the first events."""

@@ -6,10 +6,8 @@ Event Hubs REST API.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
@@ -21,34 +19,12 @@ from azure.core.rest import HttpRequest
 from recapture.errors import DefinitionError, RunError, SetupError
 from recapture.storage.credentials import Identity, identity
 from recapture.tools.asa_job.capture_settings import EVENT_HUB
+from recapture.tools.asa_job.clouds import signed_in_cloud
 from recapture.tools.asa_job.documents import JobPart, parse_part
-from recapture.tools.asa_job.job import AsaJob, BlobFolder, EventHub
+from recapture.tools.asa_job.job import AsaJob, EventHub
 from recapture.tools.asa_job.reader import check_size
 from recapture.tools.asa_job.template import is_answer, read_answers
 
-AUTHORITY = "AZURE_AUTHORITY_HOST"
-
-
-@dataclass(frozen=True)
-class _Cloud:
-    """Cloud of Azure."""
-
-    endpoint: str
-    """Endpoint of Azure Resource Manager."""
-    storage: str
-    """End of the host of storage accounts."""
-
-
-_PUBLIC = _Cloud("https://management.azure.com", "core.windows.net")
-_US = _Cloud("https://management.usgovcloudapi.net", "core.usgovcloudapi.net")
-_CHINA = _Cloud("https://management.chinacloudapi.cn", "core.chinacloudapi.cn")
-_CLOUDS = {
-    "login.microsoftonline.com": _PUBLIC,
-    "login.microsoftonline.us": _US,
-    "login.chinacloudapi.cn": _CHINA,
-    "login.partner.microsoftonline.cn": _CHINA,
-}
-"""Clouds by the host of the authority that azure-identity signs in to."""
 _JOBS, _HUBS = "2020-03-01", "2024-01-01"
 """Versions of the APIs of Stream Analytics and of Event Hubs."""
 _NAMES = {
@@ -88,14 +64,13 @@ def read_azure_job(
             what = "id" if kind == "subscription" else "name"
             option = f"--{kind.replace(' ', '-')}"
             raise DefinitionError(f"{value!a} is not the {what} of a {kind}: correct {option}")
-    cloud = _cloud(os.environ)
-    manager = _Manager(cloud.endpoint, subscription, credential or identity(), transport)
+    manager = _Manager(signed_in_cloud(os.environ).endpoint, subscription, credential or identity(), transport)
     answer = manager.job(group, name)
     origin = f"resource group {group}"
     job = read_answers([answer], origin)
     check_size(job)
     hubs = [source for input_ in job.inputs if isinstance(source := input_.source, EventHub)]
-    return _in_cloud(cloud, read_answers([answer, *manager.event_hubs(hubs)], origin))
+    return read_answers([answer, *manager.event_hubs(hubs)], origin)
 
 
 class _Manager:
@@ -183,36 +158,6 @@ class _Manager:
                 "run the command again"
             )
         return response.status_code, answer
-
-
-def _cloud(environment: Mapping[str, str]) -> _Cloud:
-    """Return the cloud that azure-identity signs in to. Raise DefinitionError if it is not known."""
-    authority = environment.get(AUTHORITY) or "login.microsoftonline.com"
-    host = urlsplit(authority if "//" in authority else f"https://{authority}").hostname or ""
-    if host not in _CLOUDS:
-        raise DefinitionError(
-            f"{AUTHORITY} is {authority}, a cloud whose jobs cannot be read: write the job to a file with az rest, as "
-            "docs/import.md says, and import the file"
-        )
-    return _CLOUDS[host]
-
-
-def _in_cloud(cloud: _Cloud, job: AsaJob) -> AsaJob:
-    """Return the job with the addresses that storage accounts have in its cloud."""
-
-    def moved(folder: Any) -> Any:
-        return replace(folder, suffix=cloud.storage) if isinstance(folder, BlobFolder) else folder
-
-    settings = tuple(
-        replace(capture, container=capture.container and capture.container.replace(_PUBLIC.storage, cloud.storage))
-        for capture in job.captures.settings
-    )
-    return replace(
-        job,
-        inputs=tuple(replace(input_, source=moved(input_.source)) for input_ in job.inputs),
-        outputs=tuple(replace(output, target=moved(output.target)) for output in job.outputs),
-        captures=replace(job.captures, settings=settings),
-    )
 
 
 def _refuse(what: str, status: int, answer: dict[str, Any]) -> NoReturn:

@@ -1,6 +1,8 @@
 """Carry an ASA job over into a pipeline file, and list what cannot be carried over."""
 
+import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from recapture.errors import DefinitionError
@@ -9,6 +11,7 @@ from recapture.model import AsaType, InputMetadata, JavaScriptFunction
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.tools.asa_job import query_text
+from recapture.tools.asa_job.clouds import in_its_cloud
 from recapture.tools.asa_job.compatibility import LEVELS, all_differences, differences
 from recapture.tools.asa_job.documents import OPEN_VALUE
 from recapture.tools.asa_job.draft import NO_CONTAINER, Draft, Place, on_lines
@@ -20,8 +23,9 @@ _LONGEST_NAME = 63
 """Largest number of characters of a job's name in Azure."""
 
 
-def carry_over(job: AsaJob) -> Draft:
+def carry_over(job: AsaJob, environment: Mapping[str, str] = os.environ) -> Draft:
     """Return the draft of a pipeline file for the job, with the findings about what cannot be carried over."""
+    job = in_its_cloud(job, environment)
     name = _slug(job.name) or _slug(job.origin.partition(".")[0]) or "job"
     draft = Draft(name[:_LONGEST_NAME].rstrip("_"), {})
     if len(name) > _LONGEST_NAME:

@@ -130,3 +130,5 @@ class AsaJob:
     """Findings about the query, to resolve before the pipeline runs as the job did."""
     different: tuple[Finding, ...] = ()
     """Findings about what differs slightly from the job."""
+    region: str = ""
+    """Region of the job as its file writes it; `${NAME}` or empty if the file does not say it."""

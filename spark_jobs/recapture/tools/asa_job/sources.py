@@ -20,7 +20,7 @@ _CONTAINER = re.compile(r"[a-z0-9](-?[a-z0-9]){2,62}")
 
 def event_hub(part: SourcePart) -> EventHub:
     """Return the event hub of an input."""
-    namespace = (part.service_bus_namespace or "").removesuffix(".servicebus.windows.net")
+    namespace = (part.service_bus_namespace or "").partition(".servicebus.")[0]
     return hub_of(namespace, part.event_hub_name)
 
 

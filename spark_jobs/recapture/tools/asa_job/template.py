@@ -62,6 +62,7 @@ class _Template(JobPart):
 class _ResourcePart(JobPart):
     type: str
     name: str = ""
+    location: str = ""
     properties: dict[str, Any] = Field(default_factory=dict)
     resources: _Resources = ()
 
@@ -148,6 +149,8 @@ class _Resource:
     type: str
     name: str
     properties: dict[str, Any]
+    location: str
+    """Region; `${NAME}` or empty if the template does not say it."""
 
 
 def read_template(path: Path, job_name: str | None) -> AsaJob:
@@ -225,6 +228,7 @@ def _asa_job(file: str, resources: list["_Resource"], job_name: str | None) -> A
             f"{file}, {resource.name}" for resource in own if resource.type.removeprefix(f"{JOB}/") not in _PARTS
         ),
         captures=_captures(file, resources),
+        region=job.location,
     )
 
 
@@ -282,7 +286,8 @@ def _resources(
         if kind == _DEPLOYMENT:
             yield from _in_deployment(resource.properties, scope)
         if kind.startswith((JOB, *PARENTS)):
-            yield _Resource(kind, name, scope.resolve(resource.properties))
+            location = str(scope.resolve(resource.location))
+            yield _Resource(kind, name, scope.resolve(resource.properties), location)
             yield from _resources(resource.resources, scope, kind, name)
 
 

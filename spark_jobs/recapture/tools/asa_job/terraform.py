@@ -166,6 +166,7 @@ class _EventHub(JobPart):
 
 class _Job(JobPart):
     name: str
+    location: str = ""
     transformation_query: str | None = None
 
 
@@ -214,6 +215,7 @@ def read_terraform(path: Path, job_name: str | None) -> AsaJob:
         functions=tuple(_function(kind, place, part) for kind, place, part in own if kind in _FUNCTIONS),
         unread=tuple(f"{file}, {item.address}" for item in resources if item.type.removeprefix(_PREFIX) not in known),
         captures=_captures(every, file),
+        region=read.location,
     )
 
 

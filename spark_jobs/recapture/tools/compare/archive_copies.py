@@ -50,7 +50,7 @@ class ArchiveCopies:
 
     folder: Path
     _copies: dict[Hashable, Path] = field(default_factory=dict)
-    _downloaded: dict[tuple[str, str], Path] = field(default_factory=dict)
+    _downloaded: dict[Hashable, Path] = field(default_factory=dict)
 
     def reading(self, pipeline: Pipeline, slices: Sequence[Slice], kept: Kept) -> Pipeline:
         """Return the pipeline with the input containers that have only `kept`; the same one if that is everything."""

@@ -1,6 +1,7 @@
 """The page of a comparison with a live job, rendered from its document."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from recapture.pages.page import render, share
@@ -25,6 +26,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         tone=_tone(document),
         reasons=reasons,
         slices=sorted(by_size, key=lambda row: row["slice_start"]),
+        examples=_by_difference(document),
         unexplained=UNEXPLAINED,
         meaning=meaning,
         counted=counted,
@@ -59,6 +61,13 @@ def meaning(causes: Sequence[str]) -> str:
     if len(causes) == 1 or set(BY_TIME).intersection(causes):
         return " ".join(MEANINGS.get(cause, f"With {cause}, the rows equal the live ones.") for cause in causes)
     return f"Computed with all of these together, the rows equal the live ones: {', '.join(causes)}."
+
+
+def _by_difference(document: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]:
+    """Return the rows of the examples; those of one difference, which have the same key, are together."""
+    size = len(document["key"])
+    rows = groupby(document["examples"], lambda row: (row["reason"], row["slice_start"], row["values"][:size]))
+    return [list(of_difference) for _, of_difference in rows]
 
 
 def _by_time(document: Mapping[str, Any]) -> int:

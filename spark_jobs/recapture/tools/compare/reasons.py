@@ -7,7 +7,7 @@ another assumption.
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,8 @@ class Reasons:
         self.connection, self.compared, self._lacks_events = connection, compared, lacks_events
         self._guesses: list[frozenset[Any]] = []
         """What each guess assumes, in the order in which they were made: the number of a guess is its place."""
+        self._possible: set[int] = set()
+        """Numbers of the guesses that remove more differences than they make."""
         self._believed: set[int] = set()
         """Numbers of the guesses that a row of the live job confirms."""
         self._compare("differences", ours)
@@ -111,12 +113,16 @@ class Reasons:
         """Give this reason to the differences without one, in slices, that other rows, given by a query, do not have.
 
         The query has the rows of all `slices`, given by their numbers; of these, only rows that end after `since`
-        count. `time` is the column of the end of a row's window. The live job's duplicates and last digits are left
-        out of account, and named. What is `guessed` is believed only if it explains a row without a reason that the
-        live job wrote: that a row lacks has many causes. Then earlier guesses that assume no more are believed, too.
-        Every row that a guess explains is kept for `choose_guesses`. `shift` is that of the deadlines of sessions, in
-        ticks; 0 if the guess assumes none.
+        count. `time` is the column of the end of a row's window: without it in the key, nothing can be explained since
+        a time. The live job's duplicates and last digits are left out of account, and named.
+
+        What is `guessed` is believed only if it removes more differences than it makes, and explains a row without a
+        reason that the live job wrote: that a row lacks has many causes. Then earlier guesses that assume no more are
+        believed, too. Every row that a guess explains is kept for `choose_guesses`. `shift` is that of the deadlines of
+        sessions, in ticks; 0 if the guess assumes none.
         """
+        if since is not None and time not in self.compared.key:
+            return
         self._compare("tried", rows, f"WHERE {self._among(slices)}")
         same = self.compared.same_key("tried", "reasons")
         after = "true" if since is None else f"{quoted(time)} > {_instant(since)}"
@@ -128,15 +134,23 @@ class Reasons:
         if not guessed:
             self._execute(f"UPDATE reasons SET reason = {text} WHERE reason IS NULL AND {explained}")
             return
-        ((confirmed,),) = self._rows(f"SELECT count(*) FROM reasons WHERE live > 0 AND reason IS NULL AND {explained}")
+        ((removed, confirmed),) = self._rows(
+            f"SELECT count(*), count(*) FILTER (live > 0 AND reason IS NULL) FROM reasons WHERE {explained}"
+        )
+        ((made,),) = self._rows(
+            f"SELECT count(*) FROM tried WHERE is_open AND {after} AND NOT EXISTS (SELECT 1 FROM reasons WHERE {same})"
+        )
         keys, number, size = ", ".join(self.compared.keys), len(self._guesses), len(causes(reason))
         self._execute(
             f"INSERT INTO guesses SELECT {keys}, {text}, {number}, {size}, {shift} FROM reasons WHERE {explained}"
         )
         self._guesses.append(guessed)
+        if removed <= made:
+            return
+        self._possible.add(number)
         if confirmed:
             self._believed.update(it for it, guess in enumerate(self._guesses) if guess <= guessed)
-            self._choose(f"reason IS NULL AND number IN ({', '.join(map(str, self._believed))})")
+            self._choose("reason IS NULL", self._believed)
 
     def choose_guesses(self) -> None:
         """Give the differences that only guesses explain the best one: of the fewest causes, then of the most rows.
@@ -145,12 +159,13 @@ class Reasons:
         without. The likeliest shift is the one with which most of the live job's rows are explained, alone or with
         other causes. Guesses that nothing confirms are for differences without a reason.
         """
-        if self._believed:
-            self._choose(f"is_guessed AND number IN ({', '.join(map(str, self._believed))})")
-        self._choose("reason IS NULL")
+        self._choose("is_guessed", self._believed)
+        self._choose("reason IS NULL", self._possible)
 
-    def _choose(self, condition: str) -> None:
-        """Give the best of their guesses to the differences of which this is true."""
+    def _choose(self, condition: str, numbers: Collection[int]) -> None:
+        """Give the best of the guesses of these numbers to the differences of which a condition is true."""
+        if not numbers:
+            return
         same = self.compared.same_key("guesses", "reasons")
         of_guesses = ", ".join(f"guesses.{name}" for name in self.compared.keys)
         self._execute(
@@ -159,7 +174,7 @@ class Reasons:
             FROM (
                 SELECT guesses.* FROM guesses JOIN (SELECT number, count(*) AS explained FROM guesses GROUP BY number)
                 USING (number) JOIN reasons ON {same}
-                WHERE {condition}
+                WHERE {condition} AND number IN ({", ".join(map(str, numbers))})
                 QUALIFY row_number() OVER (
                     PARTITION BY {of_guesses}
                     ORDER BY shift NOT IN (

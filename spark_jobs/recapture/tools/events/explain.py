@@ -14,16 +14,27 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.formats.events import ENQUEUED
 from recapture.model import Metadata, MetadataColumn
+from recapture.ordering.chunks import Chunk
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput, CompiledOutput
 from recapture.run.slices import slice_length
 from recapture.storage import open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice, slices_between
-from recapture.tools.events.affected import WITHOUT_EVENT, AffectedRows
+from recapture.tools.events.affected import WITHOUT_EVENT, AffectedRows, ProcessedEvent
 from recapture.tools.events.conditions import Condition, Selection
 from recapture.tools.events.event import json_types, json_value
-from recapture.tools.events.groups import Grouping, Keys, Row, groupings_of, rows_of_keys, view_of, window_ends
+from recapture.tools.events.groups import (
+    Grouping,
+    Identity,
+    Keys,
+    Row,
+    groupings_of,
+    identity_of,
+    rows_of_keys,
+    view_of,
+    window_ends,
+)
 from recapture.tools.events.index import ArchiveIndex, BlobsRead, Value, index_for
 from recapture.tools.events.plans import Plans, SlicePlan
 from recapture.tools.events.reading import DUPLICATE, SCHEMA, InputToSearch, JudgedEvents, batch, until, with_index
@@ -40,7 +51,7 @@ class Explanation:
 
     pipeline: Pipeline
     events: tuple[dict[str, Any], ...]
-    """Events in JSON types, in order of arrival: as in `event.json_types`, and what `Explainer.explained` adds."""
+    """Events in JSON types, in order of arrival: as in `event.json_types`, and what `_Explained` adds."""
     more: int
     """Number of events that were found and are not explained."""
     notes: tuple[str, ...]
@@ -87,6 +98,8 @@ class _Found:
     plan: SlicePlan
     event: pa.Table
     """The event, with `reading.SCHEMA`."""
+    view: pa.RecordBatch | None
+    """The event as the query reads it; None if it is not processed."""
     keys: dict[Grouping, Keys | None]
     """Keys of its group in each window over its input; None if WHERE drops it. Empty if it is not processed."""
 
@@ -96,47 +109,44 @@ class _Found:
         (fields,) = self.event.to_pylist()
         return dict(fields)
 
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """What found events are sorted by."""
+        return self.fields["arrival"], self.fields["partition"], self.fields["sequence_number"]
+
 
 @dataclass
 class Explainer:
-    """Explains the events of one pipeline; each slice is planned once, and each group read once."""
+    """Explains the events of one pipeline; each slice is planned once."""
 
     pipeline: Pipeline
     now: datetime
     run: str | None = None
     """Run whose manifest is read; see `Plans.run`."""
-    _rows: dict[tuple[Any, ...], tuple[list[Row], pa.Table]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plans = Plans(self.pipeline, self.now, self.run)
-
-    @cached_property
-    def _affected(self) -> AffectedRows:
-        query = self.pipeline.compile(self.pipeline.job.query, in_tasks=False)
-        return AffectedRows(self.pipeline, self.plans, query)
 
     def explain(
         self, inputs: Sequence[CompiledInput], select: Callable[[CompiledInput], Selection], range_: Slice
     ) -> Explanation:
         """Return what became of the selected events that arrived in a range. Errors are those of `read_events`."""
-        events, notes, read = list[_Found](), list[str](), dict[str, BlobsRead]()
+        events, count, notes, read = list[_Found](), 0, list[str](), dict[str, BlobsRead]()
         for compiled in inputs:
             selection = select(compiled)
             source = InputToSearch.of(self.pipeline, compiled, selection.metadata)
-            read[compiled.alias] = BlobsRead(self._index(compiled, selection.values))
+            read[compiled.alias] = BlobsRead(self.index(compiled, selection.values))
             for plan in self.plans.of(compiled.alias, self._slices(range_)):
-                found = list(self._found(source, selection, plan, range_, read[compiled.alias]))
-                events += found
+                found, of_slice = self._found(source, selection, plan, range_, read[compiled.alias])
+                events, count = _first([*events, *found]), count + of_slice
                 if found and plan.note is not None:
                     notes.append(
                         f"slice {ticks.to_text(plan.slice.start)}: {plan.note}; this is what a run would give now"
                     )
-        events.sort(key=lambda each: (each.fields["arrival"], each.fields["partition"], each.fields["sequence_number"]))
-        explained = tuple(map(self._explained, events[:MAX_EXPLAINED]))
-        more = len(events) - len(explained)
-        return Explanation(self.pipeline, explained, more, tuple(dict.fromkeys(notes)), read)
+        explained = _Explained(self, events).events
+        return Explanation(self.pipeline, explained, count - len(events), tuple(dict.fromkeys(notes)), read)
 
-    def _index(
+    def index(
         self, compiled: CompiledInput, values: Sequence[Value], times: Slice | None = None
     ) -> ArchiveIndex | None:
         return index_for(self.pipeline, compiled, values, lambda: self.plans.shown, times)
@@ -152,36 +162,84 @@ class Explainer:
 
     def _found(
         self, source: InputToSearch, selection: Selection, plan: SlicePlan, range_: Slice, read: BlobsRead
-    ) -> Iterator[_Found]:
+    ) -> tuple[list[_Found], int]:
+        """Return the first selected events of a slice, at most MAX_EXPLAINED, and the number of all of them."""
         own = Slice(max(range_.start, plan.slice.start), min(range_.end, plan.slice.end))
         partition = selection.partition
 
-        def selected(judged: Iterator[JudgedEvents]) -> list[_Found]:
-            return [found for events in judged for found in self._found_in(source, selection, plan, own, events)]
+        def selected(judged: Iterator[JudgedEvents]) -> tuple[list[_Found], int]:
+            first, count = list[_Found](), 0
+            for events in judged:
+                for found, of_chunk in self._found_in(source, selection, plan, own, events):
+                    first, count = _first([*first, *found]), count + of_chunk
+            return first, count
 
+        first, count = list[_Found](), 0
         for task in plan.tasks:
             for part in until(task, own.end) if partition in (None, task.partition) else ():
-                found, skipped = with_index(source, part, read.index, selected, set())
+                (found, of_part), skipped = with_index(source, part, read.index, selected, set())
                 read.add(part, skipped)
-                yield from found
+                first, count = _first([*first, *found]), count + of_part
+        return first, count
 
     def _found_in(
         self, source: InputToSearch, selection: Selection, plan: SlicePlan, own: Slice, events: JudgedEvents
-    ) -> Iterator[_Found]:
+    ) -> Iterator[tuple[list[_Found], int]]:
+        """Yield the first selected events of a chunk, and the number of all of them; and the same of its duplicates."""
         for chunk, judged in ((events.duplicates, None), (events.chunk, events)):
             if not own.contains(chunk.arrival).any():
                 continue
             selected, _ = selection.rows(chunk, events.task.partition)
-            for row in selected[own.contains(chunk.arrival)[selected]]:
-                rows = np.array([row])
-                event = pa.Table.from_batches([batch(source, events.task, chunk, rows, judged)], SCHEMA)
-                keys: dict[Grouping, Keys | None] = {}
-                if judged is not None and events.judged.judged.processed[row]:
-                    view = view_of(source, events, rows, plan.slice)
-                    for output in self.pipeline.query.outputs:
-                        for grouping in groupings_of(output, source.compiled.view):
-                            (keys[grouping],) = grouping.keys_of(view)
-                yield _Found(source, plan, event, keys)
+            selected = selected[own.contains(chunk.arrival)[selected]]
+            first = selected[np.argsort(chunk.arrival[selected], kind="stable")[:MAX_EXPLAINED]]
+            yield [self._event(source, plan, events, chunk, judged, row) for row in first], len(selected)
+
+    def _event(
+        self,
+        source: InputToSearch,
+        plan: SlicePlan,
+        events: JudgedEvents,
+        chunk: Chunk,
+        judged: JudgedEvents | None,
+        row: np.intp,
+    ) -> _Found:
+        """Return an event of a chunk; `judged` is None for a duplicate."""
+        rows = np.array([row])
+        event = pa.Table.from_batches([batch(source, events.task, chunk, rows, judged)], SCHEMA)
+        if judged is None or not judged.judged.judged.processed[row]:
+            return _Found(source, plan, event, None, {})
+        view, keys = view_of(source, judged, rows, plan.slice), dict[Grouping, Keys | None]()
+        for output in self.pipeline.query.outputs:
+            for grouping in groupings_of(output, source.compiled.view):
+                (keys[grouping],) = grouping.keys_of(view)
+        return _Found(source, plan, event, view, keys)
+
+
+def _first(events: Sequence[_Found]) -> list[_Found]:
+    return sorted(events, key=lambda found: found.order)[:MAX_EXPLAINED]
+
+
+@dataclass
+class _Explained:
+    """Events with what became of them. Each group and each part of a slice is read once."""
+
+    explainer: Explainer
+    found: Sequence[_Found]
+    _rows: dict[tuple[Any, ...], tuple[list[Row], set[Identity]]] = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[dict[str, Any], ...]:
+        """Events in JSON types, with what `_explained` adds."""
+        return tuple(map(self._explained, self.found))
+
+    @cached_property
+    def _affected(self) -> AffectedRows:
+        processed = [
+            ProcessedEvent(found.source.compiled.alias, found.fields["system_timestamp"], found.view)
+            for found in self.found
+            if found.view is not None
+        ]
+        return AffectedRows(self.explainer.pipeline, self.explainer.plans, processed)
 
     def _explained(self, found: _Found) -> dict[str, Any]:
         """Return an event in JSON types, with what pushed the watermark and the windows that it is in."""
@@ -194,7 +252,7 @@ class Explainer:
             name: event.pop(f"pushed_by_{name}") for name in ("number", "place", "blob") if f"pushed_by_{name}" in event
         }:
             event["pushed_by"] = self._pusher(found, pushed)
-        event["outputs"] = [self._in_output(found, output) for output in self.pipeline.query.outputs]
+        event["outputs"] = [self._in_output(found, output) for output in self.explainer.pipeline.query.outputs]
         return event
 
     def _pusher(self, found: _Found, pushed: dict[str, Any]) -> dict[str, Any]:
@@ -226,11 +284,11 @@ class Explainer:
         keys = found.keys[grouping]
         if keys is None:
             return
-        length, window = slice_length(self.pipeline), grouping.window
+        length, window = slice_length(self.explainer.pipeline), grouping.window
         for end in window_ends(window.window, found.fields["system_timestamp"]):
             start = (end - 1) // length * length
-            (plan,) = self.plans.of(found.source.compiled.alias, [Slice(start, start + length)])
-            rows, members = self.group(found.source, plan, grouping, keys)
+            (plan,) = self.explainer.plans.of(found.source.compiled.alias, [Slice(start, start + length)])
+            rows, members = self._group(found.source, plan, grouping, keys)
             row = next((row for row in rows if row.end == end), None)
             shown = {
                 "start": ticks.to_text(end - window.window.size),
@@ -240,23 +298,24 @@ class Explainer:
             }
             if window.id is not None:
                 shown["id"] = window.id
-            if row is None or not _is_member(found.fields, members):
+            if row is None or identity_of(found.fields) not in members:
                 yield shown | {"row": None, "why": WITHOUT_EVENT}
             elif not row.is_published:
                 yield shown | {"row": None, "why": "a condition on the group, such as HAVING, drops the row"}
             else:
                 yield shown | {"row": {name: json_value(value) for name, value in row.columns.items()}}
 
-    def group(
+    def _group(
         self, source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys
-    ) -> tuple[list[Row], pa.Table]:
+    ) -> tuple[list[Row], set[Identity]]:
         """Return what `rows_of_keys` returns, which is read once."""
         place = (source.compiled.alias, plan.slice, grouping, keys)
         if place not in self._rows:
             times = Slice(plan.slice.start - grouping.window.window.size, plan.slice.end)
             values = grouping.values_of(source.compiled, keys)
-            index = self._index(source.compiled, values, times if source.slice_length is None else None)
-            self._rows[place] = rows_of_keys(source, plan, grouping, keys, index)
+            index = self.explainer.index(source.compiled, values, times if source.slice_length is None else None)
+            asked = [found.fields["system_timestamp"] for found in self.found if found.view is not None]
+            self._rows[place] = rows_of_keys(source, plan, grouping, keys, index, asked)
         return self._rows[place]
 
 
@@ -267,8 +326,3 @@ def _offset(source: InputToSearch, pinned: PinnedBlob, number: int) -> str | Non
     events = source.reader.read(pinned, content, (offset, ENQUEUED))
     (rows,) = np.nonzero(events.number == number)
     return None if not len(rows) else events.metadata[offset][int(rows[0])].as_py()
-
-
-def _is_member(event: dict[str, Any], members: pa.Table) -> bool:
-    names = ("partition", "sequence_number", "place", "blob", "system_timestamp")
-    return [event[name] for name in names] in [list(row.values()) for row in members.select(names).to_pylist()]

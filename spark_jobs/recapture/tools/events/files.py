@@ -14,7 +14,7 @@ from recapture.errors import DefinitionError
 from recapture.formats.avro import decode
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput
 from recapture.formats.sections import Input
-from recapture.storage import Container, open_container
+from recapture.storage import Archive, open_container
 from recapture.table.files import parquet
 from recapture.tools.events.event import json_types, published
 from recapture.tools.events.find import Found
@@ -81,7 +81,7 @@ def _avro(found: Found) -> bytes:
     return file.getvalue()
 
 
-def _records(read: EventsRead, section: Input, container: Container) -> dict[tuple[str, int], list[dict[str, Any]]]:
+def _records(read: EventsRead, section: Input, container: Archive) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Return the records of the events that were found, by blob and sequence number."""
     records: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for name in pc.unique(read.events["blob"]).to_pylist():

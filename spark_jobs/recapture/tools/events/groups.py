@@ -28,10 +28,17 @@ from recapture.time_model.windows import HoppingWindow
 from recapture.tokens import text_of
 from recapture.tools.events.index import ArchiveIndex, Value
 from recapture.tools.events.plans import SlicePlan
-from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, with_index
+from recapture.tools.events.reading import IDENTITY, InputToSearch, JudgedEvents, batch, with_index
 
 Keys = tuple[Any, ...]
 """Values of the keys of a group, in the order of the keys. A datetime is in ticks."""
+Identity = tuple[Any, ...]
+"""What tells an event from others, and from itself in a slice that gave it another time."""
+
+
+def identity_of(event: Mapping[str, Any]) -> Identity:
+    """Return the identity of an event with the columns of `reading.SCHEMA`."""
+    return tuple(event[name] for name in IDENTITY)
 
 
 @dataclass(frozen=True)
@@ -105,31 +112,36 @@ def view_of(source: InputToSearch, events: JudgedEvents, rows: NDArray[np.intp],
 
 
 def rows_of_keys(
-    source: InputToSearch, plan: SlicePlan, grouping: Grouping, keys: Keys, index: ArchiveIndex | None
-) -> tuple[list[Row], pa.Table]:
-    """Return the groups with these keys whose windows end in a slice, and the events that they are made of.
+    source: InputToSearch,
+    plan: SlicePlan,
+    grouping: Grouping,
+    keys: Keys,
+    index: ArchiveIndex | None,
+    asked: Sequence[int],
+) -> tuple[list[Row], set[Identity]]:
+    """Return the groups with these keys whose windows end in a slice, and which of some events they are made of.
 
-    The events have `reading.SCHEMA`, in the order of partition and arrival. Errors are those of
-    `reading.read_tasks`.
+    `asked` are the System.Timestamps of these events, in ticks. Errors are those of `reading.read_tasks`.
     """
     select, window, slice_ = grouping.select, grouping.window, plan.slice
-    found: list[pa.RecordBatch] = []
+    found = set[Identity]()
     panes: list[pa.RecordBatch] = []
 
-    def collected(judged: Iterator[JudgedEvents]) -> tuple[SlicePanes, list[pa.RecordBatch]]:
-        slice_panes, members = SlicePanes(slice_, task.partition, (window.aggregation,)), list[pa.RecordBatch]()
+    def collected(judged: Iterator[JudgedEvents]) -> tuple[SlicePanes, set[Identity]]:
+        slice_panes, members = SlicePanes(slice_, task.partition, (window.aggregation,)), set[Identity]()
         for events in judged:
             rows = _rows_in_windows(source, events, window.window, slice_)
             view = view_of(source, events, rows, slice_)
             is_member = _meets(window, view) & _have(grouping.keys, keys, view)
             slice_panes.add(view.filter(pa.array(is_member)))
-            if is_member.any():
-                members.append(batch(source, task, events.chunk, rows[is_member], events))
+            is_asked = is_member & np.isin(view["_system_timestamp"].to_numpy(), asked)
+            of_asked = batch(source, task, events.chunk, rows[is_asked], events)
+            members |= set(map(identity_of, of_asked.select(list(IDENTITY)).to_pylist()))
         return slice_panes, members
 
     for task in plan.tasks:
         (slice_panes, members), _ = with_index(source, task, index, collected, set())
-        found += members
+        found |= members
         panes += [pa.RecordBatch.from_struct_array(columns.column(0)) for columns in slice_panes.batches()]
     table = pa.Table.from_batches(panes, window.aggregation.schema)
     made = []
@@ -140,7 +152,7 @@ def rows_of_keys(
         published = rows_of_groups(select, groups).to_pylist()
         ends = groups[WINDOW_END].to_pylist()
         made += [Row(end, row, bool(meet)) for end, row, meet in zip(ends, published, meets, strict=True)]
-    return made, pa.Table.from_batches(found, SCHEMA)
+    return made, found
 
 
 def _rows_in_windows(

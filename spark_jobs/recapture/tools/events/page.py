@@ -6,10 +6,10 @@ from typing import Any
 
 from recapture.pages.page import render
 from recapture.process.wording import counted
-from recapture.tools.events.roles import HEADINGS
+from recapture.tools.events.roles import HEADINGS, rest
 
 MAX_EVENTS = 50
-"""Largest number of events of a role that are shown: JSON has all of them."""
+"""Largest number of events of a role that are shown; JSON has more of them."""
 GLOSSARY = (
     *("application time", "arrival time", "System.Timestamp", "late", "out of order", "early", "watermark"),
     *("verdict (of an event)", "slice", "manifest", "partition", "sequence number"),
@@ -40,6 +40,7 @@ class Form:
 def explain_page(summary: Mapping[str, Any] | None, *, form: Form | None = None, problem: str | None = None) -> bytes:
     """Return the page of a row as HTML in UTF-8: its lineage, in JSON types, or a problem instead, or neither."""
     events = [] if summary is None else summary["events"]
+    counts = {} if summary is None else summary["counts"]
     by_role = {role: [event for event in events if event["role"] == role] for role in HEADINGS}
     return render(
         "recapture.tools.events",
@@ -48,10 +49,12 @@ def explain_page(summary: Mapping[str, Any] | None, *, form: Form | None = None,
         form=form,
         problem=problem,
         title=_title(summary, form),
-        verdict=None if summary is None else _verdict(summary, by_role),
-        roles={role: (events[:MAX_EVENTS], len(events), MEANINGS[role]) for role, events in by_role.items() if events},
+        verdict=None if summary is None else _verdict(summary),
+        roles={role: (events[:MAX_EVENTS], counts[role], MEANINGS[role]) for role, events in by_role.items() if events},
         partitions=len({(event["input"], event["partition"]) for event in events}),
         blobs=len({event["blob"] for event in events}),
+        names_all=sum(counts.values()) == len(events),
+        rest=rest,
         counted=counted,
         glossary_terms=GLOSSARY,
     )
@@ -66,7 +69,7 @@ def _title(summary: Mapping[str, Any] | None, form: Form | None) -> str:
     return f"{summary['output']}: row of {window['start']} to {window['end']}"
 
 
-def _verdict(summary: Mapping[str, Any], by_role: Mapping[str, Sequence[object]]) -> str:
+def _verdict(summary: Mapping[str, Any]) -> str:
     """Return in one sentence what made the row."""
     if summary["row"] is None:
         return f"There is no such row: {summary['why']}."
@@ -74,7 +77,7 @@ def _verdict(summary: Mapping[str, Any], by_role: Mapping[str, Sequence[object]]
     state = "was"
     if slice_["published_by"] is None:
         state = "is not published; computed now, it would be" if slice_["run"] is None else "of the run was"
-    made = counted(len(by_role["deciding"]), "event")
+    made = counted(summary["counts"].get("deciding", 0), "event")
     references = summary["references"]
     with_ = f" and {counted(len(references), 'row')} of reference data" if references else ""
     return f"The row {state} made of {made}{with_}."

@@ -75,6 +75,8 @@ null if the format does not have them, `time` without TIMESTAMP BY and if it is 
 the event does not reach the query. `largest_time` is the largest System.Timestamp so far in the event's scope, itself
 included, and null if the event does not reach the disorder stage.
 """
+IDENTITY = ("partition", "blob", "sequence_number", "place", "system_timestamp")
+"""Columns that tell an event from others of its input, and from itself in a slice that gave it another time."""
 _ORDER = [(name, "ascending") for name in ("arrival", "partition", "sequence_number", "blob", "place")]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
 from recapture.evaluate.bounds import SliceBounds
+from recapture.evaluate.faults import naming
 from recapture.evaluate.statement import published_rows
 from recapture.model import AsaType
 from recapture.process.wording import counted, did_you_mean
@@ -28,6 +29,8 @@ from recapture.tools.events.explain import Explainer
 from recapture.tools.events.index import BlobsRead
 from recapture.tools.events.lineage import sources_of
 from recapture.tools.events.plans import SlicePlan
+from recapture.tools.events.roles import counts_of
+from recapture.tools.events.room import MORE_MEMORY, room_for
 from recapture.tools.events.row_text import Values, has_value, having, values_of
 from recapture.tools.events.row_time import is_time
 from recapture.tools.events.slice_events import KeyValue, SliceSources
@@ -35,6 +38,8 @@ from recapture.tools.events.traced_tables import END, PART, TracedTables, divide
 
 EARLIEST = ticks.UNIX_EPOCH
 """Earliest time of a row that is looked for: no archive has older events."""
+_TRUNCATED = ticks.TICKS_PER_MICROSECOND - 1
+"""Largest number of ticks that a published time lacks: it is truncated to microseconds."""
 _TIME = "_system_timestamp"
 _KEY_TYPES = (AsaType.STRING, AsaType.BIGINT, AsaType.BIT)
 """Types whose published values are those of the events: a published time has fewer digits."""
@@ -59,7 +64,9 @@ class Lineage:
     window: Mapping[str, str] | None
     """Window of the row, in JSON types; None if no GROUP BY made it."""
     events: tuple[dict[str, Any], ...]
-    """Events in JSON types, as in `event.json_types`, with their roles."""
+    """Events in JSON types, as in `event.json_types`, with their roles: of each input, the first ones of each role."""
+    counts: Mapping[str, int]
+    """Number of all events by role."""
     references: tuple[dict[str, Any], ...]
     """Rows of reference data in JSON types."""
     absences: tuple[Mapping[str, Any], ...]
@@ -92,6 +99,7 @@ class Lineage:
             "row": self.row,
             "why": self.why,
             "events": list(self.events),
+            "counts": dict(self.counts),
             "references": list(self.references),
             "absences": list(self.absences),
             "inputs": [{"alias": alias, **read.summary} for alias, read in self.read.items()],
@@ -108,12 +116,12 @@ def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     query = explainer.pipeline.compile(explainer.pipeline.job.query, in_tasks=False)
     output = _output(query, alias)
     values = values_of(row, output.alias, output.columns)
-    first, *others = _slices(output, values, explainer)
+    first, *others = _pieces(output, values, explainer)
     named = {name: value for name, value in values.items() if name != SLICE_START}
-    lineage = _SliceRows(explainer, query, output, first, named).lineage()
-    for slice_ in others if lineage.row is None else ():
-        lineage = _SliceRows(explainer, query, output, slice_, named).lineage()
-    return lineage
+    made = _SliceRows(explainer, query, output, *first, named).lineage()
+    for piece in others if made.row is None else ():
+        made = _SliceRows(explainer, query, output, *piece, named).lineage()
+    return made
 
 
 def _output(query: CompiledQuery, alias: str | None) -> CompiledOutput:
@@ -127,32 +135,43 @@ def _output(query: CompiledQuery, alias: str | None) -> CompiledOutput:
     return outputs[alias.lower()] if alias is not None else next(iter(outputs.values()))
 
 
-def _slices(output: CompiledOutput, values: Values, explainer: Explainer) -> list[Slice]:
-    """Return the slices that may have a row with these values: two if its published time is a bound of both."""
+def _pieces(output: CompiledOutput, values: Values, explainer: Explainer) -> list[tuple[Slice, Slice]]:
+    """Return the slices that may have a row with these values, each with the part of it where the row may be.
+
+    There are two if the published time of the row is a bound of both.
+    """
     length = slice_length(explainer.pipeline)
+    times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
+    named = next((name for name in times if name in values), None)
+    time = None if named is None else values[named]
     if SLICE_START in values:
         start = values[SLICE_START]
         if not isinstance(start, int) or start % length:
             raise DefinitionError(f"--row: no slice starts at {SLICE_START}: slices start every {length // 10**7:,} s")
         slices = [Slice(start, start + length)]
+    elif not times:
+        raise DefinitionError(
+            f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
+            "the start of the row's slice, as in the published table"
+        )
+    elif not isinstance(time, int):
+        problem = f"add {times[0]}, the time of the row" if named is None else f"{named} is never NULL"
+        raise DefinitionError(f"--row: {problem}")
     else:
-        times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
-        if not times:
-            raise DefinitionError(
-                f"--row: no column of {output.alias} is the time of its rows, System.Timestamp(): add {SLICE_START}=, "
-                "the start of the row's slice, as in the published table"
-            )
-        time = next((values[name] for name in times if name in values), None)
-        if not isinstance(time, int):
-            name = next((name for name in times if name in values), None)
-            problem = f"add {times[0]}, the time of the row" if name is None else f"{name} is never NULL"
-            raise DefinitionError(f"--row: {problem}")
-        # The published time is truncated to microseconds.
-        ends = {-(-instant // length) * length for instant in (time, time + ticks.TICKS_PER_MICROSECOND - 1)}
+        ends = {-(-instant // length) * length for instant in (time, time + _TRUNCATED)}
         slices = [Slice(end - length, end) for end in sorted(ends)]
-    if slices[0].start < EARLIEST or slices[0].start >= ticks.from_datetime(explainer.now):
+    pieces = [(slice_, _piece(slice_, time)) for slice_ in slices]
+    start = pieces[0][0].start
+    if start < EARLIEST or start >= ticks.from_datetime(explainer.now):
         raise DefinitionError("--row: the time of the row must be after 1970 and not in the future")
-    return slices
+    return pieces
+
+
+def _piece(slice_: Slice, time: object) -> Slice:
+    """Return the part of a slice that has the rows of a published time, in ticks: all of it if it has none of them."""
+    if isinstance(time, int) and slice_.start < time + _TRUNCATED and time <= slice_.end:
+        return Slice(max(slice_.start, time - 1), min(slice_.end, time + _TRUNCATED))
+    return slice_
 
 
 def _plan(output: CompiledOutput) -> OutputPlan:
@@ -162,20 +181,35 @@ def _plan(output: CompiledOutput) -> OutputPlan:
 
 @dataclass
 class _SliceRows:
-    """The rows of an output in one slice that may have some values, computed again.
+    """The rows of an output in a part of a slice that may have some values, computed again.
 
-    If one of the values is a key that all steps share, only the events with this key are held.
+    Held are the events that these rows depend on. If one of the values is a key that all steps share, only those with
+    this key are held.
     """
 
     explainer: Explainer
     query: CompiledQuery
     output: CompiledOutput
     slice: Slice
+    piece: Slice
+    """Part of the slice."""
     values: Values
 
     @cached_property
     def sources(self) -> SliceSources:
-        return SliceSources(self.explainer.pipeline, self.explainer.plans, self.query, self.slice, self.keys)
+        room = room_for(self.query, self._advice)
+        return SliceSources(
+            self.explainer.pipeline, self.explainer.plans, self.query, self.slice, self.piece, self.keys, room
+        )
+
+    @property
+    def _advice(self) -> str:
+        """What to do if the events do not fit into memory."""
+        names = [column.name for column in self.output.columns if column.type in _KEY_TYPES]
+        key = next((name for name in names if keys_of_column(self.query, self.output, name)), None)
+        if self.key is not None or key is None:
+            return MORE_MEMORY
+        return f"add {key}= to --row, so that only the events with this {key} are read into memory"
 
     @property
     def keys(self) -> Mapping[str, KeyValue]:
@@ -212,11 +246,15 @@ class _SliceRows:
         return {events.source.compiled.alias: events.read for events in self.sources.events.values()}
 
     def _traced(self, tables: OutputPlan) -> TracedTables:
-        bounds = SliceBounds(self.slice.start, self.slice.end, self.query.python_functions)
+        bounds = SliceBounds(self.piece.start, self.piece.end, self.query.python_functions)
         return TracedTables(tables, bounds, self.sources.read)
 
     def lineage(self) -> Lineage:
         """Return the row that has the values. Raise DefinitionError if several different rows have them."""
+        with naming(f"slice {ticks.to_text(self.slice.start)}"), naming(f"output {self.output.alias}"):
+            return self._lineage()
+
+    def _lineage(self) -> Lineage:
         traced = self._traced(_plan(self.output))
         places, rows = self._rows(traced)
         has = np.flatnonzero(having(rows, self.values))
@@ -230,10 +268,10 @@ class _SliceRows:
         return self._made(traced, int(places[has[0]]), rows.column_names, row, len(has))
 
     def _rows(self, traced: TracedTables) -> tuple[NDArray[np.int64], pa.Table]:
-        """Return the places of the rows that the slice publishes, in the table of the output, and the rows."""
+        """Return the places of the rows that the part publishes, in the table of the output, and the rows."""
         table = traced.of(traced.tables.output.name).rows
         times = table[_TIME].to_numpy()
-        places = np.flatnonzero((times > self.slice.start) & (times <= self.slice.end))
+        places = np.flatnonzero((times > self.piece.start) & (times <= self.piece.end))
         names = set(table.column_names)
         columns = [each for each in self.output.columns if each.name in names]
         return places, published_rows(table.take(pa.array(places)), columns)
@@ -250,12 +288,27 @@ class _SliceRows:
                 return replace(made, row=None, why=_DROPPED)
         start = ticks.to_text(self.slice.start)
         of_key = "" if self.key is None else f" with this {self.key}"
+        if self.piece != self.slice:
+            of_key = f" at {ticks.to_text(self.piece.start + 1)}{of_key}"
         missing = [name for name, value in values.items() if not has_value(rows[name], value).any()]
         these = f"none has this {' or this '.join(missing)}" if missing else "none has all of these values together"
         rows_there = f"{counted(len(rows), 'row')}{of_key}; {these}" if len(rows) else f"no row{of_key}"
         why = f"slice {start} has {rows_there}"
         return Lineage(
-            self.explainer.pipeline, self.output, self.plan, None, 0, why, None, None, (), (), (), self.notes, self.read
+            self.explainer.pipeline,
+            self.output,
+            self.plan,
+            None,
+            0,
+            why,
+            None,
+            None,
+            (),
+            {},
+            (),
+            (),
+            self.notes,
+            self.read,
         )
 
     def _made(
@@ -263,6 +316,7 @@ class _SliceRows:
     ) -> Lineage:
         """Return what made a row of the output's table."""
         roles, absences = sources_of(traced, np.array([place]), columns)
+        of_events = [roles[view] for view in self.sources.events if view in roles]
         events = [self.sources.events[view].with_roles(roles[view]) for view in self.sources.events if view in roles]
         references = [
             self.sources.references[view].with_roles(roles[view]) for view in self.sources.references if view in roles
@@ -278,6 +332,7 @@ class _SliceRows:
             time,
             _window(traced, place),
             tuple(event for table in events for event in json_types(table)),
+            counts_of(of_events),
             tuple(shown for of_reference in references for shown in of_reference),
             in_json_types(absences),
             self.notes,

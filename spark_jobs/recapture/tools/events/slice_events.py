@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from recapture import tokens
 from recapture.archive.references import ALWAYS, PlannedReference
 from recapture.definition.pipeline import Pipeline
+from recapture.evaluate.buckets import buckets_of
 from recapture.execute import references
 from recapture.formats.event_keys import EventKey
 from recapture.ordering.order import schema
@@ -26,9 +27,12 @@ from recapture.tools.events.event import json_value
 from recapture.tools.events.groups import view_of
 from recapture.tools.events.index import ArchiveIndex, BlobsRead, index_for
 from recapture.tools.events.plans import Plans, SlicePlan
-from recapture.tools.events.reading import SCHEMA, InputToSearch, JudgedEvents, batch, with_index
-from recapture.tools.events.roles import Role
+from recapture.tools.events.reading import IDENTITY, SCHEMA, InputToSearch, JudgedEvents, batch, with_index
+from recapture.tools.events.roles import Role, first_of_each
+from recapture.tools.events.room import Room
 
+_BUCKETS = 1 << 32
+"""Number of buckets: more than there are keys, so that few keys share one."""
 ROLE = pa.field("role", pa.string())
 """Column with the role of an event in a row."""
 
@@ -55,14 +59,37 @@ class KeyValue:
         return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
 
 
+@dataclass(frozen=True)
+class KeyBuckets:
+    """Buckets of the keys that all steps share: the events in them are needed, and no others."""
+
+    columns: tuple[str, ...]
+    """Columns of the keys."""
+    numbers: frozenset[int]
+    """Numbers of the buckets, as `bucket_of` gives them."""
+
+    def held_by(self, view: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Return which events are in the buckets."""
+        return np.isin(buckets_of(view, self.columns, _BUCKETS), list(self.numbers))
+
+
+def bucket_of(event: pa.RecordBatch, columns: tuple[str, ...]) -> int:
+    """Return the number of the bucket of an event: events with its keys are in the same one, and few others."""
+    (number,) = buckets_of(event, columns, _BUCKETS)
+    return int(number)
+
+
 @dataclass
 class SliceEvents:
-    """The events of an input that a slice needs. They are read once, and those that matter once more."""
+    """The events of an input that a part of a slice needs. They are read once, and those that matter once more."""
 
     source: InputToSearch
     plan: SlicePlan
-    key: KeyValue | None
-    """Value that the events must have; None for all that the slice needs."""
+    piece: Slice
+    """Part of the slice, for whose rows the events are needed."""
+    key: KeyValue | KeyBuckets | None
+    """What the events must have; None for all that the part needs."""
+    room: Room
     read: BlobsRead
     """Blobs that were read, and those that the index left out."""
     _counts: list[int] = field(default_factory=list)
@@ -70,10 +97,18 @@ class SliceEvents:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """Events as rows of the input's view, one partition after another. Errors are those of `read_events`."""
+        """Events as rows of the input's view, one partition after another.
+
+        Errors are those of `read_events`, and RunError if they do not fit into memory.
+        """
 
         def views(needed: Needed) -> list[pa.RecordBatch]:
-            return [view_of(self.source, events, rows, self.plan.slice) for events, rows in needed if len(rows)]
+            found: list[pa.RecordBatch] = []
+            for events, rows in needed:
+                if len(rows):
+                    self.room.hold(len(rows))
+                    found.append(view_of(self.source, events, rows, self.plan.slice))
+            return found
 
         batches: list[pa.RecordBatch] = []
         for task in self.plan.tasks:
@@ -83,7 +118,11 @@ class SliceEvents:
         return pa.Table.from_batches(batches, schema(self.source.compiled))
 
     def with_roles(self, roles: NDArray[np.int8]) -> pa.Table:
-        """Return the events that have a role, with `reading.SCHEMA` and ROLE; `roles` are those of `rows`."""
+        """Return events that have a role, with `reading.SCHEMA` and ROLE, the first MAX_EVENTS of each role.
+
+        `roles` are those of `rows`.
+        """
+        roles = first_of_each(roles)
         found = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
         of_tasks = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
         for task, of_task in zip(self.plan.tasks, of_tasks, strict=True):
@@ -115,11 +154,13 @@ class SliceEvents:
     def _place_in(self, task: Task, event: Mapping[str, Any], needed: Needed) -> int | None:
         before = 0
         for events, rows in needed:
-            judged = batch(self.source, task, events.chunk, rows, events)
-            is_same = [pc.equal(judged[name], event[name]) for name in _IDENTITY if event[name] is not None]
+            times = events.judged.judged.system_timestamp[rows]
+            of_time = np.flatnonzero(times == event["system_timestamp"])
+            judged = batch(self.source, task, events.chunk, rows[of_time], events)
+            is_same = [pc.equal(judged[name], event[name]) for name in IDENTITY if event[name] is not None]
             found = pc.indices_nonzero(reduce(pc.and_, is_same))
             if len(found):
-                return before + int(found[0].as_py())
+                return before + int(of_time[found[0].as_py()])
             before += len(rows)
         return None
 
@@ -132,18 +173,14 @@ class SliceEvents:
         return found
 
     def _needed(self, judged: Iterator[JudgedEvents]) -> Needed:
-        """Yield judged events, and which of them the slice needs."""
-        slice_ = self.plan.slice
+        """Yield judged events, and which of them the part of the slice needs."""
+        piece = self.piece
         for events in judged:
             times, processed = events.judged.judged.system_timestamp, events.judged.judged.processed
-            rows = np.flatnonzero(processed & self.source.compiled.needs(times, slice_.start, slice_.end))
+            rows = np.flatnonzero(processed & self.source.compiled.needs(times, piece.start, piece.end))
             if self.key is not None and len(rows):
-                rows = rows[self.key.held_by(view_of(self.source, events, rows, slice_))]
+                rows = rows[self.key.held_by(view_of(self.source, events, rows, self.plan.slice))]
             yield events, rows
-
-
-_IDENTITY = ("blob", "sequence_number", "place", "system_timestamp")
-"""What tells an event from others of its partition, and from itself in a slice that gave it another time."""
 
 
 @dataclass
@@ -183,14 +220,17 @@ class SliceReference:
 
 @dataclass
 class SliceSources:
-    """What a query reads in one slice."""
+    """What a query reads for a part of a slice."""
 
     pipeline: Pipeline
     plans: Plans
     query: CompiledQuery
     slice: Slice
-    keys: Mapping[str, KeyValue] = field(default_factory=dict)
-    """Values that the events must have, by view; all events are read of other views."""
+    piece: Slice
+    """Part of the slice."""
+    keys: Mapping[str, KeyValue | KeyBuckets]
+    """What the events must have, by view; all events are read of other views."""
+    room: Room
 
     @cached_property
     def events(self) -> dict[str, SliceEvents]:
@@ -200,12 +240,13 @@ class SliceSources:
     def _events(self, read: CompiledInput) -> SliceEvents:
         (plan,) = self.plans.of(read.alias, [self.slice])
         key = self.keys.get(read.view)
-        return SliceEvents(InputToSearch.of(self.pipeline, read), plan, key, BlobsRead(self._index(read, key)))
+        blobs = BlobsRead(self._index(read, key))
+        return SliceEvents(InputToSearch.of(self.pipeline, read), plan, self.piece, key, self.room, blobs)
 
-    def _index(self, read: CompiledInput, key: KeyValue | None) -> ArchiveIndex | None:
+    def _index(self, read: CompiledInput, key: KeyValue | KeyBuckets | None) -> ArchiveIndex | None:
         """Return the index of an input for events with a string; None if they may have any values."""
         columns: tuple[EventKey, ...] = (*read.columns, *read.metadata)
-        if key is None or not isinstance(key.value, str):
+        if not isinstance(key, KeyValue) or not isinstance(key.value, str):
             return None
         column = next(column for column in columns if column.name == key.column)
         return index_for(self.pipeline, read, [(column, key.value)], lambda: self.plans.shown)

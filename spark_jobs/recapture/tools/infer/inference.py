@@ -23,7 +23,7 @@ from recapture.query.compile import fields_used, has_create_table
 from recapture.query.parse.names import Path
 from recapture.query.parse.starred_records import starred_records
 from recapture.query.parse.timing_fields import timing_fields
-from recapture.storage import Container, open_container
+from recapture.storage import Archive, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 from recapture.tools.infer.create_table import Sampled, TypedField, statement, typed
@@ -249,7 +249,7 @@ def write(pipeline: Pipeline, inference: Inference) -> None:
     write_in_front(pipeline.file, pipeline.job.query, inference.statement)
 
 
-def _newest_hour(definition: InputDefinition, container: Container) -> tuple[datetime, datetime]:
+def _newest_hour(definition: InputDefinition, container: Archive) -> tuple[datetime, datetime]:
     """Return the hour before the newest arrival among the blobs whose names have the newest hour."""
     blobs = newest_blobs(definition.names, container, datetime.now(UTC))
     if not blobs:
@@ -262,7 +262,7 @@ def _newest_hour(definition: InputDefinition, container: Container) -> tuple[dat
 
 
 def _arrived(
-    definition: InputDefinition, container: Container, start: datetime, end: datetime, place: str
+    definition: InputDefinition, container: Archive, start: datetime, end: datetime, place: str
 ) -> list[PinnedBlob]:
     """Return the blobs whose events may have arrived in (start, end]. Raise RunError, with `place`, without any."""
     arrivals = Arrivals(ticks.from_datetime(start) + 1, ticks.from_datetime(end))

@@ -28,7 +28,7 @@ from recapture.formats.messages import Messages
 from recapture.formats.views import copies
 from recapture.ordering.chunks import Downloads
 from recapture.ordering.decoding import BlobDecoder
-from recapture.storage import Container
+from recapture.storage import Archive
 
 MAX_EVENTS = 50_000
 """Number of events after which no more blobs are read."""
@@ -139,7 +139,7 @@ class Sample:
 
 
 def read_sample(
-    container: Container, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
+    container: Archive, reader: Reader, blobs: Sequence[PinnedBlob], records: Sequence[tuple[str, ...]] = ()
 ) -> Sample:
     """Read a sample of blobs, with the properties of `records`. Raise RunError if one changed since it was listed."""
     sample = Sample(reader.decoder, records, reader.messages)

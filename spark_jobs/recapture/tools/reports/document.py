@@ -11,6 +11,7 @@ from recapture.run.approval import APPROVED
 from recapture.run.cost import cost_of
 from recapture.run.outdated import in_words
 from recapture.run.slice_state import State
+from recapture.storage import addresses
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.reports.capture import capture
@@ -143,13 +144,16 @@ def _definition(source: Source) -> dict[str, Any]:
             {
                 "alias": section.alias,
                 "format": section.format,
-                "container": section.container,
+                "container": " and ".join(addresses(section.container)),
                 "source": section.source,
                 "arrival_time": str(section.arrival_time.value),
             }
             for section in pipeline.inputs
         ],
-        "references": [{"alias": section.alias, "container": section.container} for section in pipeline.references],
+        "references": [
+            {"alias": section.alias, "container": " and ".join(addresses(section.container))}
+            for section in pipeline.references
+        ],
         "outputs": [
             {
                 "alias": output.alias,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +56,10 @@ Causes come before what may follow from them: an event that is missing or unusab
 
 
 def failures(source: Source) -> dict[str, Any]:
-    """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters."""
+    """Return the failed expectations of the audits, the most severe first, the unjudged, and the user's parameters.
+
+    `counts` are those of all expectations; of many, not all are listed.
+    """
     failed: dict[tuple[Any, ...], list[_Failed]] = {}
     passed = 0
     passed_in: dict[tuple[str, str, str], set[str]] = {}
@@ -78,7 +82,9 @@ def failures(source: Source) -> dict[str, Any]:
                 failure = _Failed(run, result, evaluation)
                 failed.setdefault(failure.expectation, []).append(failure)
     groups = sorted(failed.values(), key=lambda group: (SEVERITIES.index(group[0].result.severity), group[0].cause))
+    severities = Counter(group[0].result.severity for group in groups)
     return {
+        "counts": {severity: severities[severity] for severity in SEVERITIES} | {"unjudged": len(unjudged)},
         "failed": [_failure(source, group) for group in groups[:MAX_FAILURES]],
         "more": max(len(groups) - MAX_FAILURES, 0),
         "passed": passed,

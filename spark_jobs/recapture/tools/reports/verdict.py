@@ -39,7 +39,7 @@ def _run(document: Mapping[str, Any]) -> tuple[str, str]:
         return "warning", f"Use {what} with care: the audit stopped the run, and {_approved(document)}"
     if quality == "failed":
         return "bad", f"Do not trust {what}: the audit stopped the run, and nothing was published."
-    warnings = sum(failure["severity"] == "warning" for failure in document["failures"]["failed"])
+    warnings = document["failures"]["counts"]["warning"]
     if document["staged"] and not document["published"]:
         passed = f"it passed its audit with {counted(warnings, 'warning')}" if warnings else "it passed its audit"
         return "warning", f"This run is staged: {passed}, and waits for a person who publishes or discards it."

@@ -1,0 +1,1 @@
+"""Programs that the services of compose.yaml run, in addition to Airflow and Spark."""

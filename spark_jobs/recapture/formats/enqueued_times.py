@@ -1,0 +1,62 @@
+"""The times that Capture writes, such as 3/1/2026 12:00:04 AM, in compiled code: each blob has hundreds of them."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recapture.process.compilation import compiled, inlined
+from recapture.time_model.ticks import TICKS_PER_SECOND
+
+UNREAD = -1
+_SEPARATORS = tuple(b"// :: ")
+"""What follows each number of a time."""
+_YEAR = 2
+"""Index of the year among the numbers."""
+
+
+def read_times(strings: pa.StringArray) -> NDArray[np.int64]:
+    """Return times `M/d/yyyy h:mm:ss AM|PM`, UTC, in ticks; UNREAD for strings that are not written exactly so."""
+    _, offsets, data = strings.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    times = np.empty(len(strings), np.int64)
+    _read(np.frombuffer(data or b"", np.uint8), bounds, times)
+    return times
+
+
+@compiled
+def _read(data: NDArray[np.uint8], bounds: NDArray[np.int32], times: NDArray[np.int64]) -> None:
+    numbers = np.zeros(len(_SEPARATORS), np.int64)
+    for row in range(len(times)):
+        times[row] = UNREAD
+        position, half = bounds[row], bounds[row + 1] - 2
+        if half < position or data[half + 1] != ord("M") or (data[half] != ord("A") and data[half] != ord("P")):
+            continue
+        field = digits = value = 0
+        while position < half and field < len(_SEPARATORS):
+            byte = data[position]
+            if ord("0") <= byte <= ord("9"):
+                value, digits = 10 * value + byte - ord("0"), digits + 1
+            elif byte == _SEPARATORS[field] and (digits == 4 if field == _YEAR else 1 <= digits <= 2):
+                numbers[field] = value
+                field, digits, value = field + 1, 0, 0
+            else:
+                break
+            position += 1
+        month, day, year, hour, minute, second = numbers
+        if position < half or field < len(_SEPARATORS) or digits or not 1 <= month <= 12 or year < 1:
+            continue
+        before = _days_before(year, month)
+        if not 1 <= day <= _days_before(year + month // 12, month % 12 + 1) - before:
+            continue
+        if not 1 <= hour <= 12 or minute > 59 or second > 59:
+            continue
+        hours = (before + day - 1) * 24 + hour % 12 + (12 if data[half] == ord("P") else 0)
+        times[row] = ((hours * 60 + minute) * 60 + second) * TICKS_PER_SECOND
+
+
+@inlined
+def _days_before(year: np.int64, month: np.int64) -> np.int64:
+    """Return the number of days from the year 1 to the first of a month."""
+    march = year if month > 2 else year - 1  # years that begin in March end in a leap day
+    months = (month + 9) % 12
+    return 365 * march + march // 4 - march // 100 + march // 400 + (153 * months + 2) // 5 - 306

@@ -1,0 +1,110 @@
+"""Livy as a service that computes runs: the batches of an own server, of Azure Synapse or of Microsoft Fabric."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import requests
+from airflow.providers.apache.livy.hooks.livy import LivyHook
+from airflow.providers.common.compat.sdk import AirflowException
+from azure.core.exceptions import AzureError
+from requests.auth import AuthBase
+
+from recapture.errors import DefinitionError
+from recapture.execute.spark.bundle import PYTHON, archives
+from recapture.storage.credentials import identity
+from recapture_airflow.remote_run import JobState, LostJobError, ServiceError, settings_of
+
+SETTINGS = {
+    "file": str,
+    "bundle": str,
+    "conf": dict,
+    **dict.fromkeys(("jars", "py_files", "files", "archives"), list),
+    **dict.fromkeys(("driver_memory", "executor_memory", "queue", "proxy_user"), str),
+    **dict.fromkeys(("driver_cores", "executor_cores", "num_executors"), int),
+    "endpoint_prefix": str,
+    "token_scope": str,
+}
+"""Settings of a job, with their types. Most are those of Livy's batches, as LivyHook names them."""
+SUCCESSFUL, FAILED = ("success",), ("error", "dead", "killed")
+"""States of batches that have ended."""
+OPTIONS = {"check_response": False, "timeout": 60}
+"""What a request is made with: this class reads the answer itself, and waits so many seconds for it."""
+LINES = 20
+"""Number of lines of a log that the message of an error has."""
+
+
+class LivyBatches:
+    """The batches of a Livy server."""
+
+    def __init__(self, connection: str, job: Mapping[str, Any]) -> None:
+        """Raise DefinitionError if the settings of the job are not valid."""
+        self.connection = connection
+        settings = settings_of(job, SETTINGS, connection, "Livy")
+        if "file" not in settings:
+            raise DefinitionError(
+                f"job for {connection}: give `file`, the address of spark_jobs/backfill.py as the cluster sees it"
+            )
+        self._prefix, scope = settings.pop("endpoint_prefix", ""), settings.pop("token_scope", None)
+        if bundle := settings.pop("bundle", None):
+            settings["archives"] = [*settings.get("archives", []), archives(bundle)]
+            settings["conf"] = {"spark.pyspark.python": PYTHON, **settings.get("conf", {})}
+        self.settings = settings
+        signed = None if scope is None else _signed_with(scope)
+        self._hook = LivyHook(connection, OPTIONS, auth_type=signed, endpoint_prefix=self._prefix)
+
+    def submit(self, attempt: str, name: str, arguments: list[str]) -> str:
+        """Start a batch. Livy takes no token of the attempt, but refuses a second batch with the same name."""
+        body = {"name": f"{name} {attempt}", "args": arguments}
+        with _errors(self.connection):
+            return str(self._hook.post_batch(**self.settings, **body))
+
+    def state(self, job: str) -> JobState:
+        """Return the state of a batch, and the end of its log if it failed."""
+        batch = self._answer("GET", job)
+        state, page = str(batch.get("state")), str((batch.get("appInfo") or {}).get("sparkUiUrl") or "")
+        if state in FAILED:
+            return JobState(True, False, "\n".join([state, *(batch.get("log") or [])[-LINES:]]), page)
+        return JobState(state in SUCCESSFUL, state in SUCCESSFUL, state, page)
+
+    def cancel(self, job: str) -> None:
+        """Delete a batch, which stops it."""
+        self._answer("DELETE", job)
+
+    def _path(self, job: str) -> str:
+        return f"/{self._prefix.strip('/')}/batches/{job}".replace("//", "/")
+
+    def _answer(self, method: str, job: str) -> dict[str, Any]:
+        """Return what Livy answers about a batch. LivyHook itself takes only numbers as ids, and Fabric has others."""
+        with _errors(self.connection):
+            response = self._hook.run_method(self._path(job), method)
+            if response.status_code == requests.codes.not_found:
+                raise LostJobError(f"{self.connection} does not know the batch {job}")
+            response.raise_for_status()
+            answer: dict[str, Any] = response.json()
+            return answer
+
+
+def _signed_with(scope: str) -> Callable[..., AuthBase]:
+    """Return what makes a request carry a token of the process's identity for a scope."""
+
+    class Signed(AuthBase):
+        def __init__(self, *unused: object) -> None:
+            """Take the login and the password of a connection, which are not sent."""
+
+        def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+            request.headers["Authorization"] = f"Bearer {identity().get_token(scope).token}"
+            return request
+
+    return Signed
+
+
+@contextmanager
+def _errors(connection: str) -> Iterator[None]:
+    """Raise what this context raises as ServiceError."""
+    try:
+        yield
+    except ServiceError:
+        raise
+    except (AirflowException, requests.RequestException, AzureError) as error:
+        raise ServiceError(f"{connection}: {error}") from error

@@ -1,0 +1,1 @@
+"""docker/Dockerfile and docker/compose.yaml without Docker: the image as a folder, its services as plain processes."""
