@@ -9,13 +9,13 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from benchmarks import kinds, run
+from benchmarks import kinds, performance, run
 from benchmarks.command import recapture
 from benchmarks.world import World
 
@@ -31,17 +31,17 @@ PRICES = {"machine_hour": 0.4, "read_10000": 0.005, "write_10000": 0.06, "list_1
 
 @dataclass(frozen=True)
 class Case:
-    """A world, and the pipeline whose runs are estimated there."""
+    """A world of `benchmarks.performance`, made longer, and the pipeline whose runs are estimated there."""
 
-    partitions: int = 4
-    devices: int = 1000
-    codec: str = "null"
+    name: str
     pipeline_file: Callable[[Path, Path, World], Path] = lambda folder, archive, _: run.pipeline_file(folder, archive)
     """Writes the pipeline file to a folder, for the archive with the world."""
 
-    def world(self, events: int) -> World:
-        """Return the world with so many events in an hour."""
-        return World(events * HOURS, hours=HOURS, partitions=self.partitions, devices=self.devices, codec=self.codec)
+    @property
+    def world(self) -> World:
+        """The world, with as many events in an hour."""
+        world = performance.ALL[self.name]
+        return replace(world, hours=HOURS, events=world.events // world.hours * HOURS)
 
 
 def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
@@ -49,13 +49,9 @@ def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
     return lambda folder, archive, world: kinds.pipeline_file(folder / "kind", archive, world, kinds.KINDS[kind])
 
 
-CASES = {
-    "tumbling": Case(),
-    "LAG": Case(pipeline_file=of_kind("LAG")),
-    "JOIN": Case(pipeline_file=of_kind("JOIN")),
-    "32 partitions": Case(partitions=32),
-    "100,000 devices": Case(devices=100_000),
-    "deflate": Case(codec="deflate"),
+CASES = {name: Case(name) for name in ("1 million", "5 million", "100,000 devices", "32 partitions", "deflate")} | {
+    "LAG": Case("5 million", of_kind("LAG")),
+    "JOIN": Case("1 million", of_kind("JOIN")),
 }
 
 
@@ -63,14 +59,13 @@ def main(arguments: list[str] | None = None) -> None:
     """Print a line for each world and quantity. Exit with 1 if CPU seconds differ by more than `--at-most`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost", description=__doc__)
     parser.add_argument("worlds", nargs="*", metavar="WORLD", help=f"default: all of {', '.join(map(repr, CASES))}")
-    parser.add_argument("--events", type=int, default=170_000, help="events of an hour (default: %(default)s)")
     parser.add_argument("--at-most", type=float, default=0.2, help="largest difference of the CPU seconds")
     parser.add_argument("--archive", type=Path, default=run.WORLDS, help="folder of the worlds, which are made once")
     options = parser.parse_args(arguments)
     print("| world | quantity | estimate | actual | difference |\n|---|---|---|---|---|")
     worst = 0.0
     for name in options.worlds or CASES:
-        estimated, actual = measure(CASES[name], options.events, options.archive)
+        estimated, actual = measure(CASES[name], options.archive)
         for quantity in QUANTITIES:
             print(line(name, quantity, estimated[quantity], actual[quantity]), flush=True)
         worst = max(worst, abs(estimated["cpu_seconds"] / actual["cpu_seconds"] - 1))
@@ -78,10 +73,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"the largest difference of the CPU seconds is {worst:.1%}")
 
 
-def measure(case: Case, events: int, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def measure(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the plan of the last hours of a world says, and what their run took."""
-    world = case.world(events)
-    archive = folder / f"cost-{events}-{case.partitions}-{case.devices}-{case.codec}"
+    world, archive = case.world, folder / f"{case.name.replace(' ', '-')}-{HOURS}-hours"
     world.make(archive)
     with tempfile.TemporaryDirectory() as scratch:
         file, begin = case.pipeline_file(Path(scratch), archive, world), 0

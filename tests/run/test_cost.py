@@ -38,7 +38,7 @@ def took(slices: int, seconds: float, use: Use | None = None) -> Cost:
         ([(1, 9), (2, 6)], (7.5, 0)),
         ([(1, 1), (2, 3)], (0, 1.25)),
         ([(3, 0), (4, 0)], (0, 0)),
-        ([(1, 100), (1, 102), (2, 199), (2, 201)], (0, 100.5)),
+        ([(1, 100), (1, 102), (2, 199), (2, 201)], (2, 99)),
     ],
 )
 def test_a_run_has_a_part_by_itself_if_runs_of_two_lengths_show_it(
@@ -72,6 +72,14 @@ def test_estimates_are_as_often_too_large_as_too_small() -> None:
     estimates = np.array([parts(work, (10 + 5 * lengths) * noise) @ [1, 8e9, 8] for noise in noises])
     assert estimates.mean() == pytest.approx(50, rel=0.03)
     assert 80 < np.count_nonzero(estimates > 50) < 120
+
+
+def test_few_short_runs_tell_what_a_longer_one_takes_within_a_fifth() -> None:
+    random = np.random.default_rng(7)
+    work = np.array([(39, 1), (75, 1), (124, 2), (124, 2)], np.float64)
+    noises = np.exp(random.normal(0, 0.07, (200, len(work))))
+    estimates = np.array([parts(work, (25 + work[:, 0]) * noise) @ [1, 266, 6] for noise in noises])
+    assert np.count_nonzero(abs(estimates / (25 + 266) - 1) < 0.2) > 190
 
 
 def test_what_a_run_takes_follows_from_runs_of_two_lengths() -> None:

@@ -6,7 +6,7 @@ runs before it tell the parts apart as far as they differ in length and in size.
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,11 @@ MOST_RUNS = 16
 """Largest number of runs that an estimate reads."""
 SAME_LENGTH = 4
 """Largest number of them with the same number of hours: runs of several lengths tell what a run costs by itself."""
-WORTH_A_PART = 0.5
-"""A further part is told from the others if it makes the sum of the squared errors at least so many times smaller."""
+OTHER_PARTS = 10
+"""Weight of the squared errors if other parts are chosen than those of the run by itself and of the first unit.
+
+With few runs, more parts always fit better, and often tell less about another run.
+"""
 _ROUNDS = 3
 """Number of times that is computed what each run is expected to take, from the parts that the last round found."""
 _NO_ERROR = 1e-12
@@ -110,20 +113,23 @@ def parts(work: Floats, taken: Floats) -> Floats:
     mean = float(taken.mean()) or 1.0
     expected = np.full(len(taken), mean)
     for _ in range(_ROUNDS):
-        _, closest = min(_fits(columns, taken, expected), key=lambda fit: fit[0])
-        expected = np.maximum(columns @ closest, mean / 100)
-    (error, best), *others = _fits(columns, taken, expected)
-    for other_error, other in others:
-        if other_error <= WORTH_A_PART * error:
-            error, best = other_error, other
-    return best
+        closest = min(_fits(columns, taken, expected), key=lambda fit: fit.error)
+        expected = np.maximum(columns @ closest.parts, mean / 100)
+    return min(_fits(columns, taken, expected), key=lambda fit: fit.error * (1 if fit.is_usual else OTHER_PARTS)).parts
 
 
-def _fits(columns: Floats, taken: Floats, expected: Floats) -> Iterator[tuple[float, Floats]]:
-    """Yield the sum of the squared errors of each choice of parts without a negative one, and the parts.
+class _Fit(NamedTuple):
+    """Parts of which none is negative."""
 
-    The first choice that fits as well as another one is the better guess for a run of another length or size.
-    """
+    error: float
+    """Sum of the squared errors."""
+    parts: Floats
+    is_usual: bool
+    """Whether only the run by itself and the first unit have a part."""
+
+
+def _fits(columns: Floats, taken: Floats, expected: Floats) -> Iterator[_Fit]:
+    """Yield the fit of each choice of parts that has one. Of equally good ones, the first is the best guess."""
     scale = columns.max(axis=0)
     for chosen in _choices(columns):
         weighted = columns[:, chosen] / scale[chosen] / expected[:, np.newaxis]
@@ -132,17 +138,17 @@ def _fits(columns: Floats, taken: Floats, expected: Floats) -> Iterator[tuple[fl
             parts = np.zeros(columns.shape[1])
             parts[chosen] = solution / scale[chosen]
             errors = (columns @ parts - taken) / expected
-            yield float(errors @ errors) + _NO_ERROR, parts
+            yield _Fit(float(errors @ errors) + _NO_ERROR, parts, max(chosen) <= 1)
 
 
 def _choices(columns: Floats) -> list[list[int]]:
-    """Return choices of parts: first those without a part of the run by itself.
+    """Return choices of parts: first those with a part of the run by itself, because programs take time to start.
 
     If all runs have the same number of the last unit, such as slices, no choice has one: twice the slices take twice as
     much. Runs without any work have only a part of the run.
     """
     runs, count = columns.shape
     units = [list(chosen) for size in range(1, count) for chosen in itertools.combinations(range(1, count), size)]
-    with_run = [[0, *chosen] for chosen in (*units, [])] if len(np.unique(columns[:, -1])) > 1 else []
-    choices = (*units, *with_run)
-    return [chosen for chosen in choices if len(chosen) <= runs and columns[:, chosen].any(axis=0).all()] or [[0]]
+    if len(np.unique(columns[:, -1])) > 1:
+        units = [*([0, *chosen] for chosen in units), *units, [0]]
+    return [chosen for chosen in units if len(chosen) <= runs and columns[:, chosen].any(axis=0).all()] or [[0]]
