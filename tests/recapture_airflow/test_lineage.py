@@ -152,7 +152,7 @@ def test_a_published_run_has_its_archive_its_tables_and_the_lineage_of_their_col
     }
 
     spark = dags_of(world)["telemetry"].get_task("order_and_aggregate")
-    spark.application_args[1] = run
+    spark.application_args[0] = run
     assert as_json(spark.get_openlineage_facets_on_complete(None).inputs) == [archive, devices]
 
     pipeline, run, _ = backfill(world)
