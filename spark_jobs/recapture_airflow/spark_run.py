@@ -138,8 +138,8 @@ def _connection(name: str) -> Connection:
         ) from None
     if connection.conn_type not in types:
         raise DefinitionError(
-            f"the connection {name} has the type {connection.conn_type}: use {', '.join(types)}. Airflow stores the "
-            "type of a provider that is not installed as generic"
+            f"the connection {name} has the type {connection.conn_type}: use {', '.join(types)}. If it "
+            "is generic, Airflow may have stored it before the provider for its type was installed"
         )
     return connection
 

@@ -26,7 +26,7 @@ def test_all_name_the_same_versions() -> None:
 
 def test_the_page_creates_each_secret_that_the_values_name_and_explains_each_value() -> None:
     text = (ROOT / "docker" / "helm" / "values.yaml").read_text("utf-8")
-    named = re.findall(r"[Ss]ecret(?:Key)?(?:Secret)?Name: (\S+)", text)
+    named = re.findall(r"(?:[Ss]ecretName|credentialsSecret): (\S+)", text)
     assert sorted(named) == sorted(re.findall(r"^kubectl create secret generic (\S+)", PAGE, re.MULTILINE))
     explained = " ".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
     assert [key for key in VALUES if key not in ("workers", "dags") and f"`{key}" not in explained] == []

@@ -38,7 +38,7 @@ CLUSTER = {
     "num_workers": 4,
     "spark_env_vars": {"AZURE_STORAGE_CONNECTION_STRING": "{{secrets/recapture/storage}}"},
 }
-WHEEL = [{"whl": "/Volumes/main/default/wheels/recapture-0.2.0-py3-none-any.whl"}]
+WHEEL = [{"whl": "/Volumes/main/default/wheels/recapture-0.1.0-py3-none-any.whl"}]
 FILE = "abfss://code@account.dfs.core.windows.net/backfill.py"
 SYNAPSE = "/livyApi/versions/2019-11-01-preview/sparkPools/small"
 

@@ -329,7 +329,7 @@ def test_at_most_twenty_events_are_explained_and_the_rest_is_counted(tmp_path: P
             "the time of the row must be after 1970 and not in the future",
         ),
         (("--row", "device=a"), "aggregates has no column device; did you mean deviceId?"),
-        (("--row", "windowEnd=NULL,deviceId=a"), "--row: windowEnd is never NULL"),
+        (("--row", "windowEnd=NULL,deviceId=a"), "--row: windowEnd is never NULL: write the time of the row"),
         (("--row", "deviceId=a", *FIRST_HOUR), "--row names the time of the row: leave out --from and --to"),
         (("--row", "deviceId=a", "--output", "aggregate"), "did you mean aggregates?"),
         (

@@ -126,7 +126,7 @@ def test_events_that_do_not_fit_into_memory_are_refused_with_what_to_do(
     """One event of this query takes 250 bytes: the row without a key depends on five events, a on four, b on one."""
     monkeypatch.setattr(room, "share_of_worker", lambda workers: 800)
     message = command.error("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,rise=4", code=1)
-    assert "more than 3 events may matter, which do not fit into the 800 bytes of memory that they may take" in message
+    assert "more than 3 events can matter, but only 3 fit into the 800 bytes of memory for them: " in message
     assert message.endswith("add deviceId= to --row, so that only the events with this deviceId are read into memory")
     assert (
         command.json("explain", world.file, "--row", "windowEnd=2024-03-01T10:15Z,deviceId=b")["row"]["place"] == "Rome"

@@ -33,7 +33,7 @@ def room_for(query: CompiledQuery, advice: str) -> Room:
     share = share_of_worker(1)
     most = share // bytes_per_event(query)
     problem = (
-        f"more than {most:,} events may matter, which do not fit into the {decimal(share)} of memory that they may "
-        f"take: {advice}"
+        f"more than {most:,} events can matter, but only {most:,} fit into the {decimal(share)} of memory for them: "
+        f"{advice}"
     )
     return Room(most, problem)

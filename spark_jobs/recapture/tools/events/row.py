@@ -155,8 +155,8 @@ def _pieces(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
             "the start of the row's slice, as in the published table"
         )
     elif not isinstance(time, int):
-        problem = f"add {times[0]}, the time of the row" if named is None else f"{named} is never NULL"
-        raise DefinitionError(f"--row: {problem}")
+        problem = f"add {times[0]}," if named is None else f"{named} is never NULL: write"
+        raise DefinitionError(f"--row: {problem} the time of the row")
     else:
         ends = {-(-instant // length) * length for instant in (time, time + _TRUNCATED)}
         slices = [Slice(end - length, end) for end in sorted(ends)]
