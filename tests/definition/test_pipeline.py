@@ -687,6 +687,7 @@ def test_an_archive_may_be_in_several_containers(file: Path, tmp_path: Path) -> 
     ("container", "message"),
     [
         ("[]", "input.container: write an address, or a list of addresses"),
+        ("5", "input.container: write an address, or a list of addresses (5 given)"),
         ("[../a, 5]", "input.container: write an address in each line of the list"),
         ("[../a, s3://bucket]", "input.container: s3://bucket: not a container url"),
         ("[../a, ../a/]", "input.container: two of these addresses overlap: remove one"),

@@ -139,6 +139,32 @@ def test_workers_look_for_garbage_as_usual_but_not_in_what_they_share(tmp_path: 
     subprocess.run([sys.executable, script], env=ENVIRONMENT, check=True)
 
 
+IMPORTING = """
+import builtins
+import signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+from recapture.execute.processes.workers import prepare
+
+imports, handlers = builtins.__import__, set()
+
+def seen(name, *rest):
+    if name.startswith("recapture."):
+        handlers.add(signal.getsignal(signal.SIGINT))
+    return imports(name, *rest)
+
+builtins.__import__ = seen
+prepare(forks=True)
+assert handlers == {signal.default_int_handler}, handlers
+"""
+
+
+def test_ctrl_c_is_not_ignored_while_the_command_imports_what_the_tasks_need(tmp_path: Path) -> None:
+    script = tmp_path / "importing.py"
+    script.write_text(IMPORTING)
+    subprocess.run([sys.executable, script], env=ENVIRONMENT, check=True)
+
+
 BUSY = """
 import signal
 import threading

@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,20 @@ def test_a_function_is_compiled_if_another_process_holds_its_lock_for_long(
     monkeypatch.setattr(caches, "LONGEST_WAIT", 0)
     assert double(21) == 42
     stopped_process.release()
+
+
+def test_threads_that_call_a_new_function_at_once_all_get_its_value(load: Callable[[], Any], tmp_path: Path) -> None:
+    for _ in range(10):
+        double, together = load(), threading.Barrier(4)
+
+        def call(function: Any, barrier: threading.Barrier) -> int:
+            barrier.wait()
+            return int(function(21))
+
+        with ThreadPoolExecutor(4) as threads:
+            calls = [threads.submit(call, double, together) for _ in range(4)]
+        assert [done.result() for done in calls] == [42] * 4
+        shutil.rmtree(tmp_path / "cache")
 
 
 def test_code_is_not_run_from_a_folder_that_others_can_write_to(

@@ -107,8 +107,17 @@ def test_a_server_that_does_not_answer_is_named(python: Python, tmp_path: Path) 
     assert line.endswith("): check the address and the server")
 
 
-def test_a_token_in_the_address_is_refused_and_not_shown() -> None:
-    with pytest.raises(DefinitionError) as error, connected_session("sc://host:443/;use_ssl=true;token=secret", "a"):
+@pytest.mark.parametrize(
+    "address",
+    [
+        "sc://host:443/;use_ssl=true;token=secret",
+        "sc://host:443;token=secret",
+        "sc://host:443/?Token=secret",
+        "sc://user:secret@host:443/",
+    ],
+)
+def test_a_token_in_the_address_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(DefinitionError) as error, connected_session(address, "a"):
         pass
     assert str(error.value) == (
         "sc://host:443: the address has a token: remove it, and set SPARK_CONNECT_AUTHENTICATE_TOKEN in the environment"

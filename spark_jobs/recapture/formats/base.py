@@ -55,9 +55,9 @@ def _index(written: object) -> object:
 
 
 def _container(written: object) -> object:
-    if not isinstance(written, list):
+    if isinstance(written, str | tuple):
         return written
-    if not written:
+    if not isinstance(written, list) or not written:
         raise ValueError("write an address, or a list of addresses")
     if not all(isinstance(address, str) for address in written):
         raise ValueError("write an address in each line of the list")

@@ -19,6 +19,7 @@ with hidden(["scipy"]):
     import numba.np.arraymath  # noqa: F401, it is what looks
     from numba import njit
     from numba.core.caching import FunctionCache
+    from numba.core.compiler_lock import global_compiler_lock
 
 
 def compiled(function: FunctionType) -> Any:
@@ -70,15 +71,16 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
     def unlocking(self, compile_overload: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return what compiles or loads an overload, and unlocks the function in the end."""
+        """Return what compiles or loads an overload, and unlocks the function in the end, in one thread at a time."""
 
         def compile_and_unlock(sig: Any) -> Any:
-            try:
-                return compile_overload(sig)
-            finally:
-                if self._lock is not None:
-                    self._lock.release()
-                    self._lock = None
+            with global_compiler_lock:
+                try:
+                    return compile_overload(sig)
+                finally:
+                    if self._lock is not None:
+                        self._lock.release()
+                        self._lock = None
 
         return compile_and_unlock
 

@@ -61,7 +61,10 @@ def prepare(*, forks: bool = False) -> None:
     process has imported. Otherwise it is a new process.
     """
     forkserver.set_forkserver_preload(_PRELOADED)
-    forked = _forked() if forks and fork_server_pid() is None else nullcontext()
+    forks = forks and fork_server_pid() is None
+    if forks:
+        import recapture.execute.processes.task_files  # noqa: F401, which takes long: Ctrl-C still works
+    forked = _forked() if forks else nullcontext()
     with _ignored_interrupts(), forked, _folder_of_socket():
         forkserver.ensure_running()
 
@@ -127,8 +130,6 @@ def _forked() -> Iterator[None]:
 
     It is forked before there are locks and pipes that it must not hold. It gets its own as multiprocessing starts it.
     """
-    import recapture.execute.processes.task_files  # noqa: F401, this process needs it, too
-
     resource_tracker.ensure_running()  # is started in the same way
     ours, theirs = socket.socketpair()
     with ours:

@@ -1,5 +1,6 @@
 """Spark Connect: a session on a server. This process has neither Java nor a Spark context."""
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,9 +35,10 @@ def connected_session(address: str, name: str, bundle: Path | None = None) -> It
     Raise DefinitionError if the address has a token, which messages and process lists would show, and RunError if the
     server does not answer.
     """
-    shown, _, parameters = address.partition("/;")
-    if "token=" in parameters:
-        raise DefinitionError(f"{shown}: the address has a token: remove it, and set {TOKEN} in the environment")
+    if "token=" in address.lower() or "@" in address:
+        raise DefinitionError(
+            f"{_shown(address)}: the address has a token: remove it, and set {TOKEN} in the environment"
+        )
     with open_session(address, name, bundle) as spark:
         yield spark
 
@@ -44,7 +46,7 @@ def connected_session(address: str, name: str, bundle: Path | None = None) -> It
 @contextmanager
 def open_session(address: str, name: str, bundle: Path | None = None) -> Iterator[SparkSession]:
     """Do what `connected_session` does. The address may have a token, which no message shows."""
-    shown = address.partition("/;")[0]
+    shown = _shown(address)
     try:
         _require_listener(shown)
         spark = SparkSession.builder.remote(address).appName(name).getOrCreate()
@@ -62,6 +64,12 @@ def open_session(address: str, name: str, bundle: Path | None = None) -> Iterato
     finally:
         with suppress(PySparkException):
             spark.stop()
+
+
+def _shown(address: str) -> str:
+    """Return the host and the port of an address: the other parts may hold a secret."""
+    place = re.split("[/;?#]", address.removeprefix(SCHEME), maxsplit=1)[0]
+    return f"{SCHEME}{place.rpartition('@')[2]}"
 
 
 def _require_listener(address: str) -> None:
