@@ -1,6 +1,7 @@
 """A planned run that a service computes as a job. The run files hand it over, so that a retry finds the job again."""
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,11 +22,15 @@ POLL_SECONDS = 15.0
 """Seconds between two questions about the state of a job."""
 MOST_UNANSWERED = 20
 """Number of questions in a row without an answer after which the task fails. The job goes on."""
-SECRETS = (
-    *("AZURE_STORAGE_CONNECTION_STRING", "AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD", "AZURE_PASSWORD"),
-    *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"),
-)
-"""Variables whose values are secrets."""
+_SECRET = r"client.?secret|password|account.?key(?!provider)|storage.?key|sas.?(?:key|token|fixed)|connection.?string"
+SECRET_NAME = re.compile(_SECRET, re.IGNORECASE)
+"""What the names of settings and variables contain whose values are secrets."""
+SECRET_TEXT = re.compile(rf"(?:{_SECRET})[^\s=]*=|[?&]sig=", re.IGNORECASE)
+"""What texts contain that give a secret, such as connection strings, Java options and signed addresses."""
+REFERENCE = re.compile(r"\{\{secrets/[^/{}]+/[^/{}]+\}\}")
+"""Value that stands for a secret of Databricks."""
+REFERENCE_NAME = re.compile(r"\.spark\.kubernetes\.(?:driver|executor)\.secretKeyRef\.")
+"""What the names of settings contain whose values stand for a secret of Kubernetes."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -171,25 +176,25 @@ def settings_of(job: Mapping[str, Any], known: Mapping[str, type], connection: s
     for name, value in job.items():
         if name not in known:
             raise DefinitionError(f"job has the key {name!r}, but {connection} is {what}: use {', '.join(known)}")
-        if not isinstance(value, known[name]):
+        if not isinstance(value, known[name]) or (isinstance(value, bool) and known[name] is not bool):
             raise DefinitionError(f"job: {name} has the type {type(value).__name__}: write a {known[name].__name__}")
     for name in _secrets(job):
         raise DefinitionError(
-            f"job gives {name} as plain text, which {what} would show: write a reference to a secret, or set it where "
-            "the cluster is defined; see docs/clusters.md"
+            f"job: {name} seems to have a secret as plain text, which {what} would show: write a reference to it, or "
+            "set it where the cluster is defined; see docs/clusters.md"
         )
     return dict(job)
 
 
 def _secrets(value: Any, path: str = "") -> Iterator[str]:
-    """Yield the names of variables that have a secret as plain text."""
+    """Yield the names of settings that seem to have a secret as plain text, below `job`."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _secrets(inner, f"{path}.{name}")
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _secrets(inner, path)
-    else:
-        name = path.rpartition(".")[2]
-        if name in SECRETS and not str(value).startswith("{{secrets/") and ".secretKeyRef." not in path:
-            yield name
+    elif REFERENCE.fullmatch(str(value)) or REFERENCE_NAME.search(path):
+        return
+    elif SECRET_NAME.search(path) or SECRET_TEXT.search(str(value)):
+        yield path.removeprefix(".")

@@ -427,10 +427,28 @@ OF_EXECUTORS = "spark.kubernetes.executor.secretKeyRef.AZURE_STORAGE_CONNECTION_
         (
             "databricks",
             {"new_cluster": {"spark_env_vars": {"AZURE_CLIENT_SECRET": SECRET}}},
-            "job gives AZURE_CLIENT_SECRET as plain text, which Databricks would show: write a reference to a secret",
+            "job: new_cluster.spark_env_vars.AZURE_CLIENT_SECRET seems to have a secret as plain text",
+        ),
+        *(
+            ("databricks", {"new_cluster": {"spark_conf": {name: value}}}, "seems to have a secret as plain text")
+            for name, value in (
+                ("fs.azure.account.key.contoso.dfs.core.windows.net", SECRET),
+                ("spark.hadoop.fs.azure.account.oauth2.client.secret", f"{{{{secrets/a/b}}}}{SECRET}"),
+                ("fs.azure.sas.fixed.token.contoso.dfs.core.windows.net", SECRET),
+                ("spark.driver.extraJavaOptions", f"-Xmx1g -Dfs.azure.account.key.contoso={SECRET}"),
+                ("spark.any", f"DefaultEndpointsProtocol=https;AccountName=contoso;AccountKey={SECRET}"),
+                ("my.secretKeyRef.AZURE_CLIENT_SECRET", SECRET),
+            )
+        ),
+        ("databricks", {"new_cluster": {"docker_image": {"basic_auth": {"password": SECRET}}}}, "basic_auth.password"),
+        ("databricks", {"python_file": f"https://contoso/a.py?sv=1&sig={SECRET}"}, "python_file seems"),
+        (
+            "databricks",
+            {"new_cluster": CLUSTER, "timeout_seconds": True},
+            "timeout_seconds has the type bool: write a int",
         ),
         ("livy", {}, "job for cluster: give `file`, the address of spark_jobs/backfill.py as the cluster sees it"),
-        ("livy", {"file": FILE, "conf": {"spark.executorEnv.AZURE_STORAGE_KEY": SECRET}}, "AZURE_STORAGE_KEY as plain"),
+        ("livy", {"file": FILE, "conf": {"spark.executorEnv.AZURE_STORAGE_KEY": SECRET}}, "AZURE_STORAGE_KEY seems"),
         ("spark", {"file": FILE}, "`job` is for Databricks and Livy, but cluster has the type spark"),
         ("generic", {}, "the connection cluster has the type generic: use spark, spark_connect, databricks, livy"),
     ],

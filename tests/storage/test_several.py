@@ -54,7 +54,8 @@ def test_the_first_container_that_has_a_blob_counts(archive: Archive, tmp_path: 
 def test_a_blob_that_was_changed_or_deleted_in_its_container_is_not_read_from_another(
     archive: Archive, tmp_path: Path
 ) -> None:
-    first, second, *_ = archive.list()
+    first, second, third, *_ = archive.list()
+    assert archive.read(third) == b"new"
     put(tmp_path / "old", first.name, "changed", 1_772_330_000)
     put(tmp_path / "new", second.name, "a copy", 1_772_330_000)
     (tmp_path / "old" / second.name).unlink()

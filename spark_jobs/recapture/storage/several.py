@@ -15,8 +15,8 @@ class SeveralContainers:
 
     def __init__(self, containers: Sequence[Archive]) -> None:
         self._containers = tuple(containers)
-        self._last = self._containers[0]
-        """Container of the blob that was read last: the next blob is probably there, too."""
+        self._last = 0
+        """Place of the container of the blob that was read last: the next blob is probably there, too."""
 
     @property
     def url(self) -> str:
@@ -32,18 +32,18 @@ class SeveralContainers:
         return (folder for folder, _ in groupby(listed))
 
     def read(self, blob: Blob) -> bytes:
-        errors = []
-        for container in sorted(self._containers, key=lambda container: container is not self._last):
+        errors = {}
+        for place in sorted(range(len(self._containers)), key=lambda place: place != self._last):
             try:
-                content = container.read(blob)
+                content = self._containers[place].read(blob)
             except DamagedBlobError:
                 raise
             except PermanentError as error:  # the container has no such blob, or another version of it
-                errors.append(error)
+                errors[place] = error
             else:
-                self._last = container
+                self._last = place
                 return content
-        raise errors[0]
+        raise errors[min(errors)]
 
     def clock(self) -> datetime:
         return min(container.clock() for container in self._containers)
