@@ -3,6 +3,7 @@
 `compilation` has one more: it imports Numba, which takes 0.2 s, when a compiled function is first called.
 """
 
+import atexit
 import gc
 import os
 import signal
@@ -34,6 +35,7 @@ def loaded_for_forks() -> Iterator[None]:
     collect_garbage_rarely()
     yield
     gc.freeze()
+    atexit.register(gc.unfreeze)  # DuckDB complains of objects that are left at the end
     gc.set_threshold(*_USUAL)
 
 

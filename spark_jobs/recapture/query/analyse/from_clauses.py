@@ -113,8 +113,9 @@ class FromCompiler:
         analytic = _analytic(select)
         compiler = JoinCompiler(self.source, self.types)
         for number, join in enumerate(joins, 1):
+            known = self.inputs.get(join.this.name.lower())
+            compiler.check_kind(first, join, known is not None and known.is_reference)
             new = self._named(join.this, select, "JOIN")
-            compiler.check_kind(first, new, join)
             if join.this.args.get("joins"):
                 raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
             if analytic is not None and not new.is_reference:

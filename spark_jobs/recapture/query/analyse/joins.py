@@ -33,12 +33,13 @@ class JoinCompiler:
     source: Source
     types: FieldTypes
 
-    def check_kind(self, first: NamedRelation, new: NamedRelation, join: exp.Join) -> None:
+    def check_kind(self, first: NamedRelation, join: exp.Join, has_reference: bool) -> None:
         """Raise DefinitionError for kinds of JOIN that ASA lacks, and for a JOIN without ON."""
         side, kind = join.side.upper(), join.kind.upper()
-        form = f"JOIN … ON {_form(first.name, new.name)}"
-        if new.is_reference:
-            form = f"JOIN … ON 1 = 1, which takes every row of `{new.name}`"
+        name = join.this.alias_or_name or "b"
+        form = f"JOIN … ON {_form(first.name, name)}"
+        if has_reference:
+            form = f"JOIN … ON 1 = 1, which takes every row of `{name}`"
         if (side, kind) not in _KINDS or join.method:
             words = " ".join(word for word in (join.method.upper(), side, kind, "JOIN") if word)
             instead = _INSTEAD.get(side, f"write {form}")
