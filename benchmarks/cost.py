@@ -1,6 +1,6 @@
 """`python -m benchmarks.cost [WORLD ...]`: how close estimates are to what runs take.
 
-In each world, runs of one hour and of two hours are backfilled. Then the command plans the other hours, and backfills
+The first hour of a world is backfilled, and then the next two. Then the command plans the other hours, and backfills
 them. A line of the table shows a quantity as the plan estimated it, what the run took, and the difference.
 """
 
@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +20,20 @@ from benchmarks.command import recapture
 from benchmarks.world import World
 
 QUANTITIES = ("cpu_seconds", "seconds", "read_bytes", "written_bytes", "reads", "writes", "lists", "money")
-LENGTHS = (1, 1, 2, 2)
+LENGTHS = (1, 2)
 """Lengths of the runs from which the plan tells what another one takes, in hours."""
-PLANNED = 6
-"""Length of the planned run, in hours."""
-HOURS = sum(LENGTHS) + PLANNED
 PRICES = {"machine_hour": 0.4, "read_10000": 0.005, "write_10000": 0.06, "list_10000": 0.06, "read_gb": 0.01}
 """Prices such as those of a virtual machine and of a storage account."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A world of `benchmarks.performance`, made longer, and the pipeline whose runs are estimated there."""
+    """A world, and the pipeline whose runs are estimated there."""
 
-    name: str
+    world: str
+    """Name of the world in `benchmarks.performance`."""
     pipeline_file: Callable[[Path, Path, World], Path] = lambda folder, archive, _: run.pipeline_file(folder, archive)
     """Writes the pipeline file to a folder, for the archive with the world."""
-
-    @property
-    def world(self) -> World:
-        """The world, with as many events in an hour."""
-        world = performance.ALL[self.name]
-        return replace(world, hours=HOURS, events=world.events // world.hours * HOURS)
 
 
 def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
@@ -49,7 +41,8 @@ def of_kind(kind: str) -> Callable[[Path, Path, World], Path]:
     return lambda folder, archive, world: kinds.pipeline_file(folder / "kind", archive, world, kinds.KINDS[kind])
 
 
-CASES = {name: Case(name) for name in ("1 million", "5 million", "100,000 devices", "32 partitions", "deflate")} | {
+WORLDS_OF_HOURS = [name for name, world in performance.ALL.items() if world.hours > sum(LENGTHS)]
+CASES = {name: Case(name) for name in WORLDS_OF_HOURS} | {
     "LAG": Case("5 million", of_kind("LAG")),
     "JOIN": Case("1 million", of_kind("JOIN")),
 }
@@ -75,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def measure(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what the plan of the last hours of a world says, and what their run took."""
-    world, archive = case.world, folder / f"{case.name.replace(' ', '-')}-{HOURS}-hours"
+    world, archive = performance.ALL[case.world], folder / case.world.replace(" ", "-")
     world.make(archive)
     with tempfile.TemporaryDirectory() as scratch:
         file, begin = case.pipeline_file(Path(scratch), archive, world), 0
@@ -83,8 +76,8 @@ def measure(case: Case, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         for length in LENGTHS:
             recapture("backfill", file, begin, begin + length)
             begin += length
-        estimated = recapture("plan", file, begin, HOURS)["estimate"]
-        return estimated, recapture("backfill", file, begin, HOURS)["cost"]
+        estimated = recapture("plan", file, begin, world.hours)["estimate"]
+        return estimated, recapture("backfill", file, begin, world.hours)["cost"]
 
 
 def line(world: str, quantity: str, estimated: float, actual: float) -> str:
