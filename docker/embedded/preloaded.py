@@ -10,6 +10,7 @@ from airflow.__main__ import main
 
 MODULES = (
     "recapture_airflow.dags",
+    "recapture_airflow.spark_run",
     "recapture.keep.job",
     "recapture.storage.azure",
 )

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TriggerRule, chain
 
@@ -18,8 +18,10 @@ from recapture_airflow.plan_tasks import Plan, plan_range, record_failure
 from recapture_airflow.pools import Pools
 from recapture_airflow.processes_run import ProcessesRun
 from recapture_airflow.run_approval import RunApproval
-from recapture_airflow.spark_run import APPLICATION, SparkRun
 from recapture_airflow.update_tasks import AskPerson, NextUpdate, due, record_job
+
+if TYPE_CHECKING:
+    from recapture_airflow.spark_run import SparkRun
 
 LONGEST_QUESTION = timedelta(days=7)
 """Time for which a person is asked about a staged run, if the pipeline does not say how long a run waits."""
@@ -87,10 +89,12 @@ def _publish_and_report(pipeline: Pipeline, run: Any, audited: Any, *, in_update
 
 def _order_and_aggregate(
     pipeline: Pipeline, run: Any, cluster: Cluster, pool: Mapping[str, Any]
-) -> SparkRun | ProcessesRun:
+) -> "SparkRun | ProcessesRun":
     file = str(pipeline.file)
     if unattended_engine(pipeline.engine) is Engine.PROCESSES:
         return ProcessesRun(task_id=Stage.ORDER_AND_AGGREGATE, file=file, run=run, **pool)
+    from recapture_airflow.spark_run import APPLICATION, SparkRun  # takes 0.7 s if OpenLineage is installed
+
     return SparkRun(
         task_id=Stage.ORDER_AND_AGGREGATE,
         file=file,
