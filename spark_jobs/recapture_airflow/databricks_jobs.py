@@ -1,7 +1,6 @@
 """Databricks as a service that computes runs: one-time runs of its Jobs API."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import requests
@@ -10,7 +9,7 @@ from airflow.providers.databricks.exceptions import DatabricksApiError
 from airflow.providers.databricks.hooks.databricks import DatabricksHook, RunState
 
 from recapture.errors import DefinitionError
-from recapture_airflow.remote_run import JobState, LostJobError, ServiceError, settings_of
+from recapture_airflow.remote_run import JobState, LostJobError, service_errors, settings_of
 
 SETTINGS = {
     "new_cluster": dict,
@@ -51,7 +50,7 @@ class DatabricksJobs:
         else:
             task["spark_python_task"] = {"python_file": file, "parameters": arguments}
         body = {"run_name": name, "idempotency_token": attempt, "tasks": [task], **of_run}
-        with _errors(self.connection):
+        with service_errors(self.connection, requests.RequestException):
             try:
                 return str(self._hook.submit_run(body))
             except DatabricksApiError as error:
@@ -61,7 +60,7 @@ class DatabricksJobs:
 
     def state(self, job: str) -> JobState:
         """Return the state of a one-time run, and the error of its task if it failed."""
-        with _errors(self.connection):
+        with service_errors(self.connection, requests.RequestException):
             try:
                 run = self._hook.get_run(int(job))
             except DatabricksApiError as error:
@@ -85,16 +84,5 @@ class DatabricksJobs:
 
     def cancel(self, job: str) -> None:
         """Cancel a one-time run."""
-        with _errors(self.connection):
+        with service_errors(self.connection, requests.RequestException):
             self._hook.cancel_run(int(job))
-
-
-@contextmanager
-def _errors(connection: str) -> Iterator[None]:
-    """Raise what this context raises as ServiceError."""
-    try:
-        yield
-    except ServiceError:
-        raise
-    except (AirflowException, requests.RequestException) as error:
-        raise ServiceError(f"{connection}: {error}") from error

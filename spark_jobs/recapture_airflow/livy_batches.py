@@ -1,19 +1,17 @@
 """Livy as a service that computes runs: the batches of an own server, of Azure Synapse or of Microsoft Fabric."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import requests
 from airflow.providers.apache.livy.hooks.livy import LivyHook
-from airflow.providers.common.compat.sdk import AirflowException
 from azure.core.exceptions import AzureError
 from requests.auth import AuthBase
 
 from recapture.errors import DefinitionError
 from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.storage.credentials import identity
-from recapture_airflow.remote_run import JobState, LostJobError, ServiceError, settings_of
+from recapture_airflow.remote_run import JobState, LostJobError, service_errors, settings_of
 
 SETTINGS = {
     "file": str,
@@ -56,7 +54,7 @@ class LivyBatches:
     def submit(self, attempt: str, name: str, arguments: list[str]) -> str:
         """Start a batch. Livy takes no token of the attempt, but refuses a second batch with the same name."""
         body = {"name": f"{name} {attempt}", "args": arguments}
-        with _errors(self.connection):
+        with service_errors(self.connection, requests.RequestException, AzureError):
             return str(self._hook.post_batch(**self.settings, **body))
 
     def state(self, job: str) -> JobState:
@@ -76,7 +74,7 @@ class LivyBatches:
 
     def _answer(self, method: str, job: str) -> dict[str, Any]:
         """Return what Livy answers about a batch. LivyHook itself takes only numbers as ids, and Fabric has others."""
-        with _errors(self.connection):
+        with service_errors(self.connection, requests.RequestException, AzureError):
             response = self._hook.run_method(self._path(job), method)
             if response.status_code == requests.codes.not_found:
                 raise LostJobError(f"{self.connection} does not know the batch {job}")
@@ -97,14 +95,3 @@ def _signed_with(scope: str) -> Callable[..., AuthBase]:
             return request
 
     return Signed
-
-
-@contextmanager
-def _errors(connection: str) -> Iterator[None]:
-    """Raise what this context raises as ServiceError."""
-    try:
-        yield
-    except ServiceError:
-        raise
-    except (AirflowException, requests.RequestException, AzureError) as error:
-        raise ServiceError(f"{connection}: {error}") from error

@@ -4,6 +4,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 from uuid import uuid4
@@ -65,6 +66,17 @@ class ServiceError(AirflowException):
 
 class LostJobError(ServiceError):
     """A job that the service does not know any more."""
+
+
+@contextmanager
+def service_errors(connection: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Raise AirflowException, and exceptions of these kinds, that this context raises as ServiceError."""
+    try:
+        yield
+    except ServiceError:
+        raise
+    except (AirflowException, *kinds) as error:
+        raise ServiceError(f"{connection}: {error}") from error
 
 
 class RemoteRun:
