@@ -58,7 +58,7 @@ def with_calls(
 
     The arguments of a call may have calls of their own. Raise RunError if a function exceeds its limits.
     """
-    functions = {function.spark_name: function for function in bounds.functions}
+    functions = {function.internal_name: function for function in bounds.functions}
     remaining = list(expressions)
     number = 0
     while calls := _innermost(remaining):
