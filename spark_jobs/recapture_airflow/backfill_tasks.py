@@ -119,10 +119,10 @@ def publish(
     for output in outcome.outputs:
         changes = slice_changes(before, after, run, output.alias)
         event = outlet_events[assets_of(pipeline)[output.alias]]
-        told = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
-        slices = sorted({start for starts in told.values() for start in starts})
-        told["provisional"] = changes.provisional
-        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
+        by_change = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
+        slices = sorted({start for starts in by_change.values() for start in starts})
+        by_change["provisional"] = changes.provisional
+        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **by_change)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)

@@ -32,9 +32,9 @@ def collected(tmp_path: Path) -> Collected:
         for task in tasks:
             _, counters = ordered(archive, PLAIN, POLICIES, task)
             profiles.write(files, task, counters)
-            rows += [of_slice.metrics(POLICIES) for of_slice in counters.values()]
-            for slice_, of_slice in counters.items():
-                count = int(of_slice.verdicts.sum() - of_slice.verdicts[Verdict.ON_TIME])
+            rows += [slice_counters.metrics(POLICIES) for slice_counters in counters.values()]
+            for slice_, slice_counters in counters.items():
+                count = int(slice_counters.verdicts.sum() - slice_counters.verdicts[Verdict.ON_TIME])
                 not_on_time[task.partition, slice_.start] = count
         profiles.collect(files, tasks, sorted(rows, key=lambda row: (row.slice_start, row.partition)))
         return files

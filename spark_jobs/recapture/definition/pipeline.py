@@ -276,8 +276,8 @@ def require_addresses(pipeline: Pipeline, document: Document) -> None:
 def require_distinct_containers(pipeline: Pipeline, document: Document) -> None:
     """Raise DefinitionError if an input names a container twice, or one inside another."""
     for index, section in enumerate(pipeline.all_inputs):
-        for one, other in itertools.combinations(map(normal_form, addresses(section.container)), 2):
-            if _overlap(one, other):
+        for left, right in itertools.combinations(map(normal_form, addresses(section.container)), 2):
+            if _overlap(left, right):
                 raise document.error(("input", index, "container"), "two of these addresses overlap: remove one")
 
 
@@ -442,8 +442,8 @@ def _folders(pipeline: Pipeline, output: Output) -> list[str]:
     return [normal_form(table) for table in (*output.tables, *([output.verdicts_table] if has_verdicts else []))]
 
 
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+def _overlap(left: str, right: str) -> bool:
+    return f"{left}/".startswith(f"{right}/") or f"{right}/".startswith(f"{left}/")
 
 
 def _with_absolute_addresses(pipeline: Pipeline) -> Pipeline:

@@ -41,10 +41,10 @@ def javascript(function: JavaScriptFunction) -> Function:
 def geography(function: ShapeComparison) -> Function:
     """Return the callable of a comparison of shapes. It loads shapely when it is called."""
 
-    def call(one: pa.Array, other: pa.Array) -> pa.Array:
+    def call(left: pa.Array, right: pa.Array) -> pa.Array:
         from recapture.geography import comparisons
 
-        return comparisons.call(function, one, other)
+        return comparisons.call(function, left, right)
 
     return call
 
