@@ -246,14 +246,14 @@ class Expressions(Coercion):
         if isinstance(node, exp.Add) and any(map(self._is_string, sides)):
             return self._concatenation(sides, nodes)
         sides = [self._operand(self.types.refreshed(side), where) for side, where in zip(sides, nodes, strict=True)]
-        (left, right), kind = self.unify(sides, node)
-        if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
+        (left, right), type_ = self.unify(sides, node)
+        if isinstance(node, exp.Mod) and type_ is AsaType.FLOAT:
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
-        if isinstance(node, exp.Div) and kind is AsaType.FLOAT and is_open_number(sides):
+        if isinstance(node, exp.Div) and type_ is AsaType.FLOAT and is_open_number(sides):
             return with_kind_of(self._quotient(sides, left, right, node), sides)
-        truncates = isinstance(node, exp.Div) and kind is AsaType.BIGINT
+        truncates = isinstance(node, exp.Div) and type_ is AsaType.BIGINT
         op = Op.INTEGER_DIVIDE if truncates else _ARITHMETIC[type(node)]
-        return with_kind_of(Value(call(op, left.node, right.node), kind), sides)
+        return with_kind_of(Value(call(op, left.node, right.node), type_), sides)
 
     def _with_null(self, sides: Sequence[Value], nodes: Sequence[exp.Expr], where: exp.Expr) -> Value:
         """Return the result of arithmetic with the literal NULL: NULL, of the other operand's type."""
@@ -327,25 +327,25 @@ class Expressions(Coercion):
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
         results_and_default = [*results, self.value(default) if default else Value(NULL, None)]
-        (*values, other), kind = self.unify(results_and_default, node, may_differ=True)
+        (*values, other), type_ = self.unify(results_and_default, node, may_differ=True)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
-        chosen = Value(case_when(branches, other.node), kind, fields=fields)
+        chosen = Value(case_when(branches, other.node), type_, fields=fields)
         return with_kind_of_choice(chosen, conditions, results_and_default, [*values, other])
 
     def _cast(self, node: exp.Cast) -> Value:
         require_only(self.source, node, "this", "to", "safe", "_type")
         to = node.args["to"]
         name = str(to.args.get("kind") or getattr(to.this, "name", to.this)).upper()
-        kind = _CAST_TYPES.get(name)
-        if kind is None:
+        type_ = _CAST_TYPES.get(name)
+        if type_ is None:
             types = ", ".join(AsaType)
             raise self.source.error(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
-        if sizes not in ([], ["MAX"] if kind is AsaType.STRING else []):
-            raise self.source.error(node, f"this size is not supported: write {kind}")
+        if sizes not in ([], ["MAX"] if type_ is AsaType.STRING else []):
+            raise self.source.error(node, f"this size is not supported: write {type_}")
         value = self.value(node.this)
-        return self.cast(value, kind, isinstance(node, exp.TryCast), node)
+        return self.cast(value, type_, isinstance(node, exp.TryCast), node)
 
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
@@ -377,8 +377,8 @@ class Expressions(Coercion):
         parts = self._of_own_types([left, right])
         if parts is not None:
             return compared(comparison, *parts)
-        (one, other), _ = self._comparable([left, right], comparison, where)
-        return call(comparison, one.node, other.node)
+        (converted_left, converted_right), _ = self._comparable([left, right], comparison, where)
+        return call(comparison, converted_left.node, converted_right.node)
 
     def _membership(self, node: exp.In) -> Expr:
         if not node.expressions:
@@ -438,14 +438,14 @@ class Expressions(Coercion):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         if self.types.closed and all(map(self.types.untyped, values)):
             raise self.source.error(where, "the type of the values that are compared here is not known: CAST them")
-        unified, kind = self.unify(values, where)
-        if kind in INCOMPARABLE:
-            parts = "properties" if kind is AsaType.RECORD else "elements"
-            raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
+        unified, type_ = self.unify(values, where)
+        if type_ in INCOMPARABLE:
+            parts = "properties" if type_ is AsaType.RECORD else "elements"
+            raise self.source.error(where, f"{type_}s cannot be compared: compare their {parts}")
         is_open = any(self.types.are_open(value.fields) for value in values)
-        if kind is AsaType.BIT and comparison in _ORDERED and not is_open:
-            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[comparison]}")
-        return unified, kind
+        if type_ is AsaType.BIT and comparison in _ORDERED and not is_open:
+            raise self.source.error(where, f"{type_} is compared with = and <> only, not with {_ORDERED[comparison]}")
+        return unified, type_
 
     def _have_own_types(self, values: list[Value], where: exp.Expr) -> bool:
         """Return whether values are compared by the type that each of them has, and numbers exactly.
@@ -500,8 +500,8 @@ class _Call:
         value = self.expressions.value(node)
         if value.type in types and not self.expressions.types.are_open(value.fields) and not value.is_json_element:
             return value
-        for kind in types:
-            typed = self.expressions.typed(value, kind, node)
+        for type_ in types:
+            typed = self.expressions.typed(value, type_, node)
             if typed is not None:
                 return typed
         advice = f": write CAST(… AS {AsaType.STRING})" if types == (AsaType.STRING,) else ""
