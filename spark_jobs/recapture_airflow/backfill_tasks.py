@@ -47,7 +47,7 @@ def audit(
     report.
     """
     from recapture.run.audit import audit, stopped
-    from recapture.run.summary import summary
+    from recapture.run.summary import warnings_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import with_report, write_run_report
@@ -59,8 +59,7 @@ def audit(
     error = stopped(planned_run, computed, audited)
     if error is None:
         if is_staged:
-            warnings = summary(planned_run, computed, audited, None)["warnings"]
-            write_run_report(planned_run, computed, audited, warnings)
+            write_run_report(planned_run, computed, audited, warnings_of(planned_run, computed, None))
         return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
     error = with_report(error, planned_run, computed, audited)
     is_divided = in_update or computes_neighbours(run_id)
