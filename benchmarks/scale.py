@@ -1,7 +1,7 @@
 """`python -m benchmarks.scale`: how a backfill grows with blobs, slices and partitions, or with events.
 
-Each backfill is a command of its own. Blobs with one event show what grows without events: `32 24` is a day of a hub
-with 32 partitions. With --events, a day of four partitions has more and more events, and Spark computes the rows.
+Each backfill is a command of its own. Blobs with one event show what grows without events: `32x24` is a day of a hub
+with 32 partitions. With --events, six hours of four partitions have so many events, and Spark computes the rows.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--kind", default=BASE, choices=KINDS, help="kind of query (default: %(default)s)")
     parser.add_argument("--master", help="Spark master (default: none, or local[2] with --events)")
     chosen = parser.parse_args(arguments)
-    worlds = [World(events, hours=24) for events in chosen.events or ()]
+    worlds = [World(events) for events in chosen.events or ()]
     if not worlds:
         sizes = [tuple(map(int, size.split("x"))) for size in chosen.sizes]
         worlds = [World(12 * partitions * hours, hours=hours, partitions=partitions) for partitions, hours in sizes]
