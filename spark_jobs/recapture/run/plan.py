@@ -48,6 +48,18 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bo
     return manifest
 
 
+def preview_run(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
+    """Return the manifest of a range or, if it is too long for one run, of its beginning; see `preview`."""
+    require_whole_slices(pipeline, start, end)
+    require_publishable(pipeline, take_over=take_over)
+    slices = beginning(pipeline, slices_of(pipeline, start, end))
+    while is_too_long(manifest := pinned(pipeline, slices)):
+        slices = slices[: len(slices) // 2]
+    for planned in manifest.inputs:
+        _require_online(planned)
+    return manifest
+
+
 def _require_online(planned: PlannedInput) -> None:
     """Raise SetupError if blobs that a run reads are in the archive tier of Azure, before it reads any."""
     archived = [pinned.blob.name for pinned in planned.blobs if pinned.blob.archived]
@@ -57,16 +69,6 @@ def _require_online(planned: PlannedInput) -> None:
             f"{count} are in the archive tier, such as {archived[0]}: move them to the tier Hot or Cool, wait until "
             "they are there, which can take 15 hours, then run the same command again"
         )
-
-
-def preview_run(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
-    """Return the manifest of a range or, if it is too long for one run, of its beginning; see `preview`."""
-    require_whole_slices(pipeline, start, end)
-    require_publishable(pipeline, take_over=take_over)
-    slices = beginning(pipeline, slices_of(pipeline, start, end))
-    while is_too_long(manifest := pinned(pipeline, slices)):
-        slices = slices[: len(slices) // 2]
-    return manifest
 
 
 def end_of(manifest: Manifest) -> datetime:
