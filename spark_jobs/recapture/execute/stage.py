@@ -17,6 +17,7 @@ from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
 from recapture.run_files.computed import METRICS, Computed, StagedSlice, write_computed
+from recapture.run_files.files import PROFILE
 from recapture.run_files.metrics import metric_rows
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
@@ -73,7 +74,7 @@ def _collected(run: PlannedRun, staged: tuple[StagedSlice, ...], tasks: Sequence
         profiles.collect(run.files, tasks, computed.metrics)
     except PermanentError:
         metrics = run.files.find(METRICS)
-        if metrics is None or not run.files.exists(profiles.FILE):
+        if metrics is None or not run.files.exists(PROFILE):
             raise
         computed = Computed(staged, metrics)
         write_computed(run.files, computed)
