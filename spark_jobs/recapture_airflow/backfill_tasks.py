@@ -9,6 +9,7 @@ from airflow.sdk import Context
 
 from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
+from recapture_airflow.airflow_metrics import sends_figures
 from recapture_airflow.airflow_versions import add_partitions
 from recapture_airflow.dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameters_of
 from recapture_airflow.final_errors import fail_at_once
@@ -76,6 +77,7 @@ def audit(
 
 @stage_task(Lineage.PUBLISHES)
 @fail_at_once()
+@sends_figures
 def publish(
     file: str,
     run: str,
@@ -151,6 +153,7 @@ def report(file: str, run: str) -> dict[str, Any]:
 
 @stage_task(Lineage.CHANGES_TABLES)
 @fail_at_once()
+@sends_figures
 def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
     """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
     from recapture.run.rollback import rollback
@@ -166,6 +169,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
 
 @stage_task(Lineage.READS_ARCHIVE)
 @fail_at_once()
+@sends_figures
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
     from recapture.keep.check import check
