@@ -48,7 +48,7 @@ def audit(
     report.
     """
     from recapture.run.audit import audit, stopped
-    from recapture.run.summary import summary
+    from recapture.run.summary import warnings_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import with_report, write_run_report
@@ -60,8 +60,7 @@ def audit(
     error = stopped(planned_run, computed, audited)
     if error is None:
         if is_staged:
-            warnings = summary(planned_run, computed, audited, None)["warnings"]
-            write_run_report(planned_run, computed, audited, warnings)
+            write_run_report(planned_run, computed, audited, warnings_of(planned_run, computed, None))
         return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
     error = with_report(error, planned_run, computed, audited)
     is_divided = in_update or computes_neighbours(run_id)
@@ -121,10 +120,10 @@ def publish(
     for output in outcome.outputs:
         changes = slice_changes(before, after, run, output.alias)
         event = outlet_events[assets_of(pipeline)[output.alias]]
-        told = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
-        slices = sorted({start for starts in told.values() for start in starts})
-        told["provisional"] = changes.provisional
-        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
+        by_change = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
+        slices = sorted({start for starts in by_change.values() for start in starts})
+        by_change["provisional"] = changes.provisional
+        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **by_change)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)

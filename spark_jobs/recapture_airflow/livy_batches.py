@@ -62,13 +62,13 @@ class LivyBatches:
 
         Livy takes no token of the attempt, but refuses a second batch with the same name while the first one runs.
         """
-        body = {"name": f"{name} {attempt}", "args": arguments}
+        unique = f"{name} {attempt}"
         try:
             with service_errors(self.connection, requests.RequestException, AzureError):
-                return str(self._hook.post_batch(**self.settings, **body))
+                return str(self._hook.post_batch(**self.settings, name=unique, args=arguments))
         except ServiceError as error:
             with suppress(ServiceError):
-                if (job := self._find(body["name"])) is not None:
+                if (job := self._find(unique)) is not None:
                     _LOG.warning("%s", one_line(f"{error}; found batch {job}, which has the name of this one"))
                     return job
             raise

@@ -196,9 +196,13 @@ def _with_nulls_in(path: Path, names: Collection[str]) -> set[str]:
     with pq.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-        of_names = [(chunk.path_in_schema, chunk.statistics) for chunk in chunks if chunk.path_in_schema in names]
-        unknown = [name for name, statistics in of_names if statistics is None or not statistics.has_null_count]
-        with_nulls = {name for name, statistics in of_names if name not in unknown and statistics.null_count}
+        statistics_by_name = [
+            (chunk.path_in_schema, chunk.statistics) for chunk in chunks if chunk.path_in_schema in names
+        ]
+        unknown = [
+            name for name, statistics in statistics_by_name if statistics is None or not statistics.has_null_count
+        ]
+        with_nulls = {name for name, statistics in statistics_by_name if name not in unknown and statistics.null_count}
         for batch in file.iter_batches(columns=[*set(unknown)]) if unknown else ():
             with_nulls.update(name for name in unknown if batch.column(name).null_count)
     return with_nulls

@@ -74,9 +74,9 @@ def takes(call: Call, least: int, most: int | None = None) -> None:
 def computing(op: Op, *types: AsaType, to: AsaType, constants: Sequence[Constant] = ()) -> Callable[[Call], Value]:
     """Return the function that is one operation on arguments of these types, with its result."""
 
-    def compute(call: Call) -> Value:
+    def operation(call: Call) -> Value:
         takes(call, len(types))
         arguments = [call.argument(index, type_).node for index, type_ in enumerate(types)]
         return Value(Expr(op, arguments, constants), to)
 
-    return compute
+    return operation
