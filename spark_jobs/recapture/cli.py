@@ -380,7 +380,7 @@ def _user() -> str:
 
 
 def _instant(text: str) -> datetime:
-    """Return the instant of an ISO 8601 text, which is UTC if it has no zone."""
+    """Return the instant of an ISO 8601 string, which is UTC if it has no zone."""
     try:
         return ticks.parse_utc(text)
     except ValueError:

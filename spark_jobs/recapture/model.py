@@ -62,7 +62,7 @@ class InputColumn:
     declared: bool = field(default=True, compare=False)
     """Whether CREATE TABLE declares the type; otherwise the use of the field decides it."""
     is_kind: bool = False
-    """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""
+    """Whether it holds the type that the field's value has in the body, as a string; NULL for JSON null."""
 
     @property
     def is_token(self) -> bool:

@@ -70,7 +70,7 @@ class Rows:
         return self._frame(self._schema(self.columns).empty_table(), 0)
 
     def whole(self, columns: Collection[str]) -> pd.DataFrame:
-        """Return a frame with all rows. Equal texts share one Python object."""
+        """Return a frame with all rows. Equal strings share one Python object."""
         import pandas as pd
 
         index = pd.RangeIndex(self.count)
@@ -103,7 +103,7 @@ class Rows:
 
     @property
     def key_columns(self) -> list[str]:
-        """Columns that may identify a row: those of times and texts."""
+        """Columns that may identify a row: those of times and strings."""
         is_key = (pa.types.is_timestamp, pa.types.is_string)
         return [field.name for field in self.schema if any(check(field.type) for check in is_key)][:MOST_KEYS]
 

@@ -25,7 +25,7 @@ _WIDENINGS: Mapping[tuple[AsaType, AsaType], Callable[[Value], bool]] = {
     (AsaType.BIGINT, AsaType.BIT): lambda value: value.text in ("0", "1"),
     (AsaType.STRING, AsaType.DATETIME): lambda value: value.text is not None,
 }
-"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a text literal as datetime."""
+"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a string literal as datetime."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Coercion:
         return next((type_ for type_ in sorted(types) if all(self._fits(value, type_) for value in values)), None)
 
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
-        """Return values of open type as text. If a later use decides the type of one of them, it is the type of all."""
+        """Return values of open type as strings. If a later use decides the type of one, it is the type of all."""
         if not any(value.type for value in values):
             raise self.source.untyped_null(where)
         if not any(self.types.are_open(value.fields) for value in values):
@@ -118,7 +118,7 @@ class Coercion:
         """Return the value converted to `type_`, which it must fit. A field of open type has this type from now on."""
         if value.type is type_:
             if is_open:
-                self.types.note_text(value.fields)
+                self.types.note_string(value.fields)
             return value
         if value.type is None:
             return Value(NULL, type_)
@@ -151,6 +151,6 @@ class Coercion:
 
 
 def ticks_of(text: str) -> int | None:
-    """Return the ticks of an ISO time; None for any other text."""
+    """Return the ticks of an ISO time; None for any other string."""
     ticks, valid = timestamps.parse(pa.array([text]))
     return int(ticks[0]) if valid[0] else None

@@ -71,7 +71,7 @@ class Comparisons(Coercion):
         elif any(self.types.suggested([field]) for field in fields):
             self.types.suggest(fields, AsaType.FLOAT, where)
         if AsaType.STRING in types:
-            self.types.note_text(fields)
+            self.types.note_string(fields)
         return True
 
     def _of_own_types(self, values: list[Value]) -> list[Value] | None:

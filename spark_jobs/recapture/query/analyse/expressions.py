@@ -262,7 +262,7 @@ class Expressions(Comparisons):
         return value.type is AsaType.STRING and not value.is_json_element and not self.types.are_open(value.fields)
 
     def _concatenation(self, sides: Sequence[Value], nodes: Sequence[exp.Expr]) -> Value:
-        """Compile text + text; NULL if one is NULL, unlike CONCAT."""
+        """Compile string + string; NULL if one is NULL, unlike CONCAT."""
         message = "+ concatenates two strings: CAST the other operand to nvarchar(max), or use CONCAT"
         strings = (
             self.required(side, AsaType.STRING, node, message).node for side, node in zip(sides, nodes, strict=True)

@@ -32,7 +32,7 @@ class FieldTypes:
     """First spelling of every field in the query, by the field in lower case."""
     _known: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _suggested: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
-    _texts: set[InputField] = field(default_factory=set)
+    _strings: set[InputField] = field(default_factory=set)
     kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
     _kinds_of_pass: frozenset[InputField] = frozenset()
@@ -135,9 +135,9 @@ class FieldTypes:
         """Begin a pass over the script: it reads the types of single values that earlier passes asked for."""
         self._kinds_of_pass = frozenset(self.kinds)
 
-    def note_text(self, fields: Iterable[InputField]) -> None:
+    def note_string(self, fields: Iterable[InputField]) -> None:
         """Note fields of open type that are used as texts; another use may still decide their type."""
-        self._texts.update(fields)
+        self._strings.update(fields)
 
     def disagreement(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `type_` here and as another type elsewhere, if there is one."""
@@ -165,7 +165,7 @@ class FieldTypes:
         types: dict[Path, AsaType | None] = {}
         for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
             field = InputField(input_, path)
-            type_ = self._type(field) or self.suggested([field]) or (AsaType.STRING if field in self._texts else None)
+            type_ = self._type(field) or self.suggested([field]) or (AsaType.STRING if field in self._strings else None)
             top = self.spell(field._replace(path=path[:1])).path
             types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or type_
             if len(path) > 1 and path in self.declared.get(input_, {}):
