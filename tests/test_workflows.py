@@ -18,6 +18,7 @@ from tests.paths import ROOT
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE_FILES = ROOT / ".github" / "release_files.py"
 NOTES = ROOT / ".github" / "release_notes.py"
+REPOSITORY = "https://github.com/owner/name"
 LANES = ("core", "spark", "services")
 """Targets of the Makefile that run every test, one after the other."""
 CHOSEN_BY = sorted({*SERVICES, "spark"})
@@ -72,7 +73,7 @@ def test_an_action_is_pinned_by_the_hash_of_its_commit(file: Path) -> None:
 
 
 def notes(tag: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, NOTES, tag], capture_output=True, encoding="utf-8", check=False)
+    return subprocess.run([sys.executable, NOTES, tag, REPOSITORY], capture_output=True, encoding="utf-8", check=False)
 
 
 def test_the_notes_of_a_release_are_its_section_of_the_changelog() -> None:
@@ -81,7 +82,9 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog() -> None:
     printed = notes(f"v{newest}")
     assert printed.returncode == 0, printed.stderr
     assert "### Added" in printed.stdout
-    assert printed.stdout.strip() in changelog
+    pages = f"]({REPOSITORY}/blob/v{newest}/"
+    assert printed.stdout.strip().replace(pages, "](") in changelog
+    assert printed.stdout.count(pages) > 10, "relative links lead nowhere on the page of a release"
     assert not any(f"## [{version}]" in printed.stdout for version in (newest, *older))
 
 
