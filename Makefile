@@ -71,8 +71,8 @@ dist: $(INSTALLED) version ## Build the wheel and the sdist, the constraints for
 	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python
 	@$(BIN)/python .github/release_files.py dist "$$($(BIN)/python -c 'import recapture; print(recapture.__version__)')"
 
-site: $(INSTALLED) version ## Build the pages as a site in .cache/site, which can be read without a network
-	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs/site -d .cache/site-pages . .cache/site
+site: $(INSTALLED) version ## Build the pages as a site in .cache/site, with those of earlier releases
+	@$(BIN)/python docs/site/build.py .cache/site
 	@echo "open .cache/site/index.html"
 
 deep: $(CLASSES) $(AZURITE) version ## Test the properties with many more examples, and all queries as a run compiles them

@@ -232,8 +232,10 @@ class _Partition:
         return sorted(
             (
                 _Seen(event.number, event.enqueued, arrival, opened)
-                for of_slice in everything
-                for event, arrival, opened in zip(of_slice.events, of_slice.arrivals, of_slice.opened, strict=True)
+                for slice_events in everything
+                for event, arrival, opened in zip(
+                    slice_events.events, slice_events.arrivals, slice_events.opened, strict=True
+                )
             ),
             key=lambda event: (event.enqueued, event.number),
         )

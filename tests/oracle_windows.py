@@ -75,8 +75,8 @@ def contents(
     if isinstance(window, Session):
         return [
             Content(name, end, group, inside, unanchored)
-            for of_key in split(ordered, window.over).values()
-            for end, members, unanchored in sessions(of_key, window.timeout, window.longest)
+            for key_events in split(ordered, window.over).values()
+            for end, members, unanchored in sessions(key_events, window.timeout, window.longest)
             for group, inside in split(members, group_by).items()
         ]
     return [

@@ -153,10 +153,10 @@ def test_plan_shows_what_would_be_read_and_writes_nothing(command: Command, worl
     assert contents(world.home) == before
     assert (plan["partitions"], plan["blobs"], plan["complete"]) == (["0"], 1, True)
     blob = next(path for path in world.capture.rglob("*.avro") if path.stat().st_mtime == at(12).timestamp())
-    of_slice = {"blobs": 1, "bytes": blob.stat().st_size, "incomplete": []}
-    inputs = [{"alias": "telemetry", **of_slice}]
+    sizes = {"blobs": 1, "bytes": blob.stat().st_size, "incomplete": []}
+    inputs = [{"alias": "telemetry", **sizes}]
     state = {"state": "missing", "differing": []}
-    assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **state, **of_slice, "inputs": inputs}]
+    assert plan["slices"] == [{"slice_start": "2024-03-01T10:00:00Z", **state, **sizes, "inputs": inputs}]
 
 
 def test_plan_shows_how_far_capture_has_got_and_warns_of_unusual_blobs(command: Command, world: World) -> None:

@@ -1,14 +1,12 @@
 """Settings of Sphinx, which makes a site of the pages: `make site`. They stay Markdown that can be read without it.
 
-The source folder is the checkout, so links lead where they lead there. The order of the pages is that of the table in
-the README.
+The source folder is a checkout, so links lead where they lead there. The order of the pages is that of the table in
+the README. `build.py` sets the version and the title.
 """
 
 import re
 
 from sphinx.application import Sphinx
-
-from recapture._version import version as release
 
 project = "Recapture"
 root_doc = "README"
@@ -18,8 +16,10 @@ myst_heading_anchors = 5
 nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]  # some examples are wrong on purpose
 html_theme = "furo"
-html_title = f"Recapture {release.partition('+')[0]}"
-html_extra_path = ["start"]
+html_static_path = ["static"]
+html_css_files = ["versions.css"]
+html_js_files = ["versions.js"]
+templates_path = ["templates"]
 html_copy_source = False
 MORE = ("docs/performance/results", "tests/vectors/README", "CHANGELOG", "SECURITY")
 """Pages that the table does not have."""

@@ -21,6 +21,7 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
+from recapture.process.limits import reached_limit, require_open_files
 from recapture.process.startup import collect_garbage_rarely, exit_at_once
 from recapture.process.versions import OUTPUT_FORMAT
 from recapture.process.wording import did_you_mean
@@ -89,6 +90,7 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
     publishes = False
     try:
         _require_utf8()
+        require_open_files()
         arguments = vars(_parser().parse_args(argv))
         name, is_json = arguments.pop("module"), arguments["json"]
         publishes = name in _PUBLISHING
@@ -111,6 +113,11 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
     except KeyboardInterrupt:
         printing.print_error(stderr, "interrupted")
         return 130
+    except (MemoryError, OSError, RuntimeError) as error:
+        if (limit := reached_limit(error)) is None:
+            raise
+        printing.print_error(stderr, limit)
+        return UnfinishedError.exit_code if publishes else RecaptureError.exit_code
     exit_code: int = result.get("exit_code", 0 if result.get("ready", True) else 1)  # an imported job may not be ready
     return exit_code
 
@@ -373,7 +380,7 @@ def _user() -> str:
 
 
 def _instant(text: str) -> datetime:
-    """Return the instant of an ISO 8601 text, which is UTC if it has no zone."""
+    """Return the instant of an ISO 8601 string, which is UTC if it has no zone."""
     try:
         return ticks.parse_utc(text)
     except ValueError:

@@ -26,18 +26,17 @@ class Representation:
     view: pa.DataType
     """Arrow type in the view of ordered events. A datetime is in ticks; a record or an array is its JSON text."""
     published: pa.DataType
-    spark: str
-    """Type in the Spark SQL of a query, as in the view of ordered events."""
+    """Arrow type in published tables."""
 
 
 TYPES = {
-    AsaType.BIGINT: Representation(pa.int64(), pa.int64(), "BIGINT"),
-    AsaType.FLOAT: Representation(pa.float64(), pa.float64(), "DOUBLE"),
-    AsaType.STRING: Representation(pa.string(), pa.string(), "STRING"),
-    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC"), "BIGINT"),
-    AsaType.BIT: Representation(pa.bool_(), pa.bool_(), "BOOLEAN"),
-    AsaType.RECORD: Representation(pa.string(), pa.string(), "STRING"),
-    AsaType.ARRAY: Representation(pa.string(), pa.string(), "STRING"),
+    AsaType.BIGINT: Representation(pa.int64(), pa.int64()),
+    AsaType.FLOAT: Representation(pa.float64(), pa.float64()),
+    AsaType.STRING: Representation(pa.string(), pa.string()),
+    AsaType.DATETIME: Representation(pa.int64(), pa.timestamp("us", tz="UTC")),
+    AsaType.BIT: Representation(pa.bool_(), pa.bool_()),
+    AsaType.RECORD: Representation(pa.string(), pa.string()),
+    AsaType.ARRAY: Representation(pa.string(), pa.string()),
 }
 """Representation of each ASA type."""
 
@@ -63,7 +62,7 @@ class InputColumn:
     declared: bool = field(default=True, compare=False)
     """Whether CREATE TABLE declares the type; otherwise the use of the field decides it."""
     is_kind: bool = False
-    """Whether it holds the type that the field's value has in the body, as text; NULL for JSON null."""
+    """Whether it holds the type that the field's value has in the body, as a string; NULL for JSON null."""
 
     @property
     def is_token(self) -> bool:
@@ -96,13 +95,13 @@ class JavaScriptFunction:
         return f"{'uda' if self.is_aggregate else 'udf'}.{self.name}"
 
     @property
-    def spark_name(self) -> str:
-        """Name in Spark SQL."""
+    def internal_name(self) -> str:
+        """Name in expressions."""
         return f"udf_{self.name.lower()}"
 
 
 class ShapeComparison(StrEnum):
-    """The geospatial functions that compare two shapes, in Python. Those that create shapes are Spark SQL."""
+    """The geospatial functions that compare two shapes."""
 
     DISTANCE = "ST_DISTANCE"
     INTERSECTS = "ST_INTERSECTS"
@@ -115,8 +114,8 @@ class ShapeComparison(StrEnum):
         return AsaType.FLOAT if self is ShapeComparison.DISTANCE else AsaType.BIGINT
 
     @property
-    def spark_name(self) -> str:
-        """Name in Spark SQL."""
+    def internal_name(self) -> str:
+        """Name in expressions."""
         return f"geography_{self.lower()}"
 
 

@@ -155,8 +155,8 @@ def _exactly(compare: Callable[[Any, Any], Any], sides: tuple[Datum, Datum], in_
     """Return `in_order` with the rows in `doubtful` compared as integers of any size."""
     results = np.array(in_order.to_numpy(zero_copy_only=False))
     for place in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)):
-        one, other = (_integer((side[place] if isinstance(side, pa.Array) else side).as_py()) for side in sides)
-        results[place] = compare((one > other) - (one < other), 0).as_py()
+        left, right = (_integer((side[place] if isinstance(side, pa.Array) else side).as_py()) for side in sides)
+        results[place] = compare((left > right) - (left < right), 0).as_py()
     return pa.array(results)
 
 

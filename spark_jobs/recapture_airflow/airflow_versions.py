@@ -18,3 +18,12 @@ def add_partitions(event: Any, slices: Sequence[str]) -> None:
 def note_of(dag_run: Any) -> str | None:
     """Return the note of a DAG run, or None without one. Before Airflow 3.2, a task cannot read it: it is None."""
     return getattr(dag_run, "note", None)
+
+
+def metrics_client() -> Any:
+    """Return what sends Airflow's metrics: to StatsD, Datadog or OpenTelemetry, as its configuration says."""
+    try:
+        from airflow.sdk.observability.stats import Stats
+    except ImportError:  # before Airflow 3.2
+        from airflow.stats import Stats
+    return Stats

@@ -9,6 +9,7 @@ from airflow.sdk import Context
 
 from recapture.definition.pipeline import load
 from recapture.process.wording import named_slices
+from recapture_airflow.airflow_metrics import sends_figures
 from recapture_airflow.airflow_versions import add_partitions
 from recapture_airflow.dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameters_of
 from recapture_airflow.final_errors import fail_at_once
@@ -47,7 +48,7 @@ def audit(
     report.
     """
     from recapture.run.audit import audit, stopped
-    from recapture.run.summary import summary
+    from recapture.run.summary import warnings_of
     from recapture.run_files.computed import read_computed
     from recapture.run_files.planned import load_run
     from recapture.tools.reports.write import with_report, write_run_report
@@ -59,8 +60,7 @@ def audit(
     error = stopped(planned_run, computed, audited)
     if error is None:
         if is_staged:
-            warnings = summary(planned_run, computed, audited, None)["warnings"]
-            write_run_report(planned_run, computed, audited, warnings)
+            write_run_report(planned_run, computed, audited, warnings_of(planned_run, computed, None))
         return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
     error = with_report(error, planned_run, computed, audited)
     is_divided = in_update or computes_neighbours(run_id)
@@ -76,6 +76,7 @@ def audit(
 
 @stage_task(Lineage.PUBLISHES)
 @fail_at_once()
+@sends_figures
 def publish(
     file: str,
     run: str,
@@ -119,10 +120,10 @@ def publish(
     for output in outcome.outputs:
         changes = slice_changes(before, after, run, output.alias)
         event = outlet_events[assets_of(pipeline)[output.alias]]
-        told = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
-        slices = sorted({start for starts in told.values() for start in starts})
-        told["provisional"] = changes.provisional
-        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **told)
+        by_change = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
+        slices = sorted({start for starts in by_change.values() for start in starts})
+        by_change["provisional"] = changes.provisional
+        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **by_change)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)
@@ -151,6 +152,7 @@ def report(file: str, run: str) -> dict[str, Any]:
 
 @stage_task(Lineage.CHANGES_TABLES)
 @fail_at_once()
+@sends_figures
 def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: Any = None) -> dict[str, Any]:
     """Roll back the range of the trigger form, add its slices to the asset events, and return what was restored."""
     from recapture.run.rollback import rollback
@@ -166,6 +168,7 @@ def rollback(file: str, *, params: dict[str, Any] | None = None, outlet_events: 
 
 @stage_task(Lineage.READS_ARCHIVE)
 @fail_at_once()
+@sends_figures
 def check(file: str, *, params: dict[str, Any] | None = None) -> dict[str, Any]:
     """Look for changed blobs in the range of the trigger form, or else in the last seven days; return what changed."""
     from recapture.keep.check import check

@@ -68,9 +68,9 @@ class RecaptureDags(dict[str, DAG]):
         """Load the pipelines and make their DAGs. Raise DefinitionError if the source has none, or cannot be read."""
         dag_file = Path(sys._getframe(1).f_globals.get("__file__", "dags.py")).absolute()
         pipelines, errors = load_all(source, dag_file.parent)
-        of_tasks = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
+        task_settings = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
         cluster = Cluster(connection, job or {})
-        settings = Settings(schedule, of_tasks, tuple(tags), cluster, Pools.named(pools or {}), arguments)
+        settings = Settings(schedule, task_settings, tuple(tags), cluster, Pools.named(pools or {}), arguments)
         dags = [DAGS[action](pipeline, settings) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
         super().__init__({dag.dag_id: dag for dag in dags})
         for number, (file, message) in enumerate(errors.items()):
@@ -84,12 +84,12 @@ class Settings:
 
     schedule: Any = FROM_PIPELINE
     """When updates begin."""
-    of_tasks: Mapping[str, Any] = field(default_factory=dict)
+    task_settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of every task."""
     tags: tuple[str, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
     pools: Pools = field(default_factory=Pools)
-    of_dags: Mapping[str, Any] = field(default_factory=dict)
+    dag_settings: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of every DAG."""
 
 
@@ -101,15 +101,15 @@ def dag_of(pipeline: Pipeline, settings: Settings, action: str, schedule: Any, d
         "catchup": False,
         "default_args": {
             "weight_rule": NewestFirst(),
-            **settings.of_tasks,
+            **settings.task_settings,
             "pre_execute": tasks.prepare,
         },
         "tags": list(dict.fromkeys(["recapture", *_tags_of_inputs(pipeline), *settings.tags])),
         **own,
     }
-    for name in sorted(settings.of_dags.keys() & (fixed.keys() | {"params"})):
+    for name in sorted(settings.dag_settings.keys() & (fixed.keys() | {"params"})):
         raise DefinitionError(f"RecaptureDags sets `{name}` of its DAGs itself: remove the argument")
-    return DAG(dag_forms.dag_ids_of(pipeline)[action], schedule=schedule, **fixed, **settings.of_dags)
+    return DAG(dag_forms.dag_ids_of(pipeline)[action], schedule=schedule, **fixed, **settings.dag_settings)
 
 
 def _tags_of_inputs(pipeline: Pipeline) -> list[str]:

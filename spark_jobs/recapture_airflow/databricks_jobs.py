@@ -41,7 +41,7 @@ class DatabricksJobs:
     def submit(self, attempt: str, name: str, arguments: list[str]) -> str:
         """Start a one-time run. The attempt is its idempotency token."""
         settings = dict(self.settings)
-        of_run = {key: settings.pop(key) for key in OF_RUN if key in settings}
+        run_settings = {key: settings.pop(key) for key in OF_RUN if key in settings}
         file = settings.pop("python_file", None)
         task: dict[str, Any] = {"task_key": TASK, **settings}
         if file is None:
@@ -49,7 +49,7 @@ class DatabricksJobs:
             task["python_wheel_task"] = wheel
         else:
             task["spark_python_task"] = {"python_file": file, "parameters": arguments}
-        body = {"run_name": name, "idempotency_token": attempt, "tasks": [task], **of_run}
+        body = {"run_name": name, "idempotency_token": attempt, "tasks": [task], **run_settings}
         with service_errors(self.connection, requests.RequestException):
             try:
                 return str(self._hook.submit_run(body))

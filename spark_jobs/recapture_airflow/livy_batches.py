@@ -1,6 +1,8 @@
 """Livy as a service that computes runs: the batches of an own server, of Azure Synapse or of Microsoft Fabric."""
 
+import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import requests
@@ -10,8 +12,9 @@ from requests.auth import AuthBase
 
 from recapture.errors import DefinitionError
 from recapture.execute.spark.bundle import PYTHON, archives
+from recapture.printable import one_line
 from recapture.storage.credentials import identity
-from recapture_airflow.remote_run import JobState, LostJobError, service_errors, settings_of
+from recapture_airflow.remote_run import JobState, LostJobError, ServiceError, service_errors, settings_of
 
 SETTINGS = {
     "file": str,
@@ -30,6 +33,9 @@ OPTIONS = {"check_response": False, "timeout": 60}
 """What a request is made with: this class reads the answer itself, and waits so many seconds for it."""
 LINES = 20
 """Number of lines of a log that the message of an error has."""
+PAGE = 100
+"""Number of batches that are listed in one request."""
+_LOG = logging.getLogger(__name__)
 
 
 class LivyBatches:
@@ -52,10 +58,20 @@ class LivyBatches:
         self._hook = LivyHook(connection, OPTIONS, auth_type=signed, endpoint_prefix=self._prefix)
 
     def submit(self, attempt: str, name: str, arguments: list[str]) -> str:
-        """Start a batch. Livy takes no token of the attempt, but refuses a second batch with the same name."""
-        body = {"name": f"{name} {attempt}", "args": arguments}
-        with service_errors(self.connection, requests.RequestException, AzureError):
-            return str(self._hook.post_batch(**self.settings, **body))
+        """Start a batch, or find the one of the same attempt if Livy starts none or its answer is lost.
+
+        Livy takes no token of the attempt, but refuses a second batch with the same name while the first one runs.
+        """
+        unique = f"{name} {attempt}"
+        try:
+            with service_errors(self.connection, requests.RequestException, AzureError):
+                return str(self._hook.post_batch(**self.settings, name=unique, args=arguments))
+        except ServiceError as error:
+            with suppress(ServiceError):
+                if (job := self._find(unique)) is not None:
+                    _LOG.warning("%s", one_line(f"{error}; found batch {job}, which has the name of this one"))
+                    return job
+            raise
 
     def state(self, job: str) -> JobState:
         """Return the state of a batch, and the end of its log if it failed."""
@@ -69,14 +85,24 @@ class LivyBatches:
         """Delete a batch, which stops it."""
         self._answer("DELETE", job)
 
-    def _path(self, job: str) -> str:
-        return f"/{self._prefix.strip('/')}/batches/{job}".replace("//", "/")
+    def _find(self, name: str) -> str | None:
+        """Return the id of the batch with a name, or None if Livy lists none."""
+        start, total = 0, 1
+        while start < total:
+            page = self._answer("GET", query={"from": start, "size": PAGE})
+            batches, total = page.get("sessions") or [], page.get("total", 0)
+            for batch in batches:
+                if batch.get("name") == name:
+                    return str(batch["id"])
+            start += max(len(batches), 1)
+        return None
 
-    def _answer(self, method: str, job: str) -> dict[str, Any]:
-        """Return what Livy answers about a batch. LivyHook itself takes only numbers as ids, and Fabric has others."""
+    def _answer(self, method: str, job: str = "", query: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """Return what Livy answers about a batch, or all. LivyHook takes only numbers as ids, and Fabric has others."""
         with service_errors(self.connection, requests.RequestException, AzureError):
-            response = self._hook.run_method(self._path(job), method)
-            if response.status_code == requests.codes.not_found:
+            path = f"/{self._prefix.strip('/')}/batches/{job}".replace("//", "/").rstrip("/")
+            response = self._hook.run_method(path, method, query)
+            if job and response.status_code == requests.codes.not_found:
                 raise LostJobError(f"{self.connection} does not know the batch {job}")
             response.raise_for_status()
             answer: dict[str, Any] = response.json()

@@ -16,6 +16,7 @@ from recapture.printable import one_line
 from recapture.run.stages import Stage
 from recapture.storage import open_container
 from recapture.time_model import ticks
+from recapture_airflow.airflow_metrics import sends_figures
 from recapture_airflow.dag_forms import AT, STAGE, dag_ids_of, parameters_of
 from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.lineage import Lineage, WithLineage, stage_task
@@ -149,6 +150,7 @@ def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dic
 
 @task(task_id="record", trigger_rule=TriggerRule.ONE_FAILED)
 @fail_at_once()
+@sends_figures
 def record_failure(file: str, *, dag_run: Any = None, ti: Any = None) -> None:
     """Let updates compute the range of a run that failed.
 

@@ -53,10 +53,10 @@ def stored_definitions(source: str) -> dict[Path, str]:
 
 def require_addresses(pipeline: Pipeline, shown: str) -> None:
     """Raise DefinitionError if a container or table is a relative path, which has a meaning only in a file."""
-    here = f"{pipeline.file.parent.as_uri()}/"
+    folder = f"{pipeline.file.parent.as_uri()}/"
     containers = (address for section in pipeline.all_inputs for address in addresses(section.container))
     for written in containers, (output.table for output in pipeline.outputs):
-        if any(address.startswith(here) for address in written):
+        if any(address.startswith(folder) for address in written):
             raise DefinitionError(
                 f"{shown}: the pipeline {pipeline.name} has a relative path as container or table: write an address"
             )

@@ -13,6 +13,7 @@ from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.printable import one_line
 from recapture.run.stages import Stage
+from recapture_airflow.airflow_metrics import sends_figures
 from recapture_airflow.dag_forms import RUN
 from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.plan_tasks import STOPPED
@@ -28,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 @task(task_id=DUE, multiple_outputs=False)
 @fail_at_once()
+@sends_figures
 def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
     """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
 
@@ -86,6 +88,7 @@ def _log(summary: dict[str, Any]) -> None:
 
 @task(task_id="record")
 @fail_at_once()
+@sends_figures
 def record_job(file: str, taken: dict[str, Any], *, dag_run: Any = None, ti: Any = None) -> None:
     """Write down what became of the range of an update, so that the next ones go on: see `keep.job.finish`."""
     from recapture.keep.job import finish, from_json

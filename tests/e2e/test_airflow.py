@@ -7,8 +7,10 @@ connection; one of CSV blobs, without Spark; and one that updates keep up to dat
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -96,7 +98,15 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def statsd() -> Iterator[socket.socket]:
+    """A server of StatsD. Its packets wait until they are read."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, statsd: socket.socket) -> Iterator[Site]:
     """Start Airflow on three pipelines. Whatever it does for the tests, no secret may leak."""
     before = dict(os.environ)
     # The server of the database does not run as root: it has to be able to enter its folder.
@@ -121,6 +131,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
                     {"type": "file", "log_file_path": str(lineage), "append": True}
                 ),
+                "AIRFLOW__METRICS__STATSD_ON": "True",
+                "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
+                "AIRFLOW__METRICS__STATSD_PORT": str(statsd.getsockname()[1]),
+                "AIRFLOW__METRICS__METRICS_ALLOW_LIST": "recapture.newest_slice_end",
                 "JAVA_TOOL_OPTIONS": QUICK_START,
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
             }
@@ -185,8 +199,17 @@ def require_lineage(site: Site) -> None:
     assert not any(spelling in site.lineage.read_bytes() for spelling in spellings(KEY))
 
 
+def newest_ends(statsd: socket.socket) -> set[str]:
+    """Return what tasks sent as the ends of the newest slices, as lines of StatsD."""
+    lines = set()
+    with suppress(BlockingIOError):
+        while True:
+            lines.add(statsd.recv(1024, socket.MSG_DONTWAIT).decode())
+    return lines
+
+
 def test_a_native_backfill_publishes_two_slices_by_one_run(
-    site: Site, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    site: Site, browser: Browser, statsd: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     airflow, watch = site.airflow, site.watch
     airflow.unpause(PIPELINE)
@@ -223,6 +246,9 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", site.connection_string)
 
     require_lineage(site)
+    gauge = "airflow.recapture.newest_slice_end_timestamp_seconds"
+    ends = {f"{gauge}.{PIPELINE}": START + 2 * HOUR, f"{gauge}.csv": TEN + HOUR}
+    assert newest_ends(statsd) == {f"{name}:{end.timestamp()}|g" for name, end in ends.items()}
     assert len(slices) == 2, "one run computes both slices"
     assert [slice_["slice_start"] for slice_ in report["slices"]] == ["2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z"]
     assert report["quality"]["verdict"] == "passed"

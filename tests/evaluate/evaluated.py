@@ -65,8 +65,8 @@ def require_same_in_parts(
             for number in range(buckets):
                 bucket = Bucket(keys or {}, number, buckets)
                 for tables in rows_of_bucket(outputs, part.slice, source, bucket, most):
-                    for of_output, table in zip(rows, tables, strict=True):
-                        of_output.append(part.with_start(table))
+                    for output_rows, table in zip(rows, tables, strict=True):
+                        output_rows.append(part.with_start(table))
         for whole, tables in zip(computed, rows, strict=True):
             names = whole.column_names
             assert in_order(pa.concat_tables(tables, promote_options="default"), names) == in_order(whole, names)

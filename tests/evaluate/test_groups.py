@@ -212,6 +212,6 @@ def test_no_rows_have_no_groups() -> None:
     for window in WINDOWS:
         grouping = grouping_of(list(ALL), window, ("k",))
         nothing = groups(table([]), grouping, SliceBounds(0, 1), 0, False)
-        some = groups(table([Event(5, {"k": "a"})]), grouping, SliceBounds(0, seconds(60)), 0, False)
+        group = groups(table([Event(5, {"k": "a"})]), grouping, SliceBounds(0, seconds(60)), 0, False)
         assert len(nothing) == 0
-        assert nothing.schema == some.schema
+        assert nothing.schema == group.schema

@@ -8,7 +8,7 @@ import pytest
 from recapture.errors import RunError
 from recapture.execute import profiles
 from recapture.ordering.task import split
-from recapture.run_files.files import RunFiles
+from recapture.run_files.files import PROFILE, RunFiles
 from recapture.storage import open_container
 from recapture.time_model.verdicts import Verdict
 from recapture.tools.sample import world as sample_world
@@ -32,9 +32,9 @@ def collected(tmp_path: Path) -> Collected:
         for task in tasks:
             _, counters = ordered(archive, PLAIN, POLICIES, task)
             profiles.write(files, task, counters)
-            rows += [of_slice.metrics(POLICIES) for of_slice in counters.values()]
-            for slice_, of_slice in counters.items():
-                count = int(of_slice.verdicts.sum() - of_slice.verdicts[Verdict.ON_TIME])
+            rows += [slice_counters.metrics(POLICIES) for slice_counters in counters.values()]
+            for slice_, slice_counters in counters.items():
+                count = int(slice_counters.verdicts.sum() - slice_counters.verdicts[Verdict.ON_TIME])
                 not_on_time[task.partition, slice_.start] = count
         profiles.collect(files, tasks, sorted(rows, key=lambda row: (row.slice_start, row.partition)))
         return files
@@ -44,7 +44,7 @@ def collected(tmp_path: Path) -> Collected:
 
 def test_a_profile_has_the_same_bytes_whatever_the_tasks(collected: Collected) -> None:
     small, large = (collected(run, size) for run, size in (("small", 1), ("large", 1 << 40)))
-    contents = [files.container.read_current(files.name(profiles.FILE)) for files in (small, large)]
+    contents = [files.container.read_current(files.name(PROFILE)) for files in (small, large)]
     assert contents[0] == contents[1] is not None
     assert len(list(small.container.list(small.name("profiles/")))) == 4
     assert len(list(large.container.list(large.name("profiles/")))) == 2

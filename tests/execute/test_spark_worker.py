@@ -83,11 +83,11 @@ def staged_in_parts(run: PlannedRun, buckets: int, most: int, inputs: list[Input
     digests = tuple(planned.digest for planned in run.manifest.slices)
     work = Work(slice_query(run.pipeline.query, outputs), division, digests, {}, most)
     tasks = [
-        {"number": len(of_input.tasks) * place + number, "input": place, "task": TASK.dump_json(task, by_alias=True)}
-        for place, of_input in enumerate(inputs)
-        for number, task in enumerate(of_input.tasks)
+        {"number": len(input_tasks.tasks) * place + number, "input": place, "task": TASK.dump_json(task, by_alias=True)}
+        for place, input_tasks in enumerate(inputs)
+        for number, task in enumerate(input_tasks.tasks)
     ]
-    contexts = [of_input.context for of_input in inputs]
+    contexts = [input_tasks.context for input_tasks in inputs]
     rows = in_order(run_tasks(contexts, division, [pa.RecordBatch.from_pylist(tasks, TASKS)]))
     if buckets == 1:
         staged = compute_and_stage(work, rows)

@@ -86,9 +86,9 @@ def test_the_first_of_several_spellings_in_one_body_counts() -> None:
 
 
 def test_bodies_that_are_no_json_objects_have_no_fields() -> None:
-    some = JSON.as_json(pa.array([*bodies(b"\xff", b"nope", b"", "text", [1], {}, {"x": 1}).to_pylist(), None]))
-    assert count_objects(some) == 2
-    assert [field.name for field in fields_of([count_values(some, False)])] == ["x"]
+    parsed = JSON.as_json(pa.array([*bodies(b"\xff", b"nope", b"", "text", [1], {}, {"x": 1}).to_pylist(), None]))
+    assert count_objects(parsed) == 2
+    assert [field.name for field in fields_of([count_values(parsed, False)])] == ["x"]
 
 
 def test_a_byte_order_mark_in_a_body_does_not_matter() -> None:
@@ -102,7 +102,7 @@ def test_odd_names_are_fields_too() -> None:
 
 
 def test_the_records_of_bodies_are_found_in_any_letter_case() -> None:
-    some: list[Any] = [
+    values: list[Any] = [
         {"a": {"b~/c": {"x": 1}}},
         {"a": 5, "A": {"B~/C": {"y": 2}}},
         {"A": {"B~/C": [{"y": 2}]}},
@@ -110,9 +110,9 @@ def test_the_records_of_bodies_are_found_in_any_letter_case() -> None:
         [1],
         b"nope",
     ]
-    assert records_in(documents(*some), ["a", "b~/c"]).to_pylist() == ['{"x":1}', None, '[{"y":2}]', None, None, None]
-    assert records_in(documents(*some), []).to_pylist()[0] == json.dumps(some[0])
-    [field] = fields_of([count_values(records_in(documents(*some), ["a", "B~/c"]), False)], ["a", "b"])
+    assert records_in(documents(*values), ["a", "b~/c"]).to_pylist() == ['{"x":1}', None, '[{"y":2}]', None, None, None]
+    assert records_in(documents(*values), []).to_pylist()[0] == json.dumps(values[0])
+    [field] = fields_of([count_values(records_in(documents(*values), ["a", "B~/c"]), False)], ["a", "b"])
     assert (field.path, field.dotted, field.kinds) == (("a", "b", "x"), "a.b.x", {AsaType.BIGINT: 1})
 
 

@@ -93,9 +93,10 @@ def deflated(body: bytes) -> bytes:
 
 
 def squeezed(kind: Kind, compression: Compression) -> Kind:
-    squeeze: Callable[[bytes], bytes] = gzip.compress if compression is Compression.GZIP else deflated
-    inner = {"lines": BodyFormat.JSON, "csv": BodyFormat.CSV}["csv" if kind.write is as_csv else "lines"]
-    return Kind(messages_of(inner, compression, ";"), lambda records: squeeze(kind.write(records)))
+    squeezes: dict[Compression, Callable[[bytes], bytes]]
+    squeezes = {Compression.GZIP: gzip.compress, Compression.DEFLATE: deflated}
+    inner = BodyFormat.CSV if kind.write is as_csv else BodyFormat.JSON
+    return Kind(messages_of(inner, compression, ";"), lambda records: squeezes[compression](kind.write(records)))
 
 
 JSON = messages_of()
@@ -111,7 +112,8 @@ PLAIN = {
 KINDS = PLAIN | {
     f"{name}, {compression}": squeezed(PLAIN[name], compression)
     for name in ("JSON array", "CSV")
-    for compression in (Compression.GZIP, Compression.DEFLATE)
+    for compression in Compression
+    if compression is not Compression.NONE
 }
 each_kind: Callable[..., Any] = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
@@ -146,6 +148,10 @@ def expected(*numbers: int) -> list[Row]:
 
 def is_malformed(rows: Sequence[Row]) -> bool:
     return any(isinstance(row, str) for row in rows)
+
+
+def test_every_body_format_is_tested_here() -> None:
+    assert {type(kind.messages) for kind in PLAIN.values()} == {type(messages_of(format_)) for format_ in BodyFormat}
 
 
 @each_kind

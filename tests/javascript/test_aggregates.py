@@ -8,7 +8,7 @@ import pytest
 
 from recapture.errors import DefinitionError, RunError
 from recapture.javascript.columns import DATE
-from recapture.javascript.engine import BATCH_ROWS, BatchLimits, Engine
+from recapture.javascript.engine import BATCH_ROWS, BatchLimits, V8Engine
 from recapture.model import AsaType, JavaScriptFunction
 
 SUM = """
@@ -34,8 +34,8 @@ function main() {
 _VALUE_AND_TIME = pa.struct([("value", pa.int64()), ("timestamp", pa.struct([(DATE, pa.int64())]))])
 
 
-def engine(script: str, output: AsaType = AsaType.BIGINT, limits: BatchLimits | None = None) -> Engine:
-    return Engine(JavaScriptFunction("total", script, output, None, is_aggregate=True), limits or BatchLimits())
+def engine(script: str, output: AsaType = AsaType.BIGINT, limits: BatchLimits | None = None) -> V8Engine:
+    return V8Engine(JavaScriptFunction("total", script, output, None, is_aggregate=True), limits or BatchLimits())
 
 
 def script(accumulate: str, result: str = "this.state", before: str = "") -> str:
@@ -46,7 +46,7 @@ def script(accumulate: str, result: str = "this.state", before: str = "") -> str
     )
 
 
-def aggregated(engine: Engine, windows: Sequence[Sequence[int | None]]) -> tuple[list[Any], list[str | None]]:
+def aggregated(engine: V8Engine, windows: Sequence[Sequence[int | None]]) -> tuple[list[Any], list[str | None]]:
     """Return the value and the error of each window; the n-th event of a window is at n seconds after 1970."""
     events = [
         [{"value": value, "timestamp": {DATE: second * 1000}} for second, value in enumerate(window)]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from recapture.errors import DefinitionError, RunError
-from recapture.javascript.engine import BATCH_ROWS, BatchLimits, Engine
+from recapture.javascript.engine import BATCH_ROWS, BatchLimits, V8Engine
 from recapture.model import AsaType, JavaScriptFunction
 
 ROW = pa.array([1])
@@ -16,8 +16,8 @@ ROW = pa.array([1])
 DEFAULT = BatchLimits()
 
 
-def engine(script: str, output: AsaType = AsaType.BIGINT, limits: BatchLimits = DEFAULT) -> Engine:
-    return Engine(JavaScriptFunction("hex2Int", script, output), limits)
+def engine(script: str, output: AsaType = AsaType.BIGINT, limits: BatchLimits = DEFAULT) -> V8Engine:
+    return V8Engine(JavaScriptFunction("hex2Int", script, output), limits)
 
 
 def value(script: str, output: AsaType = AsaType.BIGINT) -> object:
@@ -152,7 +152,7 @@ def test_too_much_memory_stops_the_run() -> None:
 @pytest.mark.parametrize("name", ["delete", "my-function"])
 def test_a_name_that_javascript_does_not_take_is_no_obstacle(name: str) -> None:
     script = "const two = 2;\nfunction main(x) { return two; }"
-    values, _ = Engine(JavaScriptFunction(name, script, AsaType.BIGINT)).call([ROW], 1)
+    values, _ = V8Engine(JavaScriptFunction(name, script, AsaType.BIGINT)).call([ROW], 1)
     assert values.to_pylist() == [2]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from recapture.errors import DefinitionError
 from recapture.javascript import engine
-from recapture.javascript.engine import Engine
+from recapture.javascript.engine import V8Engine
 from recapture.model import AsaType, JavaScriptFunction
 from tests.javascript.test_aggregates import aggregated
 from tests.javascript.test_aggregates import engine as aggregate
@@ -44,7 +44,7 @@ HIDDEN_BUILTINS = [
 def values(script: str, output: AsaType = AsaType.BIGINT, rows: int = 3) -> list[object]:
     """Return the values of a function for some rows, or their errors without the arguments."""
     function = JavaScriptFunction("f", script, output)
-    results, errors = Engine(function).call([pa.array(range(rows))], rows)
+    results, errors = V8Engine(function).call([pa.array(range(rows))], rows)
     return [
         value if error is None else error.partition("; its arguments")[0].removeprefix("udf.f: ")
         for value, error in zip(results.to_pylist(), errors.to_pylist(), strict=True)
@@ -172,7 +172,7 @@ def test_what_a_promise_does_after_its_call_does_not_reach_the_next_batch() -> N
             return before + (Math.n || 0) + RegExp.$1.length;
         }
     """
-    function = Engine(JavaScriptFunction("f", script, AsaType.BIGINT))
+    function = V8Engine(JavaScriptFunction("f", script, AsaType.BIGINT))
     for _ in range(3):
         results, errors = function.call([pa.array([1, 2])], 2)
         assert (results.to_pylist(), errors.null_count) == ([0, 0], 2)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from recapture.javascript.columns import DATE, JSON
-from recapture.javascript.engine import Engine
+from recapture.javascript.engine import V8Engine
 from recapture.model import AsaType, JavaScriptFunction
 from recapture.time_model.ticks import from_datetime
 
@@ -25,7 +25,7 @@ def of(column: pa.Array, name: str) -> pa.Array:
 
 def run(script: str, output: AsaType, *columns: pa.Array) -> list[Any]:
     """Return the values of a function, or its error, for each row."""
-    values, errors = Engine(JavaScriptFunction("f", script, output)).call(columns, len(columns[0]))
+    values, errors = V8Engine(JavaScriptFunction("f", script, output)).call(columns, len(columns[0]))
     return [error or value for value, error in zip(values.to_pylist(), errors.to_pylist(), strict=True)]
 
 

@@ -97,14 +97,14 @@ def test_a_request_that_has_started_cannot_be_cancelled(world: World, shell: She
 
 def test_a_request_may_name_some_slices_of_its_range(world: World, shell: Shell) -> None:
     pipeline, end = load(world.file), TEN + 3 * HOUR
-    some = [TEN, TEN + 2 * HOUR]
-    made = make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[*reversed(some), TEN])
+    selected = [TEN, TEN + 2 * HOUR]
+    made = make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[*reversed(selected), TEN])
     assert (made["slices"], made["only"]) == (2, ["2024-03-01T10:00:00Z", "2024-03-01T12:00:00Z"])
     (line,) = shell.lines("requests")
     assert ": 2 slices of 2024-03-01T10:00:00Z to 2024-03-01T13:00:00Z, by ann" in line
     (stored,) = WORK.read(open_container(world.table.as_uri())).requests
-    wanted = [stored.wants(START + n * LENGTH, START + (n + 1) * LENGTH) for n in range(3)]
-    assert wanted == [True, False, True]
+    is_requested = [stored.wants(START + n * LENGTH, START + (n + 1) * LENGTH) for n in range(3)]
+    assert is_requested == [True, False, True]
     for outside in (end, TEN + HOUR / 2):
         with pytest.raises(DefinitionError, match="is not the start of a slice of the range"):
             make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[outside])

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from recapture.keep.scope import IN_TURN, Scope, scope
+from recapture.keep.scope import IN_TURN, Candidates, Scope, scope
 from recapture.time_model import ticks
 from tests.keep.simulated import LENGTH, TELEMETRY
 
@@ -28,18 +28,15 @@ def at(
     turn: int | None = None,
 ) -> Scope:
     """Return what an update lists; all times are in hours after midnight."""
-    return scope(
-        [TELEMETRY],
-        LENGTH,
-        hour(now),
+    candidates = Candidates(
         range(MIDNIGHT, hour(now if until is None else until), LENGTH),
         set(map(hour, requested)),
-        None if updated is None else hour(updated),
         set(map(hour, known)),
         set(map(hour, published)),
         set(map(hour, older)),
-        None if turn is None else hour(turn),
     )
+    times = (None if time is None else hour(time) for time in (updated, turn))
+    return scope([TELEMETRY], LENGTH, hour(now), candidates, *times)
 
 
 def hours(found: Scope) -> list[int]:

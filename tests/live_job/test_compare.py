@@ -60,10 +60,10 @@ def test_every_difference_has_a_reason_that_is_true(
     truth = differences(case, faults)
     assert (found["different"], bool(found["reasons"])) == (len(truth), bool(names))
     for slice_ in found["by_slice"]:
-        of_slice = [difference for difference in truth if slice_start(difference) == slice_["slice_start"]]
-        assert sum(slice_["reasons"].values()) == len(of_slice)
+        slice_differences = [difference for difference in truth if slice_start(difference) == slice_["slice_start"]]
+        assert sum(slice_["reasons"].values()) == len(slice_differences)
         for reason, count in slice_["reasons"].items():
-            assert count <= sum(is_true(reason, difference) for difference in of_slice)
+            assert count <= sum(is_true(reason, difference) for difference in slice_differences)
 
 
 def slice_start(difference: Difference) -> str:

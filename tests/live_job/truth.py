@@ -35,9 +35,9 @@ def differences(case: Case, faults: Collection[Fault]) -> list[Difference]:
     result = sides(inject(case, faults))
     reasons: dict[Identity, list[frozenset[str]]] = defaultdict(list)
     for size in range(1, len(faults) + 1):
-        for some in combinations(faults, size):
-            names = frozenset(fault.name for fault in some)
-            alone = sides(inject(case, some))
+        for subset in combinations(faults, size):
+            names = frozenset(fault.name for fault in subset)
+            alone = sides(inject(case, subset))
             for identity, (live, archived) in result.items():
                 is_explained = any(smaller < names for smaller in reasons[identity])
                 if live != archived and not is_explained and alone.get(identity) == (live, archived):
@@ -73,14 +73,16 @@ class Explanations:
     def different(self) -> list[Identity]:
         """Return the identities whose rows differ."""
         identities = {*self._live, *self._published}
-        return sorted((it for it in identities if self._live[it] != self._published[it]), key=in_order)
+        return sorted(
+            (identity for identity in identities if self._live[identity] != self._published[identity]), key=in_order
+        )
 
     def explains(self, names: frozenset[str], identity: Identity, *, in_time: bool = False) -> bool:
         """Return whether faults of these names explain a row."""
         if (names, in_time) not in self._written:
             is_late = LateBlob.name in names & {fault.name for fault in self._faults}
             means = [EnqueuedArrival()] if is_late else []
-            of_names = [fault for fault in (*self._faults, *means) if fault.name in names]
+            named_faults = [fault for fault in (*self._faults, *means) if fault.name in names]
             others = [
                 fault
                 for fault in self._faults
@@ -88,21 +90,21 @@ class Explanations:
             ]
             archive = inject(self._case, others)
             blobs = (*archive.archive, *(archive.written_later if is_late else ()))
-            live = replace(inject(self._case, of_names), blobs=blobs)
+            live = replace(inject(self._case, named_faults), blobs=blobs)
             self._written[names, in_time] = _by_identity(live_rows(live, with_duplicates=False))
         return self._written[names, in_time][identity] == self._live[identity]
 
     def is_smallest(self, names: frozenset[str], identity: Identity) -> bool:
         """Return whether faults of these names explain a row, and no fewer of them do."""
-        smaller = (frozenset(some) for size in range(1, len(names)) for some in combinations(sorted(names), size))
-        return self.explains(names, identity) and not any(self.explains(some, identity) for some in smaller)
+        smaller = (frozenset(subset) for size in range(1, len(names)) for subset in combinations(sorted(names), size))
+        return self.explains(names, identity) and not any(self.explains(subset, identity) for subset in smaller)
 
     def smallest(self, identity: Identity, *, in_time: bool = False) -> list[frozenset[str]]:
         """Return the smallest sets of faults that explain a row."""
         found: list[frozenset[str]] = []
         for size in range(1, len(self._faults) + 1):
-            for some in combinations(self._faults, size):
-                names = frozenset(fault.name for fault in some)
+            for subset in combinations(self._faults, size):
+                names = frozenset(fault.name for fault in subset)
                 if not any(smaller < names for smaller in found) and self.explains(names, identity, in_time=in_time):
                     found.append(names)
         return found

@@ -133,7 +133,7 @@ def expected_rows(window: HoppingWindow, name: str, panes: Sequence[Row]) -> lis
 
 
 def spreads(panes: Sequence[Row]) -> Row:
-    """Return STDEV, STDEVP, VAR and VARP of panes, one by one (Chan's algorithm, as the SQL for Spark writes it)."""
+    """Return STDEV, STDEVP, VAR and VARP of panes, one by one, by Chan's algorithm."""
     n, mean, m2 = 0, 0.0, 0.0
     for pane in panes:
         if values := pane["count_x"]:

@@ -132,3 +132,10 @@ def test_a_mistake_leaves_no_process_that_keeps_standard_error_open(world: World
     completed = run(f"backfill absent.yaml {HOUR}", world.home)
     assert completed.returncode == 2
     assert completed.stderr.startswith("recapture: absent.yaml: ")
+
+
+def test_each_line_of_the_log_is_an_object_also_those_of_the_workers(world: World) -> None:
+    completed = run(f"backfill telemetry.yaml {HOUR} -v", world.home, RECAPTURE_LOG_FORMAT="json")
+    assert completed.returncode == 0
+    loggers = [json.loads(line)["logger"] for line in completed.stderr.splitlines()]
+    assert {"recapture.run.publish", "recapture.execute.tasks"} <= {*loggers}

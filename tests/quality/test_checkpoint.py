@@ -79,8 +79,8 @@ def test_partitions_without_events_pass(sound: SoundRun) -> None:
 
 
 def test_an_evaluation_error_blocks_whatever_its_severity(sound: SoundRun, declared: Declared) -> None:
-    of_text = {**AT_LEAST_ONE, "kwargs": {"column": "deviceId", "min_value": 1}, "severity": "info"}
-    audited = sound.audit(declared(of_text, AT_LEAST_ONE))
+    on_strings = {**AT_LEAST_ONE, "kwargs": {"column": "deviceId", "min_value": 1}, "severity": "info"}
+    audited = sound.audit(declared(on_strings, AT_LEAST_ONE))
     assert audited.verdict == "failed"
     (failure,) = failures(audited)
     assert failure.severity == "critical"
@@ -151,8 +151,8 @@ def test_the_stored_audit_is_valid_json_with_every_result(sound: SoundRun, decla
     assert document["validations"] == list(map(asdict, audited.validations))
     assert document["results"] == list(map(asdict, audited.results))
     assert document["verdict"] == "failed"
-    of_suite = [result for result in document["results"] if result["suite"] == "mine"]
-    assert len(of_suite) == sum(len(validation["results"]) for validation in document["validations"]) == 3
+    suite_results = [result for result in document["results"] if result["suite"] == "mine"]
+    assert len(suite_results) == sum(len(validation["results"]) for validation in document["validations"]) == 3
     assert document["results"][-3]["observed"] == "Infinity"
 
 

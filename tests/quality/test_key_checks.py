@@ -10,7 +10,7 @@ NINE, TEN = "2026-03-01T09:00:00Z", "2026-03-01T10:00:00Z"
 
 
 def row(start: str, *unreached: dict[str, Any], count: int | None = None) -> PartitionMetrics:
-    keys = tuple(KeyEvents(of_key.pop("key"), dict.fromkeys(TROUBLES, 0) | of_key) for of_key in unreached)
+    keys = tuple(KeyEvents(trouble.pop("key"), dict.fromkeys(TROUBLES, 0) | trouble) for trouble in unreached)
     return without_key(start, 300, KeyMetrics(("deviceId",), 9, {}, keys, len(keys) if count is None else count))
 
 

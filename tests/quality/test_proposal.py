@@ -53,8 +53,8 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
     """Audit the slice that starts then, with the slices before it as its history."""
     files = []
     for known in STARTS[: STARTS.index(start) + 1]:
-        of_slice = frame[frame["slice_start"] == known].drop(columns="slice_start")
-        files.append(SliceFile(in_files(folder, of_slice).files[0].path, known))
+        slice_frame = frame[frame["slice_start"] == known].drop(columns="slice_start")
+        files.append(SliceFile(in_files(folder, slice_frame).files[0].path, known))
     schema = in_files(folder, frame.drop(columns="slice_start")).schema
     judged = Rows(schema, "slice_start", files[-1:], history=files[:-1])
     is_now = metrics["slice_start"] == start

@@ -143,8 +143,8 @@ def test_slices_have_the_matches_of_the_whole_stream(pattern: str, slices: list[
     for slice_, rows in zip(slices, actual, strict=True):
         found = matches(slice_.events, part, conditions, LENGTH, ("k",) if keys else ())
         ending = [match for match in found if slice_.start < match.assigned[-1][1].time <= slice_.end]
-        wanted = [expected(match, pattern) for match in ending]
-        assert in_order([list(row.values()) for row in rows]) == in_order(wanted), described(slice_)
+        expected_rows = [expected(match, pattern) for match in ending]
+        assert in_order([list(row.values()) for row in rows]) == in_order(expected_rows), described(slice_)
 
 
 @pytest.mark.parametrize(("pattern", "warns"), [("A B", False), ("A+ B", False), ("A B+", True), ("A B?", True)])

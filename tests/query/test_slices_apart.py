@@ -26,7 +26,7 @@ def query(window: str) -> str:
     )
 
 
-def spark_rows(rows: Iterable[Row]) -> list[Summary]:
+def summaries(rows: Iterable[Row]) -> list[Summary]:
     return in_order((row.get("window"), row["e"], row["k"], sorted(row["ids"])) for row in rows)
 
 
@@ -71,7 +71,7 @@ def whole(windows: Named, slice_: Slice) -> list[Summary]:
 @given(slices=adjacent(map(chopped, range(8))))
 def test_adjacent_slices_have_the_rows_of_the_whole_stream(window: str, slices: list[Slice]) -> None:
     for slice_, rows in zip(slices, published(compiled(query(window)), slices), strict=True):
-        assert spark_rows(rows) == whole(WINDOWS[window], slice_), described(slice_)
+        assert summaries(rows) == whole(WINDOWS[window], slice_), described(slice_)
 
 
 FIVE = "TumblingWindow(second, 5)"
@@ -124,8 +124,8 @@ def test_a_slice_has_the_same_rows_alone_and_among_others(window: str) -> None:
     slices = [Slice(start, end, events) for start, end in itertools.pairwise(edges)]
     alone = [published(compiled(query(window)), [slice_])[0] for slice_ in reversed(slices)]
     among = published(compiled(query(window)), slices)
-    assert list(map(spark_rows, alone[::-1])) == list(map(spark_rows, among))
-    assert all(map(spark_rows, among))
+    assert list(map(summaries, alone[::-1])) == list(map(summaries, among))
+    assert all(map(summaries, among))
 
 
 def test_a_group_has_the_same_values_alone_and_among_others() -> None:

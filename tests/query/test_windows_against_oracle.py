@@ -1,7 +1,7 @@
 """Every window and every aggregate of the query language: the fast path against the oracle on generated streams.
 
-A query on Spark takes most of a second, so each example has many streams at once. Each stream has its own slice, weeks
-from the others, and must give the rows that it gives alone.
+Each example has many streams at once. Each stream has its own slice, weeks from the others, and must give the rows that
+it gives alone.
 """
 
 import itertools
@@ -74,7 +74,7 @@ def ending(windows: Named, slice_: Slice) -> list[Content]:
     return oracle.ending_in(contents, slice_.start, slice_.end)
 
 
-def spark_rows(aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
+def fast_rows(aggregates: Aggregates, window: str, slices: list[Slice]) -> list[list[Row]]:
     """Return the fast path's rows, slice by slice."""
     columns = ["System.Timestamp() AS e", "k", *(f"{text} AS {name}" for name, (text, _) in aggregates.items())]
     if window.startswith("Windows"):
@@ -102,7 +102,7 @@ def agree(windows: Named, aggregates: Aggregates, slices: list[Slice], actual: l
 @slow(1)
 @given(slices=batches())
 def test_the_rows_of_a_window_are_those_of_the_oracle(window: str, slices: list[Slice]) -> None:
-    actual = spark_rows(EXACT, window, slices)
+    actual = fast_rows(EXACT, window, slices)
     for row in itertools.chain(*actual):
         row["ids"].sort()
     agree(WINDOWS[window], EXACT, slices, actual)
@@ -168,7 +168,7 @@ def disc(members: Members, field: str, portion: str, descending: bool = False) -
 @given(slices=batches(_MEASURED, size=20))
 def test_the_aggregates_are_those_of_the_oracle(window: str, slices: list[Slice]) -> None:
     """Lists are in the order of time, then of arrival."""
-    for slice_, rows in zip(slices, spark_rows(STATISTICS, window, slices), strict=True):
+    for slice_, rows in zip(slices, fast_rows(STATISTICS, window, slices), strict=True):
         expected = by_identity(oracle_rows(STATISTICS, WINDOWS[window], slice_))
         rows = by_identity(rows)
         assert [row["ids"] for row in rows] == [row["ids"] for row in expected], described(slice_)

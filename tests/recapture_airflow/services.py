@@ -18,6 +18,10 @@ TOKEN = "dapi-a-token"
 Answer = tuple[int, Any]
 
 
+class LostError(Exception):
+    """What `on_start` raises so that the request is not answered."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A request that was made."""
@@ -132,7 +136,17 @@ class Livy(Service):
         folder, _, batch = request.path.removeprefix(f"{self.prefix}/batches").partition("/")
         if folder or not request.path.startswith(self.prefix):
             return HTTPStatus.NOT_FOUND, {"msg": "no such page"}
+        if request.method == "GET" and not batch:
+            start, size = int(request.query["from"]), int(request.query["size"])
+            listed = [
+                self._batch(name, job.states[0]) | {"name": job.request["name"]} for name, job in self.jobs.items()
+            ]
+            return HTTPStatus.OK, {"from": start, "total": len(listed), "sessions": listed[start : start + size]}
         if request.method == "POST" and not batch:
+            if any(
+                job.request["name"] == request.body["name"] and job.states[0] != "success" for job in self.jobs.values()
+            ):
+                return HTTPStatus.BAD_REQUEST, {"msg": f"Duplicate session name: {request.body['name']}"}
             batch = f"b-{len(self.jobs)}" if self.prefix else str(len(self.jobs))
             self.jobs[batch] = Job(request.body, list(self.states))
             self.on_start(request.body["args"])
@@ -161,7 +175,10 @@ def served(service: Service) -> Iterator[None]:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             request = Request(self.command, parts.path, dict(parse_qsl(parts.query)), dict(self.headers), body)
-            code, answer = service.answer(request)
+            try:
+                code, answer = service.answer(request)
+            except LostError:
+                return
             content = json.dumps(answer).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")

@@ -71,7 +71,7 @@ def dags_of(world: World) -> dict[str, Any]:
 
 
 def test_each_task_that_reads_or_writes_a_dataset_names_it_when_it_starts(facets: ModuleType, world: World) -> None:
-    told = {
+    named = {
         dag.dag_id: {
             task.task_id: (len(datasets.inputs), len(datasets.outputs))
             for task in dag.tasks
@@ -81,7 +81,7 @@ def test_each_task_that_reads_or_writes_a_dataset_names_it_when_it_starts(facets
         for dag in dags_of(world).values()
     }
     run = {"plan": (2, 0), "order_and_aggregate": (2, 0), "audit": (1, 0), "publish": (2, 1), "report": (1, 0)}
-    assert told == {
+    assert named == {
         "telemetry": run,
         "telemetry.update": run,
         "telemetry.rollback": {"rollback": (0, 1)},
@@ -115,8 +115,8 @@ def test_a_published_run_has_its_archive_its_tables_and_the_lineage_of_their_col
 ) -> None:
     pipeline, run, code = backfill(world)
     assert code == 0
-    told = facets.facets(lineage.Lineage.PUBLISHES, pipeline, run)
-    archive, devices = as_json(told.inputs)
+    lineage_facets = facets.facets(lineage.Lineage.PUBLISHES, pipeline, run)
+    archive, devices = as_json(lineage_facets.inputs)
     assert (archive["namespace"], archive["name"]) == ("file", f"{world.capture}/contoso/telemetry")
     assert (devices["namespace"], devices["name"]) == ("file", f"{world.home}/reference/devices.json")
     assert [field["name"] for field in archive["facets"]["schema"]["fields"]] == [
@@ -127,7 +127,7 @@ def test_a_published_run_has_its_archive_its_tables_and_the_lineage_of_their_col
     assert devices["inputFacets"] == {}
     (read,) = world.capture.rglob("10/07/00.avro")
     assert archive["inputFacets"]["inputStatistics"] == {"fileCount": 1, "size": read.stat().st_size}
-    (table,) = as_json(told.outputs)
+    (table,) = as_json(lineage_facets.outputs)
     assert (table["namespace"], table["name"]) == ("file", str(world.table))
     assert table["facets"]["version"] == {"datasetVersion": "1"}
     (file,) = world.table.glob("slice_start=*/*.parquet")

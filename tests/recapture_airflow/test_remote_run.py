@@ -27,7 +27,18 @@ from tests.blobs import rewrite
 from tests.conftest import Python
 from tests.paths import ROOT
 from tests.recapture_airflow.conftest import LoadPlugin
-from tests.recapture_airflow.services import PENDING, RUNNING, TOKEN, Databricks, Livy, Service, ended, served
+from tests.recapture_airflow.services import (
+    PENDING,
+    RUNNING,
+    TOKEN,
+    Databricks,
+    Job,
+    Livy,
+    LostError,
+    Service,
+    ended,
+    served,
+)
 from tests.stages import audit, publish
 from tests.worlds import QUICK_START, TEN, at, backfill, files, one_event, steady
 
@@ -363,6 +374,37 @@ def test_databricks_starts_one_job_for_an_attempt_whose_answer_was_lost(
     jobs.submit(handed_over.attempt, "recapture", [])
     execute(run, JOBS["databricks"])
     assert list(databricks.jobs) == ["1000"]
+
+
+def test_a_batch_of_livy_whose_answer_was_lost_is_found_by_its_name(livy: Livy, run: PlannedRun) -> None:
+    def lose(arguments: list[str]) -> None:
+        raise LostError
+
+    livy.on_start = lose
+    livy.jobs = {str(number): Job({"name": f"another {number}"}, ["running"]) for number in range(250)}
+    execute(run, JOBS["livy"])
+    assert len(livy.jobs) == 251
+    assert [request.query.get("from") for request in livy.requests[:4]] == [None, "0", "100", "200"]
+    assert livy.asked()[-1] == "GET /batches/250"
+    assert livy.last_job().states == ["success"], "it was waited for"
+
+
+def test_a_retry_finds_the_batch_of_livy_that_a_try_submitted_before_it_died(livy: Livy, run: PlannedRun) -> None:
+    remote_run = importlib.import_module("recapture_airflow.remote_run")
+    handed_over = remote_run.hand_over(run.pipeline, run.files, "cluster")
+    batches = importlib.import_module("recapture_airflow.livy_batches").LivyBatches("cluster", JOBS["livy"])
+    batches.submit(handed_over.attempt, f"recapture {run.pipeline.name} {run.id}", [])
+    execute(run, JOBS["livy"])
+    assert list(livy.jobs) == ["0"]
+
+
+def test_a_batch_that_livy_refuses_fails_with_its_reason(livy: Livy, run: PlannedRun) -> None:
+    livy.refusals = [(HTTPStatus.BAD_REQUEST, {"msg": "requirement failed: local path is not allowed"})]
+    error, message = failure(run, JOBS["livy"])
+    assert (error, "local path is not allowed" in message) == ("ServiceError", True)
+    livy.refusals = [(HTTPStatus.SERVICE_UNAVAILABLE, {"msg": "not the leader"}), EXPIRED]
+    assert "not the leader" in failure(run, JOBS["livy"])[1], "not why the batches could not be listed"
+    assert livy.jobs == {}
 
 
 def test_a_task_that_is_told_to_stop_stops_its_job(

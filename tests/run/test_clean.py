@@ -135,10 +135,10 @@ def test_the_command_says_what_it_removes_and_a_dry_run_what_it_would(
     text = command.text("clean", world.file, "--dry-run")
     assert "would be removed: 1 file, " in text
     assert text.splitlines()[-1].endswith("would be removed")
-    told = command.json("clean", world.file, "--dry-run")
+    announced = command.json("clean", world.file, "--dry-run")
     assert run_files(world, run)
     result = command.json("clean", world.file)
-    assert result == told | {"dry_run": False}
+    assert result == announced | {"dry_run": False}
     assert result["files"] == sum(removal["files"] for removal in result["removed"]) > 4
     assert command.text("clean", world.file) == "telemetry: 0 files, 0 bytes removed\n"
 

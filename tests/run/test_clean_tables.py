@@ -123,9 +123,9 @@ def test_a_dry_run_removes_nothing_and_tells_the_same(place: Place) -> None:
     place.publication("staged")
     age(place.folder().parent)
     before = {path: path.stat().st_mtime_ns for path in place.folder().parent.rglob("*") if path.is_file()}
-    told = clean(place, dry_run=True)
+    announced = clean(place, dry_run=True)
     assert before == {path: path.stat().st_mtime_ns for path in place.folder().parent.rglob("*") if path.is_file()}
-    assert clean(place) == told != []
+    assert clean(place) == announced != []
 
 
 def test_tables_of_another_pipeline_are_left_alone(place: Place) -> None:

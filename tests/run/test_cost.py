@@ -137,8 +137,8 @@ def test_a_cost_is_told_in_a_sentence() -> None:
     cost = {"seconds": 90, "cores": 2, "cpu_seconds": None, "reads": None, "money": None}
     assert sentence(cost) == "1 min 30 s on 2 cores"
     known = {"cpu_seconds": 120.0, "reads": 5.2, "writes": 1, "lists": 1, "read_bytes": 2e9, "written_bytes": 1e3}
-    told = sentence(cost | known | {"money": 0.1234, "currency": "EUR"})
-    assert told == "1 min 30 s on 2 cores, 2 min of CPU, 2.0 GB read and 1.0 kB written, 7 requests, 0.12 EUR"
+    actual = sentence(cost | known | {"money": 0.1234, "currency": "EUR"})
+    assert actual == "1 min 30 s on 2 cores, 2 min of CPU, 2.0 GB read and 1.0 kB written, 7 requests, 0.12 EUR"
 
 
 @pytest.mark.parametrize("price", [-1, True, "cheap"])

@@ -85,13 +85,13 @@ def test_the_rows_of_all_inputs_are_published(united: World) -> None:
 
 
 def test_every_event_is_counted_once_under_its_input(united: World, report: dict[str, Any]) -> None:
-    telemetry, alarms = sorted(report["inputs"], key=lambda of_input: str(of_input["alias"]), reverse=True)
+    telemetry, alarms = sorted(report["inputs"], key=lambda input_: str(input_["alias"]), reverse=True)
     assert (telemetry["alias"], list(telemetry["partitions"])) == ("telemetry", ["0", "1"])
     assert (alarms["alias"], list(alarms["partitions"])) == ("alarms", ["0", "3"])
     assert (telemetry["metrics"]["InputEvents"], alarms["metrics"]["InputEvents"]) == (2 * 24 * 6, 12 + 3)
     assert (alarms["metrics"]["malformed"], telemetry["metrics"]["malformed"]) == (1, 0)
-    for of_input in report["inputs"]:
-        for counts in (of_input["metrics"], *of_input["partitions"].values()):
+    for input_ in report["inputs"]:
+        for counts in (input_["metrics"], *input_["partitions"].values()):
             assert counts["InputEvents"] == counts["DuplicateEvents"] + sum(counts[name] for name in VERDICTS)
     assert combine([telemetry["metrics"], alarms["metrics"]]).items() <= report["metrics"].items()
     assert "partitions" not in report, "which partition 0 would it be?"
@@ -118,7 +118,7 @@ def test_one_archive_may_be_two_inputs_that_are_ordered_in_two_ways(spark: Spark
     outputs = [{"alias": name, "table": f"tables/{name}"} for name in ("timed", "arrived")]
     pipeline = world.define(query, inputs=[TELEMETRY, TELEMETRY | {"alias": "archived"}], outputs=outputs)
     report = backfill(spark, pipeline, TEN, at(60))
-    assert [of_input["metrics"]["InputEvents"] for of_input in report["inputs"]] == [144, 144]
+    assert [input_["metrics"]["InputEvents"] for input_ in report["inputs"]] == [144, 144]
     timed, arrived = (published(world.home / "tables" / name) for name in ("timed", "arrived"))
     assert len({row["at"] for row in timed}) == 144, "every event has a time of its own"
     assert len({row["at"] for row in arrived}) == 24, "the events of a blob arrive at once"
@@ -159,14 +159,14 @@ def test_the_plan_shows_each_input(world: World, command: Command) -> None:
     defined(world)
     arguments = ["plan", str(world.file), *FIRST_HOUR]
     plan = command.json(*arguments)
-    assert [(of_input["alias"], of_input["partitions"]) for of_input in plan["inputs"]] == [
+    assert [(input_["alias"], input_["partitions"]) for input_ in plan["inputs"]] == [
         ("alarms", ["0", "3"]),
         ("telemetry", ["0", "1"]),
     ]
-    (of_slice,) = plan["slices"]
-    assert plan["blobs"] == of_slice["blobs"] == sum(of_input["blobs"] for of_input in of_slice["inputs"])
+    (slice_,) = plan["slices"]
+    assert plan["blobs"] == slice_["blobs"] == sum(input_["blobs"] for input_ in slice_["inputs"])
     assert not plan.keys() & {"partitions", "capture", "silent_partitions", "far_blobs"}
-    assert "incomplete" not in of_slice
+    assert "incomplete" not in slice_
     assert "partition 3 of input alarms: written up to " in command.text(*arguments)
 
 

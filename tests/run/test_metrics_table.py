@@ -35,9 +35,9 @@ def in_slices(slices: dict[str, dict[str, Any]]) -> Values:
     return {
         (start, partition, name): value
         for start, slice_ in slices.items()
-        for partitions in [*(of_input["partitions"] for of_input in slice_["inputs"]), {None: slice_}]
-        for partition, of_partition in partitions.items()
-        for name, value in of_partition.items()
+        for partitions in [*(input_["partitions"] for input_ in slice_["inputs"]), {None: slice_}]
+        for partition, metrics in partitions.items()
+        for name, value in metrics.items()
         if partition is not None or name in OUTPUT_METRICS
     }
 
@@ -73,9 +73,9 @@ def test_the_table_says_what_json_says(hours: World, report: dict[str, Any]) -> 
 
 def test_slices_partitions_and_run_add_up(report: dict[str, Any]) -> None:
     for slice_ in report["slices"]:
-        (of_input,) = slice_["inputs"]
-        assert combine(of_input["partitions"].values()).items() <= of_input.items()
-        assert combine([of_input]).items() <= slice_.items()
+        (input_,) = slice_["inputs"]
+        assert combine(input_["partitions"].values()).items() <= input_.items()
+        assert combine([input_]).items() <= slice_.items()
     run = {name: report["metrics"][name] for name in PARTITION_METRICS}
     assert combine(report["slices"]) == combine(report["partitions"].values()) == run
     assert run["InputEvents"] == 3 * 2 * 12 * 6

@@ -113,23 +113,23 @@ def test_real_files_under_their_real_names_give_the_expected_rows(spark: SparkSe
         ("contoso/telemetry/9/2022/12/09/16/55/12.avro", "empty.avro", "2022-12-09T17:00:14Z"),
     ):
         write_blob(world.capture / name, (CAPTURE_FILES / source).read_bytes(), instant(arrival))
-    of_2016 = world.define(
+    pipeline_2016 = world.define(
         "SELECT System.Timestamp() AS windowEnd, field1, COUNT(*) AS events INTO aggregates FROM telemetry "
         "GROUP BY field1, TumblingWindow(minute, 5)",
         table="2016",
     )
-    backfill(spark, of_2016, instant("2016-11-16T16:00:00Z"), instant("2016-11-16T17:00:00Z"))
+    backfill(spark, pipeline_2016, instant("2016-11-16T16:00:00Z"), instant("2016-11-16T17:00:00Z"))
     slice_start = instant("2016-11-16T16:00:00Z")
     assert published(world.home / "2016") == [
         {"windowEnd": instant("2016-11-16T16:50:00Z"), "field1": "value1", "events": 1, "slice_start": slice_start}
     ]
-    of_2022 = world.define(
+    pipeline_2022 = world.define(
         "SELECT System.Timestamp() AS windowEnd, value.meterName AS meter, SUM(value.quantity) AS quantity "
         "INTO aggregates FROM telemetry TIMESTAMP BY value.timestamp "
         "GROUP BY value.meterName, TumblingWindow(minute, 1)",
         table="2022",
     )
-    report = backfill(spark, of_2022, instant("2022-12-09T16:00:00Z"), instant("2022-12-09T17:00:00Z"))
+    report = backfill(spark, pipeline_2022, instant("2022-12-09T16:00:00Z"), instant("2022-12-09T17:00:00Z"))
     window = {"windowEnd": instant("2022-12-09T16:52:00Z"), "slice_start": instant("2022-12-09T16:00:00Z")}
     assert published(world.home / "2022") == [window | {"meter": "automation", "quantity": 1.0}]
     assert report["metrics"]["InputEvents"] == report["metrics"]["on_time"] == 1

@@ -20,10 +20,9 @@ def asking(world: World) -> Pipeline:
     return load(world.file)
 
 
-def test_a_run_in_airflow_may_wait_for_a_person_and_a_run_that_is_staged_ends_unpublished() -> None:
+def test_a_command_waits_for_no_person_and_a_run_that_is_staged_ends_unpublished() -> None:
     stages = ["plan", "order_and_aggregate", "audit", "publish", "report"]
     assert stages_of() == stages
-    assert stages_of(unattended=True) == [*stages[:3], "approval", *stages[3:]]
     assert stages_of(is_staged=True) == [*stages[:3], "report"]
 
 

@@ -55,8 +55,8 @@ def test_the_rows_of_any_world_are_the_oracles_verdicts_and_as_many_as_the_metri
     assert counted.total() == sum(row[verdict] for row in metrics for verdict in NOT_ON_TIME)
     for hour in range(made.hours):
         for verdict in NOT_ON_TIME:
-            of_slice = [row for row in metrics if row["slice_start"] == f"{at(60 * hour):%Y-%m-%dT%H:%M:%SZ}"]
-            assert counted[at(60 * hour), verdict] == sum(row[verdict] for row in of_slice)
+            slice_metrics = [row for row in metrics if row["slice_start"] == f"{at(60 * hour):%Y-%m-%dT%H:%M:%SZ}"]
+            assert counted[at(60 * hour), verdict] == sum(row[verdict] for row in slice_metrics)
     shutil.rmtree(home)
 
 

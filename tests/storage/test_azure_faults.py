@@ -4,6 +4,8 @@ import itertools
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +14,10 @@ import pytest
 from azure.core.pipeline.transport import HttpTransport
 
 from recapture.errors import DefinitionError, RunError, SetupError
-from recapture.storage import open_container, pages
+from recapture.storage import in_parallel, open_container, pages, refusals
 from recapture.storage.delta import refusal_of_delta
 from recapture.table.delta import File, OpenTable, Table
+from tests.paths import ROOT
 from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, portal, reset
 
 ADVICE = "check AZURE_STORAGE_CONNECTION_STRING and its permissions"
@@ -230,6 +233,20 @@ def test_a_refusal_that_a_person_can_mend_says_how(proxy: FaultProxy, url: str, 
     assert len(proxy.requested("read")) == 1
 
 
+def test_a_blob_that_may_not_be_replaced_says_why(proxy: FaultProxy, url: str) -> None:
+    proxy.inject(answered(409, "BlobImmutableDueToPolicy"), "write")
+    with pytest.raises(SetupError, match=r"\(BlobImmutableDueToPolicy\): an immutability policy protects the blob"):
+        open_container(url).write("a", b"")
+
+
+def test_the_page_names_every_refusal_that_a_person_can_mend() -> None:
+    table = (ROOT / "docs" / "azure.md").read_text("utf-8").partition("## What a refusal means")[2]
+    named = set(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))))
+    codes = {*refusals._ADVICE, *refusals._NOT_AUTHORISED}
+    assert codes <= named
+    assert named - codes == {"AuthorizationPermissionMismatch", "ServerBusy", "TooManyRequests"}
+
+
 @pytest.mark.parametrize(("status", "code"), [(503, "ServerBusy"), (429, "TooManyRequests")])
 def test_a_busy_service_is_asked_again_when_it_says(
     proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch, status: int, code: str
@@ -262,6 +279,26 @@ def test_a_proxy_cannot_make_it_wait_for_hours(proxy: FaultProxy, url: str, monk
     proxy.inject(answered(503, "ServerBusy", Retry_After="86400"), "list", times=1)
     assert len(list(container.list())) == 2
     assert waited == [120]
+
+
+def test_the_number_of_requests_at_once_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def call(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running, most = running + 1, max(most, running + 1)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+        return number
+
+    monkeypatch.setenv("RECAPTURE_STORAGE_REQUESTS", "2")
+    assert in_parallel(call, range(10)) == [*range(10)]
+    assert most == 2
+    monkeypatch.setenv("RECAPTURE_STORAGE_REQUESTS", "none")
+    with pytest.raises(DefinitionError, match=r"^RECAPTURE_STORAGE_REQUESTS=none: set it to a number from 1"):
+        in_parallel(call, range(10))
 
 
 def test_the_version_of_the_api_is_a_setting(proxy: FaultProxy, url: str, monkeypatch: pytest.MonkeyPatch) -> None:

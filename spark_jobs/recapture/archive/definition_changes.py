@@ -77,10 +77,10 @@ def _change(name: str, then: Any, now: Any) -> str:
     return f"{name} (then {shown[0]}, now {shown[1]})"
 
 
-def _common(one: str, other: str) -> int:
+def _common(left: str, right: str) -> int:
     """Return the number of characters at the start of two texts that are the same."""
-    pairs = zip(one, other, strict=False)
-    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(left, right, strict=False)
+    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
 
 def _excerpt(text: str, start: int) -> str:

@@ -59,7 +59,7 @@ def run(
     """Print the reasons of all differences, write their page, and return them. Publish nothing."""
     import duckdb
 
-    arguments, given = Arguments(**options), Tried(query, late_seconds, out_of_order_seconds, policy)
+    arguments, tried = Arguments(**options), Tried(query, late_seconds, out_of_order_seconds, policy)
     pipeline = load_pipeline(file, stderr)
     require_writable_page(arguments.out)
     require_whole_slices(pipeline, arguments.start, arguments.end)
@@ -80,7 +80,7 @@ def run(
     ):
         bar.begin("compare")
         compute = partial(compute_on, master=arguments.master, bar=bar)
-        trials = Trials(pipeline, output.alias, (slices, comparison.entries), given, folder)
+        trials = Trials(pipeline, output.alias, (slices, comparison.entries), tried, folder)
         try:
             result = compare(connection, comparison, live, trials, compute, folder)
         except duckdb.Error as error:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapture import printing
-from recapture.commands.arguments import load_pipeline
+from recapture.commands.arguments import load_pipeline, require_whole_range
 from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.progress import ProgressBar
 from recapture.definition.pipeline import Pipeline
@@ -105,7 +105,8 @@ def _require_one_side(arguments: Arguments, tried: Tried) -> None:
             "say what to compare with: a run (--against), another query (--query), or other tolerances (--late, "
             "--out-of-order, --policy)"
         )
-    if (arguments.start is None) != (arguments.end is None) or (arguments.against is None and arguments.start is None):
+    require_whole_range(arguments.start, arguments.end, "the range of the run that --against names")
+    if arguments.against is None and arguments.start is None:
         raise DefinitionError("give a range with --from and --to; only with --against, you can leave out both")
     if arguments.sample is not None and arguments.sample < 1:
         raise DefinitionError(f"--sample {arguments.sample}: compare at least one slice")

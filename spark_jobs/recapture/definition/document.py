@@ -39,7 +39,7 @@ _DISPUTED = {
     "tag:yaml.org,2002:bool": re.compile("[yYnN]"),
     "tag:yaml.org,2002:float": re.compile(r"[^.]*[eE].*|.*[eE][0-9].*"),
 }
-"""Plain scalars that are a text in PyYAML, by the tag that YAML 1.1 gives them: `y`, `1e5`, `1.5e3`."""
+"""Plain scalars that are a string in PyYAML, by the tag that YAML 1.1 gives them: `y`, `1e5`, `1.5e3`."""
 
 
 class Yaml11(VersionedResolver):

@@ -19,7 +19,7 @@ def index_of(pipeline: Pipeline, compiled: CompiledInput) -> Index | None:
     if not section.index:
         return None
     keys = tuple(event_key(name, section.metadata) for name in section.index)
-    definition = next(each for each in run_definition(pipeline).inputs if each.alias == compiled.alias)
+    definition = next(candidate for candidate in run_definition(pipeline).inputs if candidate.alias == compiled.alias)
     names = [key.name for key in keys]
     read = (compiled.timestamp_by, compiled.over, compiled.body_columns, compiled.columns_to_check)
     return Index(keys, digest_of([__version__, names, definition.digest_content, repr(read)]))

@@ -147,14 +147,16 @@ _UNITS = ("hour", "minute", "second", "millisecond")
 def datetime_from_parts(frame: Frame, node: Node) -> Vector:
     """Return the times of years, months, days and so on; other parts than those of a time stop the run."""
     *parts, refused = node.arguments
-    of_date, no_date = frame.strict(parts[:3])
-    vectors = [*of_date, *map(frame.vector, parts[3:])]
+    date_parts, no_date = frame.strict(parts[:3])
+    vectors = [*date_parts, *map(frame.vector, parts[3:])]
     years, months, days, *times = (
         np.clip(vector.values, *limits) for vector, limits in zip(vectors, _LIMITS, strict=True)
     )
     number = (years - 1970) * 12 + months - 1
     first = _first_days(number)
-    is_no_date = (days > _first_days(number + 1) - first) | _is_outside(of_date[1], 1) | _is_outside(of_date[2], 2)
+    is_no_date = (
+        (days > _first_days(number + 1) - first) | _is_outside(date_parts[1], 1) | _is_outside(date_parts[2], 2)
+    )
     wrong = [is_no_date if no_date is None else is_no_date & ~no_date]
     for place in (0, 3, 4, 5, 6):
         null = vectors[place].null

@@ -62,11 +62,11 @@ def _key(part: Expr, new: int) -> tuple[Expr, Expr] | None:
     """Return the two values of an equality, that of the new side last; None for any other condition."""
     if part.op is not Op.EQUAL:
         return None
-    one, other = part.arguments
-    is_new = [{side_of(name) == new for name in columns_of(value)} for value in (one, other)]
+    left, right = part.arguments
+    is_new = [{side_of(name) == new for name in columns_of(value)} for value in (left, right)]
     if is_new == [{False}, {True}]:
-        return one, other
-    return (other, one) if is_new == [{True}, {False}] else None
+        return left, right
+    return (right, left) if is_new == [{True}, {False}] else None
 
 
 def _bound(part: Expr, new: int) -> TimeBound | None:

@@ -38,10 +38,10 @@ def row_by_row(
     columns = [to_arrow(vector, type_, frame.size).to_pylist() for vector, type_ in zip(vectors, types, strict=True)]
     known: dict[tuple[Any, ...], Any] = {}
     results = []
-    for given in zip(*columns, strict=True):
-        if given not in known:
-            known[given] = None if None in given else function(*given)
-        results.append(known[given])
+    for arguments in zip(*columns, strict=True):
+        if arguments not in known:
+            known[arguments] = None if None in arguments else function(*arguments)
+        results.append(known[arguments])
     return from_arrow(pa.array(results, gives))
 
 

@@ -31,7 +31,7 @@ def project(rows: pa.Table, items: Items, where: Expr | None, bounds: SliceBound
     """Return the columns `items` of the rows that meet `where`, in order. Raise RowError for a row's error."""
     if bounds.functions:
         expressions = [*(expression for _, expression in items), *([] if where is None else [where])]
-        rows, values = with_calls(rows, expressions, bounds, lambda given, named: project(given, named, None, bounds))
+        rows, values = with_calls(rows, expressions, bounds, lambda needed, named: project(needed, named, None, bounds))
         items = [(name, value) for (name, _), value in zip(items, values, strict=False)]
         where = where and values[-1]
     program = _program(tuple(items), where, tuple(zip(rows.schema.names, rows.schema.types, strict=True)))

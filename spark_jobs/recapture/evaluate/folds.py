@@ -69,7 +69,7 @@ def overflows(numbers: NDArray[np.int64], first: NDArray[np.int64], last: NDArra
 def spreads_of_values(
     values: NDArray[np.float64], first: NDArray[np.int64], last: NDArray[np.int64], is_sorted: bool, folded: Spreads
 ) -> None:
-    """Write the spread of each range of values; if they are sorted, as `aggregates._spread_of` writes it for Spark."""
+    """Write the spread of each range of values. Sorted values take the other form of Welford's algorithm."""
     for place in range(len(first)):
         n = mean = m2 = 0.0
         for row in range(first[place], last[place]):

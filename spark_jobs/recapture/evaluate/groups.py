@@ -51,9 +51,9 @@ def groups(
     columns = _projected(rows, list(dict.fromkeys(inputs(grouping))), bounds)
     if not len(rows):
         return _schema(grouping, columns, source_unanchored).empty_table()
-    of_keys = [columns(key) for key in grouping.keys]
+    key_columns = [columns(key) for key in grouping.keys]
     times = rows["_system_timestamp"].to_numpy()
-    keyed = KeyedRows(_codes(of_keys, len(rows)), partition_ranks(rows["_partition"]), times)
+    keyed = KeyedRows(_codes(key_columns, len(rows)), partition_ranks(rows["_partition"]), times)
     is_unanchored = rows[UNANCHORED_COLUMN].to_numpy() if source_unanchored else None
     grouped_rows = _Rows(grouping, columns, keyed, rows["_arrival"].to_numpy(), is_unanchored)
     after = bounds.start - extra_look_back
@@ -145,10 +145,10 @@ class _Rows:
         results = Results(self.columns, windowed)
         return {f"_r{number}": results.of(aggregate) for number, aggregate in enumerate(self.grouping.aggregates)}
 
-    def _unanchored(self, windowed: WindowedRows, of_rows: NDArray[np.bool_] | None) -> dict[str, pa.Array]:
+    def _unanchored(self, windowed: WindowedRows, is_marked: NDArray[np.bool_] | None) -> dict[str, pa.Array]:
         """Return whether a row of each group is unanchored, if rows or some groups can be."""
-        if of_rows is not None:
-            marked = counted(of_rows[windowed.panes.rows], windowed.ranges)
+        if is_marked is not None:
+            marked = counted(is_marked[windowed.panes.rows], windowed.ranges)
             return {UNANCHORED_COLUMN: pa.array(marked.first < marked.last)}
         return {UNANCHORED_COLUMN: pa.repeat(False, len(windowed.windows.ends))} if self.grouping.unanchored else {}
 

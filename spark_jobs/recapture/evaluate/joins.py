@@ -255,11 +255,11 @@ def _guarded(rows: pa.Table, keys: Sequence[Expr], guard: Expr | None, bounds: S
     return [taken(values, places) for values in evaluated(rows.take(chosen), keys, bounds)]
 
 
-def _chained(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+def _chained(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values of two columns; a bigint that is compared with a float is one."""
-    if one.type != other.type and pa.types.is_floating(one.type) | pa.types.is_floating(other.type):
-        one, other = one.cast(pa.float64()), other.cast(pa.float64())
-    return pa.chunked_array([*one.chunks, *other.chunks], one.type)
+    if left.type != right.type and pa.types.is_floating(left.type) | pa.types.is_floating(right.type):
+        left, right = left.cast(pa.float64()), right.cast(pa.float64())
+    return pa.chunked_array([*left.chunks, *right.chunks], left.type)
 
 
 def _values(rows: _Rows, expressions: Sequence[Expr], bounds: SliceBounds) -> list[pa.ChunkedArray]:

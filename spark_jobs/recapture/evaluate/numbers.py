@@ -42,22 +42,22 @@ def checked(compute: Callable[..., Values]) -> Kernel:
     return kernel
 
 
-def add(one: Values, other: Values, null: Mask) -> Values:
-    total = np.asarray(one + other)
-    overflow((one ^ total) & (other ^ total) < 0, null)
+def add(left: Values, right: Values, null: Mask) -> Values:
+    total = np.asarray(left + right)
+    overflow((left ^ total) & (right ^ total) < 0, null)
     return total
 
 
-def subtract(one: Values, other: Values, null: Mask) -> Values:
-    difference = np.asarray(one - other)
-    overflow((one ^ other) & (one ^ difference) < 0, null)
+def subtract(left: Values, right: Values, null: Mask) -> Values:
+    difference = np.asarray(left - right)
+    overflow((left ^ right) & (left ^ difference) < 0, null)
     return difference
 
 
-def multiply(one: Values, other: Values, null: Mask) -> Values:
-    product = np.asarray(one * other)
-    if product.size and _largest(one) * _largest(other) > _LARGEST:
-        approximate = np.asarray(one).astype(np.float64) * np.asarray(other).astype(np.float64)
+def multiply(left: Values, right: Values, null: Mask) -> Values:
+    product = np.asarray(left * right)
+    if product.size and _largest(left) * _largest(right) > _LARGEST:
+        approximate = np.asarray(left).astype(np.float64) * np.asarray(right).astype(np.float64)
         # A product that wraps around is wrong by a multiple of 2^64, one that does not by the rounding alone.
         overflow(np.abs(approximate - product.astype(np.float64)) > 2.0**32, null)
     return product
@@ -137,36 +137,36 @@ def compared(sign: str) -> Kernel:
     """Return the comparison of numbers, or of strings by their bytes. NaN equals NaN and is the largest number."""
 
     def kernel(frame: Frame, node: Node) -> Vector:
-        (one, other), null = frame.strict(node.arguments)
-        if not isinstance(one, Numbers) or not isinstance(other, Numbers):
-            result = _STRINGS[sign](one, other)
+        (left, right), null = frame.strict(node.arguments)
+        if not isinstance(left, Numbers) or not isinstance(right, Numbers):
+            result = _STRINGS[sign](left, right)
             if isinstance(result, pa.Scalar):
                 return Numbers(np.array(bool(result.as_py())), null)
             return Numbers(pc.fill_null(result, False).to_numpy(zero_copy_only=False), null)
-        values = np.asarray(_COMPARED[sign](one.values, other.values))
+        values = np.asarray(_COMPARED[sign](left.values, right.values))
         if pa.types.is_float64(node.arguments[0].type):
-            values = _with_nan(sign, one.values, other.values, values)
+            values = _with_nan(sign, left.values, right.values, values)
         return Numbers(values, null)
 
     return kernel
 
 
-def _with_nan(sign: str, one: Values, other: Values, values: Values) -> Values:
-    nan_one, nan_other = np.isnan(one), np.isnan(other)
-    if not nan_one.any() and not nan_other.any():
+def _with_nan(sign: str, left: Values, right: Values, values: Values) -> Values:
+    left_nan, right_nan = np.isnan(left), np.isnan(right)
+    if not left_nan.any() and not right_nan.any():
         return values
     match sign:
         case "=":
-            return values | (nan_one & nan_other)
+            return values | (left_nan & right_nan)
         case "<>":
-            return values & ~(nan_one & nan_other)
+            return values & ~(left_nan & right_nan)
         case "<":
-            return values | (~nan_one & nan_other)
+            return values | (~left_nan & right_nan)
         case "<=":
-            return values | nan_other
+            return values | right_nan
         case ">":
-            return values | (nan_one & ~nan_other)
-    return values | nan_one
+            return values | (left_nan & ~right_nan)
+    return values | left_nan
 
 
 def greatest(frame: Frame, node: Node) -> Vector:
@@ -185,8 +185,8 @@ def _extreme(frame: Frame, node: Node, choose: Callable[[Any, Any], Any], neutra
     for argument in node.arguments:
         vector = frame.vector(argument)
         assert isinstance(vector, Numbers)
-        given = vector.values if vector.null is None else np.where(vector.null, neutral, vector.values)
-        values = choose(values, given)
+        candidates = vector.values if vector.null is None else np.where(vector.null, neutral, vector.values)
+        values = choose(values, candidates)
         null = null & (np.bool_(False) if vector.null is None else vector.null)
     return Numbers(np.asarray(values), np.asarray(null) if np.any(null) else None)
 

@@ -333,9 +333,9 @@ def _joined(opening: str, closing: str) -> Rule:
     """Return the rule of two floats as JSON."""
 
     def rule(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-        one, other = (lowering.operation(Op.CAST, [number], (AsaType.STRING, False)) for number in arguments)
+        left, right = (lowering.operation(Op.CAST, [number], (AsaType.STRING, False)) for number in arguments)
         opened, comma, closed = (lowering.literal(sign, STRING) for sign in (opening, ",", closing))
-        return lowering.operation(Op.CONCAT, [opened, one, comma, other, closed])
+        return lowering.operation(Op.CONCAT, [opened, left, comma, right, closed])
 
     return rule
 

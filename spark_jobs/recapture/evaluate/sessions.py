@@ -37,12 +37,12 @@ def sessions_of(streams: NDArray[np.int64], times: NDArray[np.int64], window: Se
     starts = starts_of(streams[order], times[order])
     first = order[starts[:-1]]
     instants = Instants(streams[first], times[first] - window.offset, np.diff(starts))
-    of_instants = Sessions(np.empty(len(first), np.int64), np.empty(len(first), np.bool_))
-    _sessions(instants, window.timeout, window.max_duration, ALTERNATING_SPANS, of_instants)
-    of_instants.ends[:] += window.offset
+    instant_sessions = Sessions(np.empty(len(first), np.int64), np.empty(len(first), np.bool_))
+    _sessions(instants, window.timeout, window.max_duration, ALTERNATING_SPANS, instant_sessions)
+    instant_sessions.ends[:] += window.offset
     sessions = Sessions(np.empty(len(order), np.int64), np.empty(len(order), np.bool_))
-    for of_row, of_instant in zip(sessions, of_instants, strict=True):
-        of_row[order] = np.repeat(of_instant, instants.events)
+    for row_values, instant_values in zip(sessions, instant_sessions, strict=True):
+        row_values[order] = np.repeat(instant_values, instants.events)
     return sessions
 
 

@@ -49,16 +49,16 @@ REVERSED = arrow(pc.utf8_reverse)
 TRIM, TRIM_START, TRIM_END = map(trimming, (pc.utf8_trim, pc.utf8_ltrim, pc.utf8_rtrim))
 
 
-def changed(of_ascii: Callable[[pa.Array], pa.Array], one: Callable[[str], str]) -> Kernel:
+def changed(ascii_only: Callable[[pa.Array], pa.Array], change: Callable[[str], str]) -> Kernel:
     """Return the kernel of UPPER or LOWER, with Unicode's full mappings: ß has the capital SS."""
 
     def kernel(frame: Frame, node: Node) -> Vector:
         column = frame.array(node.arguments[0])
         if is_ascii(column):
-            return of_ascii(column)
+            return ascii_only(column)
         is_plain = pc.string_is_ascii(column)
-        others = each(one, pc.if_else(is_plain, pa.scalar(None, pa.string()), column), pa.string())
-        return pc.if_else(is_plain, of_ascii(column), others)
+        others = each(change, pc.if_else(is_plain, pa.scalar(None, pa.string()), column), pa.string())
+        return pc.if_else(is_plain, ascii_only(column), others)
 
     return kernel
 
@@ -106,11 +106,11 @@ def concat_ws(frame: Frame, node: Node) -> Vector:
     if not _is_given(separator):
         return pa.nulls(frame.size, pa.string())
     # Arrow loses a row if all its parts are NULL.
-    given = [part for part in parts if _is_given(part)] or [pa.scalar("")]
-    if not any(isinstance(part, pa.Scalar) for part in given):
-        nothing = reduce(pc.and_, (pc.is_null(part) for part in given))
-        given = [pc.if_else(nothing, "", given[0]), *given[1:]]
-    joined = pc.binary_join_element_wise(*_of_rows(frame, given), separator, null_handling="skip")
+    strings = [part for part in parts if _is_given(part)] or [pa.scalar("")]
+    if not any(isinstance(part, pa.Scalar) for part in strings):
+        nothing = reduce(pc.and_, (pc.is_null(part) for part in strings))
+        strings = [pc.if_else(nothing, "", strings[0]), *strings[1:]]
+    joined = pc.binary_join_element_wise(*_of_rows(frame, strings), separator, null_handling="skip")
     if isinstance(separator, pa.Array) and separator.null_count:
         return pc.if_else(separator.is_null(), pa.scalar(None, pa.string()), joined)
     return joined

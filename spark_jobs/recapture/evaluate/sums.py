@@ -32,25 +32,27 @@ def sum_of_bigints(column: pa.Array, windowed: WindowedRows) -> pa.Array:
 def _require_bigints(numbers: NDArray[np.int64], windowed: WindowedRows) -> None:
     """Raise QueryError if the sum of a pane, or of a window or a half of it, leaves the bigints on the way."""
     panes, windows, halves = windowed.panes, windowed.windows, windowed.halves
-    of_panes = np.add.reduceat(numbers, panes.starts[:-1])
+    pane_sums = np.add.reduceat(numbers, panes.starts[:-1])
     ranges: list[Parts] = [(numbers, panes.starts[:-1], panes.starts[1:])]
     if halves is None:
-        ranges.append((of_panes, windows.first, windows.last))
+        ranges.append((pane_sums, windows.first, windows.last))
     else:
         starts = halves.instants[halves.blocks]
-        back_to_front = len(of_panes) - starts[::-1]
-        ranges.append((of_panes, starts[:-1], starts[1:]))
-        ranges.append((of_panes[::-1].copy(), back_to_front[:-1], back_to_front[1:]))
-        ranges.append(_pairs_of_halves(of_panes, windows, starts, halves))
+        back_to_front = len(pane_sums) - starts[::-1]
+        ranges.append((pane_sums, starts[:-1], starts[1:]))
+        ranges.append((pane_sums[::-1].copy(), back_to_front[:-1], back_to_front[1:]))
+        ranges.append(_pairs_of_halves(pane_sums, windows, starts, halves))
     if any(folds.overflows(*parts) for parts in ranges):
         raise QueryError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")
 
 
-def _pairs_of_halves(of_panes: NDArray[np.int64], windows: Windows, starts: NDArray[np.int64], halves: Halves) -> Parts:
+def _pairs_of_halves(
+    pane_sums: NDArray[np.int64], windows: Windows, starts: NDArray[np.int64], halves: Halves
+) -> Parts:
     """Return the sums of the two halves of each window as a range of two parts."""
     start_of_block = starts[np.searchsorted(starts, windows.last - 1, side="right") - 1]
     between = np.where(halves.has_later, start_of_block, windows.last)
-    totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(of_panes)])
+    totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(pane_sums)])
     parts = np.stack([totals[between] - totals[windows.first], totals[windows.last] - totals[between]], axis=1)
     pairs = np.arange(0, parts.size + 1, 2)
     return parts.ravel(), pairs[:-1], pairs[1:]
@@ -66,10 +68,10 @@ def sums_of_floats(column: pa.Array, ordered: bool, windowed: WindowedRows) -> S
     if not ordered:
         order = order_by_value(column, windowed)
         values = Sums(values.totals[order], values.counts[order])
-    of_panes = folded(values, panes.starts[:-1], panes.starts[1:], ordered)
+    pane_sums = folded(values, panes.starts[:-1], panes.starts[1:], ordered)
     if windowed.halves is not None:
-        return _from_halves(of_panes, windowed.halves)
-    return folded(of_panes, windows.first, windows.last, False)
+        return _from_halves(pane_sums, windowed.halves)
+    return folded(pane_sums, windows.first, windows.last, False)
 
 
 def as_floats(column: pa.Array) -> NDArray[np.float64]:
@@ -84,8 +86,8 @@ def folded(parts: Sums, first: NDArray[np.int64], last: NDArray[np.int64], from_
     return sums
 
 
-def _from_halves(of_panes: Sums, halves: Halves) -> Sums:
-    parts = folded(of_panes, halves.instants[:-1], halves.instants[1:], False)
+def _from_halves(pane_sums: Sums, halves: Halves) -> Sums:
+    parts = folded(pane_sums, halves.instants[:-1], halves.instants[1:], False)
     up, down = _empty(len(parts.counts)), _empty(len(parts.counts))
     folds.running_sums(parts, halves.blocks, 1, up)
     folds.running_sums(parts, halves.blocks, -1, down)

@@ -41,10 +41,10 @@ def javascript(function: JavaScriptFunction) -> Function:
 def geography(function: ShapeComparison) -> Function:
     """Return the callable of a comparison of shapes. It loads shapely when it is called."""
 
-    def call(one: pa.Array, other: pa.Array) -> pa.Array:
+    def call(left: pa.Array, right: pa.Array) -> pa.Array:
         from recapture.geography import comparisons
 
-        return comparisons.call(function, one, other)
+        return comparisons.call(function, left, right)
 
     return call
 
@@ -58,7 +58,7 @@ def with_calls(
 
     The arguments of a call may have calls of their own. Raise RunError if a function exceeds its limits.
     """
-    functions = {function.spark_name: function for function in bounds.functions}
+    functions = {function.internal_name: function for function in bounds.functions}
     remaining = list(expressions)
     number = 0
     while calls := _innermost(remaining):

@@ -90,10 +90,10 @@ def null_of(vector: Vector) -> NDArray[np.bool_] | None:
 
 def either(*masks: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     """Return which rows are in one of the masks; None if all masks are None."""
-    given = [mask for mask in masks if mask is not None]
-    if not given:
+    present = [mask for mask in masks if mask is not None]
+    if not present:
         return None
-    return given[0] if len(given) == 1 else np.logical_or.reduce(np.broadcast_arrays(*given))
+    return present[0] if len(present) == 1 else np.logical_or.reduce(np.broadcast_arrays(*present))
 
 
 def taken(vector: Vector, rows: NDArray[np.int64]) -> Vector:

@@ -12,7 +12,7 @@ from recapture.ordering.counters import Counters
 from recapture.ordering.profile import PROFILE_SCHEMA
 from recapture.ordering.task import Task
 from recapture.process.versions import PROFILE_FORMAT, require_format
-from recapture.run_files.files import RunFiles
+from recapture.run_files.files import PROFILE, RunFiles
 from recapture.storage import in_parallel
 from recapture.table.files import parquet
 from recapture.time_model import ticks
@@ -21,7 +21,6 @@ from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
 from recapture.time_model.verdicts import Verdict
 
-FILE = "profile.parquet"
 MAX_SAMPLES = 256
 """Largest number of slices and partitions whose samples a run keeps: those with the most events not on time."""
 _FORMAT = b"recapture.format"
@@ -53,17 +52,17 @@ def collect(files: RunFiles, tasks: Sequence[Task], metrics: Iterable[PartitionM
     rows = pa.concat_tables([PROFILE_SCHEMA.empty_table(), *in_parallel(read, tasks)])
     order = [(name, "ascending") for name in ("slice_start", "input", "partition")]
     rows = rows.take(pc.sort_indices(rows, order)).replace_schema_metadata({_FORMAT: str(PROFILE_FORMAT)})
-    files.container.write(files.name(FILE), parquet(rows))
+    files.container.write(files.name(PROFILE), parquet(rows))
 
 
 def read(files: RunFiles) -> pa.Table | None:
     """Return the profile of a run, with PROFILE_SCHEMA; None if the run has none. Raise RunError for another format."""
-    content = files.container.read_current(files.name(FILE))
+    content = files.container.read_current(files.name(PROFILE))
     if content is None:
         return None
     rows = pq.read_table(io.BytesIO(content))
     number = (rows.schema.metadata or {}).get(_FORMAT, b"0")
-    require_format(int(number), PROFILE_FORMAT, f"{FILE} of run {files.id}")
+    require_format(int(number), PROFILE_FORMAT, f"{PROFILE} of run {files.id}")
     return rows
 
 

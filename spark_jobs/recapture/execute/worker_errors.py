@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recapture.errors import PermanentError, RecaptureError, RunError
+from recapture.process.limits import reached_limit
 
 
 @contextmanager
@@ -18,5 +19,7 @@ def one_error(less_memory: str) -> Iterator[None]:
     except MemoryError:
         raise RunError(f"a worker has no memory left: {less_memory}") from None
     except Exception as error:
+        if limit := reached_limit(error):
+            raise RunError(f"a worker failed: {limit}") from None
         message = (str(error).splitlines() or ["no message"])[0]
         raise RunError(f"a worker failed: {type(error).__name__}: {message}") from error

@@ -34,24 +34,24 @@ class CsvMessages:
         message = readable[message]
         is_header = np.append(True, message[1:] != message[:-1])[: len(message)]
         headers, rows = line.filter(pa.array(is_header)), line.filter(pa.array(~is_header))
-        of_header, of_row = message[is_header], message[~is_header]
+        header_messages, row_messages = message[is_header], message[~is_header]
         found: list[tuple[NDArray[np.intp], pa.Array, pa.Array]] = []
         encoded = headers.dictionary_encode()
         kind = np.zeros(len(bodies), np.intp)
-        kind[of_header] = encoded.indices.to_numpy()
+        kind[header_messages] = encoded.indices.to_numpy()
         for number, header in enumerate(encoded.dictionary.to_pylist()):
-            with_header = of_header[kind[of_header] == number]
-            chosen = np.flatnonzero(kind[of_row] == number)
+            with_header = header_messages[kind[header_messages] == number]
+            chosen = np.flatnonzero(kind[row_messages] == number)
             try:
                 fields = fields_of_header(header, self.delimiter)
             except HeaderError as error:
                 reason = f"its header {error}"
                 found.append(_unread(bodies, with_header, reason))
                 continue
-            found.append(_unread(bodies, np.setdiff1d(with_header, of_row[chosen]), NO_EVENT))
+            found.append(_unread(bodies, np.setdiff1d(with_header, row_messages[chosen]), NO_EVENT))
             body, unread = _parsed(fields, self.delimiter, rows.take(pa.array(chosen)))
-            found.append((of_row[chosen], body, unread))
-        blank = np.setdiff1d(readable, of_header)
+            found.append((row_messages[chosen], body, unread))
+        blank = np.setdiff1d(readable, header_messages)
         found.append(_unread(bodies, blank, "it has neither a header nor an event"))
         known = np.flatnonzero(reasons.is_valid())
         found.append((known, bodies.take(pa.array(known)), reasons.take(pa.array(known))))

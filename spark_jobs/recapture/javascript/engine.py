@@ -45,7 +45,7 @@ class BatchLimits:
 DEFAULT = BatchLimits()
 
 
-class Engine:
+class V8Engine:
     """One function, compiled in its own V8 context."""
 
     def __init__(self, function: JavaScriptFunction, limits: BatchLimits = DEFAULT) -> None:
@@ -140,6 +140,6 @@ def _batches(columns: Sequence[pa.Array], rows: int, most: int = BATCH_ROWS) -> 
 
 
 @lru_cache(maxsize=64)
-def engine(function: JavaScriptFunction) -> Engine:
+def engine(function: JavaScriptFunction) -> V8Engine:
     """Return this process's engine of a function. Raise DefinitionError if its script cannot run."""
-    return Engine(function)
+    return V8Engine(function)

@@ -227,8 +227,8 @@ def _listed(
     ]
 
 
-def _same(one: Arrivals, other: Arrivals) -> bool:
-    return (one.first, one.last) == (other.first, other.last)
+def _same(left: Arrivals, right: Arrivals) -> bool:
+    return (left.first, left.last) == (right.first, right.last)
 
 
 def _blobs_read(manifest: Manifest, slice_: Slice) -> Iterator[tuple[str, list[PinnedBlob]]]:

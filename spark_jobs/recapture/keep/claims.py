@@ -127,15 +127,15 @@ def record(work: Work, result: Result, known: Known, length: int) -> Work:
 
 def _with_result(request: Request, result: Result, length: int) -> Request:
     """Return a request with what became of its slices. Of several slices, only one may be at fault: none has failed."""
-    wanted = [
+    starts = [
         ticks.to_text(slice_.start)
         for slice_ in result.range.slices
         if request.id in slice_.requests and request.wants(slice_.start, slice_.start + length)
     ]
     if result.run is not None:
-        request = replace(request, published={**request.published, **dict.fromkeys(wanted, result.run)})
+        request = replace(request, published={**request.published, **dict.fromkeys(starts, result.run)})
     elif len(result.range.slices) == 1 or result.may_be_published:
         error = str(result.error)[:_LONGEST_ERROR]
-        request = replace(request, failed={**request.failed, **dict.fromkeys(wanted, error)})
+        request = replace(request, failed={**request.failed, **dict.fromkeys(starts, error)})
     done = len(request.published) + len(request.failed) >= len(request.slices(length))
     return replace(request, ended=result.at) if done and request.ended is None else request

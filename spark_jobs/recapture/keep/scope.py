@@ -27,36 +27,49 @@ class Scope:
     """Last of the older slices that are listed in turn; None if there are none."""
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """Starts of the slices of which an update may list the blobs, in ticks."""
+
+    kept: range
+    """Those that are kept up to date."""
+    requested: Collection[int]
+    known: Collection[int]
+    """Those that were published or stopped."""
+    published: Collection[int]
+    """Those that were published since the last update."""
+    older: Collection[int]
+    """Those that wait for their blobs to change."""
+
+
 def scope(
     definitions: Sequence[InputDefinition],
     length: int,
     now: int,
-    kept: range,
-    requested: Collection[int],
+    candidates: Candidates,
     updated: int | None,
-    known: Collection[int],
-    published: Collection[int],
-    older: Collection[int],
     turn: int | None,
 ) -> Scope:
-    """Return the slices whose blobs an update at `now` lists.
+    """Return the slices whose blobs an update at `now` lists; `updated` is the time of the last one.
 
-    These are the `kept` and the `requested` slices that have ended and that Capture may not have written yet; and the
-    `known` slices of which a blob may have been written, modified or deleted since the last update, at `updated`: all
-    of them if there was none. Of the slices that were `published` since then, these are those of which a blob may have
-    been written after their run was planned. Of the `older` slices, which wait for their blobs to change, it lists one
-    contiguous range, the next one after `turn`.
+    These are the kept and the requested slices that have ended and that Capture may not have written yet; and the known
+    slices of which a blob may have been written, modified or deleted since the last update: all of them if there was
+    none. Of the published slices, these are those of which a blob may have been written after their run was planned. Of
+    the older slices, it lists one contiguous range, the next one after `turn`.
     """
     end = now // length * length
     reach = max(definition.longest_write_delay for definition in definitions)
     reach += max(definition.last_needed(Slice(0, 0)) for definition in definitions)
     until = 0 if updated is None else min(now, updated) - reach - MARGIN
     first, unwritten = max(0, until // length * length), (now - reach) // length * length
-    recent = max(kept.start, unwritten)
-    listed = {*range(recent, kept.stop, length), *(start for start in requested if unwritten <= start < end)}
-    listed |= {start for start in known if start + length > first}
-    listed |= {start for start in published if start + length > now - reach - LONGEST_RUN}
-    waiting = sorted(start for start in older if start not in listed)
+    recent = max(candidates.kept.start, unwritten)
+    listed = {
+        *range(recent, candidates.kept.stop, length),
+        *(start for start in candidates.requested if unwritten <= start < end),
+    }
+    listed |= {start for start in candidates.known if start + length > first}
+    listed |= {start for start in candidates.published if start + length > now - reach - LONGEST_RUN}
+    waiting = sorted(start for start in candidates.older if start not in listed)
     after = [start for start in waiting if turn is None or start > turn]
     in_turn = _contiguous(after or waiting, length)[:IN_TURN]
     return Scope(min(first, recent), tuple(sorted({*listed, *in_turn})), in_turn[-1] if in_turn else None)

@@ -10,7 +10,7 @@ from recapture.keep.compare import Comparison
 from recapture.keep.due import SliceFacts, State, is_up_to_date, tick
 from recapture.keep.interrupted import recent_changes
 from recapture.keep.record import merged
-from recapture.keep.scope import Scope, scope
+from recapture.keep.scope import Candidates, Scope, scope
 from recapture.keep.sources import Sources
 from recapture.keep.stops import Stops
 from recapture.run.progress import storage_time
@@ -130,18 +130,15 @@ class _Reader:
         kept = range(self._since() or 0, self.until, self.length)
         stale = set(changes.slices) if schedule.late_data == "republish" else set()
         stopped = (start for start, text in self.stopped.items() if not is_up_to_date(self._facts(start, text)))
-        return scope(
-            self.sources.definition.inputs,
-            self.length,
-            self.instant,
-            kept,
-            [start for request in self.work.open_requests for start in request.slices(self.length)],
-            None if changes.updated is None else ticks.from_text(changes.updated),
-            {*self.published, *self.stopped},
-            {start for start, text in self.published.items() if text in self.recent.changed},
-            {*(start for start, text in self.published.items() if text in stale), *stopped}.intersection(kept),
-            None if changes.turn is None else ticks.from_text(changes.turn),
+        candidates = Candidates(
+            kept=kept,
+            requested=[start for request in self.work.open_requests for start in request.slices(self.length)],
+            known={*self.published, *self.stopped},
+            published={start for start, text in self.published.items() if text in self.recent.changed},
+            older={*(start for start, text in self.published.items() if text in stale), *stopped}.intersection(kept),
         )
+        updated, turn = (None if text is None else ticks.from_text(text) for text in (changes.updated, changes.turn))
+        return scope(self.sources.definition.inputs, self.length, self.instant, candidates, updated, turn)
 
     def _unlisted(self) -> dict[int, SliceFacts]:
         """Return what is known of every slice that was ever published or stopped, without a listing of its blobs."""

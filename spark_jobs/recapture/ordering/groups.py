@@ -30,7 +30,7 @@ _SAMPLE = 1 << 12
 """Number of rows that tell whether the strings of a column occur often."""
 
 
-def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> pa.Table:
+def rows_of_slice(output: CompiledOutput, slice_: Slice, read_panes: PaneReader) -> pa.Table:
     """Return the published rows of an output in a slice.
 
     Raise RunError if a sum leaves the bigints.
@@ -39,7 +39,7 @@ def rows_of_slice(output: CompiledOutput, slice_: Slice, panes: PaneReader) -> p
     batches: list[pa.RecordBatch] = []
     for select in output.selects:
         for window in select.groups.windows:
-            table = pa.Table.from_batches(panes(window.view, window.number), window.aggregation.schema)
+            table = pa.Table.from_batches(read_panes(window.view, window.number), window.aggregation.schema)
             batches += rows_of_panes(select, window, slice_, table)
     return pa.Table.from_batches(batches, schema)
 

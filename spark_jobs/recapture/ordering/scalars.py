@@ -1,4 +1,4 @@
-"""Expressions over rows on Arrow: the operations that tasks compute, each as Spark SQL gives it in ANSI mode."""
+"""The operations on rows that tasks compute, on Arrow."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -60,13 +60,13 @@ def _all(combine: Callable[[Datum, Datum], Datum]) -> Callable[..., Datum]:
 
 
 def _equal(left: Datum, right: Datum) -> Datum:
-    """Compare as Spark does: NaN equals NaN."""
+    """Return whether floats are equal; NaN equals NaN."""
     equal = pc.equal(left, right)
     return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right))) if _may_be_nan(left, right) else equal
 
 
 def _less(left: Datum, right: Datum) -> Datum:
-    """Compare as Spark does: NaN is greater than any other float."""
+    """Return whether a float is less than another; NaN is greater than any other float."""
     less = pc.less(left, right)
     return pc.or_(less, pc.and_not(pc.is_nan(right), pc.is_nan(left))) if _may_be_nan(left, right) else less
 

@@ -141,7 +141,7 @@ def with_value(n: float, mean: float, m2: float, value: float) -> tuple[float, f
 def with_spread(
     n: float, mean: float, m2: float, other_n: float, other_mean: float, other_m2: float
 ) -> tuple[float, float, float]:
-    """Return two spreads as one, by Chan's algorithm, as `aggregates._merged_spreads` writes it for Spark."""
+    """Return two spreads as one, by Chan's algorithm."""
     total = n + other_n
     delta = other_mean - mean
     return total, mean + delta * other_n / total, m2 + other_m2 + delta * delta * n * other_n / total

@@ -120,8 +120,8 @@ def print_run(out: Console, result: dict[str, Any]) -> None:
     for output in (output for output in result["outputs"] if output["unchanged_slices"] is not None):
         did = "published as" if output["changed"] else "unchanged, already published as"
         unchanged, slices = output["unchanged_slices"], len(result["slices"])
-        some = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
-        out.print(f"run {result['run']} {did} version {output['version']} of {shown(output['table'])}{some}")
+        unchanged_part = f", {unchanged:,} of {counted(slices, 'slice')} unchanged" if 0 < unchanged < slices else ""
+        out.print(f"run {result['run']} {did} version {output['version']} of {shown(output['table'])}{unchanged_part}")
     out.print(f"report: {shown(result['report'])}")
 
 

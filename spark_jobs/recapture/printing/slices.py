@@ -107,8 +107,10 @@ def print_requests(out: Console, requests: Sequence[Mapping[str, Any]]) -> None:
     for request in requests:
         because = "" if request["reason"] is None else f": {shown(request['reason'])}"
         made = f"by {shown(request['by'])} at {request['made']}"
-        some = f"{counted(request['slices'], 'slice')} of " if request["only"] else ""
-        out.print(f"{request['id']} {_progress(request)}: {some}{request['from']} to {request['to']}, {made}{because}")
+        selected = f"{counted(request['slices'], 'slice')} of " if request["only"] else ""
+        out.print(
+            f"{request['id']} {_progress(request)}: {selected}{request['from']} to {request['to']}, {made}{because}"
+        )
         for start, error in request["failed"].items():
             out.print(f"  failed: {start}: {shown(error)}")
     if not requests:

@@ -1,6 +1,7 @@
 """Shortcuts at the start and the end of a process. Each says what it saves, in CPU seconds on one machine.
 
-`compilation` has one more: it imports Numba, which takes 0.2 s, when a compiled function is first called.
+Modules that need more than this one have the others. `fork_server` forks the workers. `compilation` imports Numba,
+which takes 0.2 s, when a compiled function is first called. `numba_functions` keeps compiled code.
 """
 
 import atexit

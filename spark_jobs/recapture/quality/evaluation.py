@@ -172,7 +172,7 @@ def _needed(expectation: Expectation, columns: Sequence[str]) -> list[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value."""
+    """Yield every string in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):
@@ -294,7 +294,7 @@ def _json(result: ExpectationValidationResult) -> JsonResult:
 
 
 def _finite(value: Any) -> Any:
-    """Return the value with NaN as null and infinities as text, because JSON has none of them."""
+    """Return the value with NaN as null and infinities as strings, because JSON has none of them."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

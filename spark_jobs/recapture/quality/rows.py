@@ -70,7 +70,7 @@ class Rows:
         return self._frame(self._schema(self.columns).empty_table(), 0)
 
     def whole(self, columns: Collection[str]) -> pd.DataFrame:
-        """Return a frame with all rows. Equal texts share one Python object."""
+        """Return a frame with all rows. Equal strings share one Python object."""
         import pandas as pd
 
         index = pd.RangeIndex(self.count)
@@ -103,7 +103,7 @@ class Rows:
 
     @property
     def key_columns(self) -> list[str]:
-        """Columns that may identify a row: those of times and texts."""
+        """Columns that may identify a row: those of times and strings."""
         is_key = (pa.types.is_timestamp, pa.types.is_string)
         return [field.name for field in self.schema if any(check(field.type) for check in is_key)][:MOST_KEYS]
 
@@ -196,9 +196,13 @@ def _with_nulls_in(path: Path, names: Collection[str]) -> set[str]:
     with pq.ParquetFile(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
         chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-        of_names = [(chunk.path_in_schema, chunk.statistics) for chunk in chunks if chunk.path_in_schema in names]
-        unknown = [name for name, statistics in of_names if statistics is None or not statistics.has_null_count]
-        with_nulls = {name for name, statistics in of_names if name not in unknown and statistics.null_count}
+        statistics_by_name = [
+            (chunk.path_in_schema, chunk.statistics) for chunk in chunks if chunk.path_in_schema in names
+        ]
+        unknown = [
+            name for name, statistics in statistics_by_name if statistics is None or not statistics.has_null_count
+        ]
+        with_nulls = {name for name, statistics in statistics_by_name if name not in unknown and statistics.null_count}
         for batch in file.iter_batches(columns=[*set(unknown)]) if unknown else ():
             with_nulls.update(name for name in unknown if batch.column(name).null_count)
     return with_nulls

@@ -98,8 +98,8 @@ def predict(costs: Sequence[Cost], work: Mapping[str, int]) -> dict[str, float |
             predicted[quantity] = None
             continue
         known_work = np.array([[getattr(cost, unit) for unit in units] for cost in costs], np.float64)
-        fixed, *each = parts(known_work, np.array(values))
-        predicted[quantity] = fixed + sum(part * work[unit] for part, unit in zip(each, units, strict=True))
+        fixed, *shares = parts(known_work, np.array(values))
+        predicted[quantity] = fixed + sum(part * work[unit] for part, unit in zip(shares, units, strict=True))
     return predicted
 
 

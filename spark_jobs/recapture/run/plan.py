@@ -12,7 +12,7 @@ from recapture.archive.pinning import PlannedInput
 from recapture.archive.references import PlannedReference
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, RunError
+from recapture.errors import DefinitionError, RunError, SetupError
 from recapture.pages import page as pages
 from recapture.process.wording import counted
 from recapture.quality import checkpoint, suites
@@ -34,10 +34,27 @@ _LOG = logging.getLogger(__name__)
 
 
 def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
-    """Return the manifest of a range and write nothing. Raise DefinitionError if the range or pipeline cannot run."""
+    """Return the manifest of a range and write nothing.
+
+    Raise DefinitionError if the range or pipeline cannot run, and SetupError if blobs are in the archive tier.
+    """
     require_whole_slices(pipeline, start, end)
     require_publishable(pipeline, take_over=take_over)
-    return pinned(pipeline, slices_of(pipeline, start, end))
+    manifest = pinned(pipeline, slices_of(pipeline, start, end))
+    for planned in manifest.inputs:
+        _require_online(planned)
+    return manifest
+
+
+def _require_online(planned: PlannedInput) -> None:
+    """Raise SetupError if blobs that a run reads are in the archive tier of Azure, before it reads any."""
+    archived = [pinned.blob.name for pinned in planned.blobs if pinned.blob.archived]
+    if archived:
+        count = f"{len(archived):,} of {counted(len(planned.blobs), 'blob')} of the input {planned.alias}"
+        raise SetupError(
+            f"{count} are in the archive tier, such as {archived[0]}: move them to the tier Hot or Cool, wait until "
+            "they are there, which can take 15 hours, then run the same command again"
+        )
 
 
 def pinned(pipeline: Pipeline, slices: Sequence[Slice]) -> Manifest:

@@ -89,7 +89,7 @@ def _events_by_slice(pipeline: Pipeline, manifest: Manifest) -> dict[Slice, int]
     aggregated = {read.alias for read in pipeline.query.inputs if read.aggregations}
     held = [[*planned.blobs_by_slice()] for planned in manifest.inputs if planned.alias not in aggregated]
     return {
-        run_slice.slice: sum(pinned.blob.size for of_input in held for pinned in of_input[number]) // STORED_BYTES
+        run_slice.slice: sum(pinned.blob.size for slice_blobs in held for pinned in slice_blobs[number]) // STORED_BYTES
         for number, run_slice in enumerate(manifest.slices)
     }
 

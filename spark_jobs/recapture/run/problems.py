@@ -54,9 +54,9 @@ class TableState:
     def problems(self) -> Iterator[Problem]:
         """Yield what is wrong in each table: why it takes no rows of the pipeline, and each fault with its slices."""
         entry_faults = faults_of(self.publications, dict.fromkeys(self.standing.entries))
-        yield from _problems(self.publications, entry_faults, of_publications=True)
+        yield from _problems(self.publications, entry_faults, is_publications=True)
         for name, table in self.others.items():
-            yield from _problems(table, self.faults[name], of_publications=False)
+            yield from _problems(table, self.faults[name], is_publications=False)
 
 
 def read_tables(pipeline: Pipeline) -> TableState:
@@ -73,12 +73,12 @@ def open_others(pipeline: Pipeline) -> dict[str, OpenTable]:
     return dict(zip(others, in_parallel(OpenTable, others.values()), strict=True))
 
 
-def _problems(table: OpenTable, faults: Mapping[str, str], *, of_publications: bool) -> Iterator[Problem]:
+def _problems(table: OpenTable, faults: Mapping[str, str], *, is_publications: bool) -> Iterator[Problem]:
     try:
         table.require_publishable()
     except DefinitionError as error:
         yield Problem(table.table.url, str(error), [], None)
     for fault in dict.fromkeys(faults.values()):
         slices = [start for start, other in faults.items() if other == fault]
-        remedy = ENTRY_REMEDY if of_publications and fault != DELETED else REMEDIES.get(fault, REMEDY)
+        remedy = ENTRY_REMEDY if is_publications and fault != DELETED else REMEDIES.get(fault, REMEDY)
         yield Problem(table.table.url, fault, slices, remedy)

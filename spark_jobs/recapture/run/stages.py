@@ -1,6 +1,7 @@
 """The stages of a run, in their order.
 
-`recapture backfill` and Airflow carry out the stages of this list, and `recapture plan` explains them.
+`recapture backfill` carries out the stages of this list, and `recapture plan` explains them. In Airflow, each stage is
+a task, in the same order.
 """
 
 from enum import StrEnum
@@ -26,12 +27,12 @@ class Stage(StrEnum):
     """Write the report of the run to its run files."""
 
 
-def stages_of(*, unattended: bool = False, is_staged: bool = False) -> list[Stage]:
-    """Return the stages of a run, in order. This reads nothing and changes nothing.
+def stages_of(*, is_staged: bool = False) -> list[Stage]:
+    """Return the stages that a command carries out, in order; if the run `is_staged`, it ends unpublished.
 
-    An `unattended` run may also wait for a person's decision. A run that is staged at a terminal ends unpublished.
+    This reads nothing and changes nothing. Only Airflow waits for a person's decision.
     """
-    left_out = {*([] if unattended else [Stage.APPROVAL]), *([Stage.PUBLISH] if is_staged else [])}
+    left_out = {Stage.APPROVAL, Stage.PUBLISH} if is_staged else {Stage.APPROVAL}
     return [stage for stage in Stage if stage not in left_out]
 
 

@@ -17,19 +17,19 @@ Parameters = Mapping[str, ParameterValue]
 NONE_GIVEN: Parameters = MappingProxyType({})
 
 
-def load_suites(pipeline: Pipeline, given: Parameters = NONE_GIVEN) -> dict[str, suites.Suite]:
+def load_suites(pipeline: Pipeline, parameters: Parameters = NONE_GIVEN) -> dict[str, suites.Suite]:
     """Return the outputs' own suites, by alias; the built-in checks always run as well.
 
-    `given` are the values that the run gives; the pipeline file has the others. Raise DefinitionError for a name that
-    it does not have, and for a value of another kind.
+    `parameters` are the values that the run gives; the pipeline file has the others. Raise DefinitionError for a name
+    that it does not have, and for a value of another kind.
     """
-    _require_declared(pipeline, given)
+    _require_declared(pipeline, parameters)
     loaded = {}
     for output in pipeline.outputs:
         path, quality = pipeline.suite_path(output), pipeline.quality_of(output)
         if path is not None and quality is not None:
             columns = [column.name for column in pipeline.compiled(output).columns]
-            loaded[output.alias] = suites.load(path, [*columns, SLICE_COLUMN], _resolved(pipeline, quality, given))
+            loaded[output.alias] = suites.load(path, [*columns, SLICE_COLUMN], _resolved(pipeline, quality, parameters))
     return loaded
 
 
@@ -46,11 +46,11 @@ def parse_parameters(arguments: list[str]) -> dict[str, str]:
     return parameters
 
 
-def _resolved(pipeline: Pipeline, quality: Quality, given: Parameters) -> dict[str, ParameterValue]:
+def _resolved(pipeline: Pipeline, quality: Quality, parameters: Parameters) -> dict[str, ParameterValue]:
     """Return the value of every parameter of a suite. Raise DefinitionError if a given value is of another kind."""
     values = dict(quality.parameters)
-    for name in given.keys() & values.keys():
-        value = given[name]
+    for name in parameters.keys() & values.keys():
+        value = parameters[name]
         if isinstance(values[name], str) is isinstance(value, str):
             values[name] = value
         elif isinstance(value, str) and (number := _number(value)) is not None:
@@ -70,11 +70,11 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _require_declared(pipeline: Pipeline, given: Parameters) -> None:
+def _require_declared(pipeline: Pipeline, parameters: Parameters) -> None:
     """Raise DefinitionError unless the pipeline file has every given parameter."""
     qualities = [quality for output in pipeline.outputs if (quality := pipeline.quality_of(output))]
     declared = [name for quality in qualities for name in quality.parameters]
-    for name in given:
+    for name in parameters:
         if name not in declared:
             advice = did_you_mean(name, declared) or f"{pipeline.file} has {', '.join(declared) or 'none'}"
             raise DefinitionError(f"unknown parameter {name}; {advice}")

@@ -34,7 +34,6 @@ def summary(
     """
     pipeline, manifest = run.pipeline, run.manifest
     published = {output.alias: output for output in outcome.outputs} if outcome else {}
-    name_input = len(manifest.inputs) > 1
     rows, slices = computed.metrics, computed.slices
     totals, written = [slice_totals.totals for slice_totals in slices.values()], output_metrics(computed.staged)
     outputs = [
@@ -70,16 +69,23 @@ def summary(
             if outcome
             else {"table": pipeline.outputs[0].quarantine_table, "version": None}
         ),
-        "warnings": [
-            *pipeline.warnings,
-            *capture_warnings(pipeline, manifest),
-            *_without_block(rows),
-            *(outcome.warnings if outcome else ()),
-            *_unanchored(outputs),
-            *_losses(totals, pipeline.outputs[0].quarantine_table, name_input),
-            *_tolerance_warnings(slices.values(), pipeline, name_input),
-        ],
+        "warnings": warnings_of(run, computed, outcome),
     }
+
+
+def warnings_of(run: PlannedRun, computed: Computed, outcome: Outcome | None) -> list[str]:
+    """Return the warnings of a run; `outcome` is None if nothing was published."""
+    pipeline, slices = run.pipeline, computed.slices.values()
+    totals, name_input = [slice_totals.totals for slice_totals in slices], len(run.manifest.inputs) > 1
+    return [
+        *pipeline.warnings,
+        *capture_warnings(pipeline, run.manifest),
+        *_without_block(computed.metrics),
+        *(outcome.warnings if outcome else ()),
+        *_unanchored(pipeline, computed),
+        *_losses(totals, pipeline.outputs[0].quarantine_table, name_input),
+        *_tolerance_warnings(slices, pipeline, name_input),
+    ]
 
 
 def _input_summary(planned: PlannedInput, rows: list[PartitionMetrics]) -> dict[str, Any]:
@@ -118,13 +124,14 @@ def _without_block(rows: Iterable[PartitionMetrics]) -> Iterator[str]:
         )
 
 
-def _unanchored(outputs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for output in outputs:
-        sessions = output["metrics"]["UnanchoredSessions"]
+def _unanchored(pipeline: Pipeline, computed: Computed) -> Iterator[str]:
+    for output in pipeline.outputs:
+        counts = output_metrics(computed.staged_of(output.alias))
+        sessions = sum(slice_counts["UnanchoredSessions"] for slice_counts in counts.values())
         if sessions:
             rows = counted(sessions, "row is a session", "rows are sessions")
             yield (
-                f"{output['alias']}: {rows} cut at even multiples of maxDuration: the events are too sparse to "
+                f"{output.alias}: {rows} cut at even multiples of maxDuration: the events are too sparse to "
                 "tell where the live job cut; it may be at odd multiples (docs/time-model.md, section 4.2)"
             )
 

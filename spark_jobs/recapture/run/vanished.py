@@ -39,8 +39,8 @@ def vanished_keys(
     published = published_files(tables_of(run.pipeline).others[output.alias], before)
     earlier: deque[pa.Array] = deque(maxlen=SLICES_BEFORE)
     for start in map(ticks.to_text, before):
-        if start in published and (of_slice := _keys(published[start], keys)) is not None:
-            earlier.append(of_slice)
+        if start in published and (slice_keys := _keys(published[start], keys)) is not None:
+            earlier.append(slice_keys)
         else:
             earlier.clear()
     vanished: list[VanishedKeys] = []

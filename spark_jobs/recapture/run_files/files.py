@@ -23,6 +23,7 @@ RUN_ID = re.compile(r"(\d{8}T\d{6}Z)-(\d{8}T\d{6}Z)-[0-9a-f]{12}", re.ASCII)
 """Id of a run: start and end of its range, and the digest of what it reads and computes."""
 
 MANIFEST = "manifest.json"
+PROFILE = "profile.parquet"
 REPORT_PAGE = "report.html"
 REPORT_DOCUMENT = "report.json"
 

@@ -1,11 +1,13 @@
 """Read and write blobs in an Azure container or a local folder, through one protocol."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, overload
 
+from recapture.errors import DefinitionError
 from recapture.storage.address import parse
 from recapture.storage.container import Archive, Blob, Container
 from recapture.storage.delta import delta_storage_options, delta_table_uri
@@ -24,7 +26,9 @@ __all__ = [
 
 Address = str | tuple[str, ...]
 """Url of a container, or urls of several containers that are read as one."""
-AT_ONCE = 16
+REQUESTS = "RECAPTURE_STORAGE_REQUESTS"
+"""Variable with the largest number of requests that a process sends at once to list blobs and to read run files."""
+_MOST_REQUESTS = "16"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -65,13 +69,17 @@ def addresses(address: Address) -> tuple[str, ...]:
     return (address,) if isinstance(address, str) else address
 
 
-def in_parallel(call: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> list[Result]:
-    """Return the result of a call for every item, in order, `at_once` at a time. Raise the error of the first failure.
+def in_parallel(call: Callable[[Item], Result], items: Iterable[Item], at_once: int | None = None) -> list[Result]:
+    """Return the result of a call for every item, in order. Raise the error of the first failure.
 
-    A single call is made in this thread: to start another takes longer than many a call.
+    At most `at_once` calls are made at a time, and no more than REQUESTS says: raise DefinitionError if that is not a
+    number. A single call is made in this thread: to start another takes longer than many a call.
     """
-    listed = list(items)
-    if min(len(listed), at_once) <= 1:
+    listed, setting = list(items), os.environ.get(REQUESTS) or _MOST_REQUESTS
+    if not re.fullmatch("[1-9][0-9]{0,2}", setting):
+        raise DefinitionError(f"{REQUESTS}={setting}: set it to a number from 1 to 999, or unset it")
+    most = int(setting) if at_once is None else min(at_once, int(setting))
+    if min(len(listed), most) <= 1:
         return [call(item) for item in listed]
-    with ThreadPoolExecutor(at_once) as threads:
+    with ThreadPoolExecutor(most) as threads:
         return list(threads.map(call, listed))

@@ -199,6 +199,7 @@ class AzureContainer:
                 size=size,
                 last_modified=_instant(_text(properties, "Last-Modified")),
                 md5=_text(properties, "Content-MD5") or None,
+                archived=_text(properties, "AccessTier") == "Archive",
             )
 
     @contextmanager

@@ -3,9 +3,11 @@
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from recapture.errors import DamagedBlobError, PermanentError, RunError
 
@@ -24,6 +26,8 @@ class Blob:
     """LastModified in UTC, in whole seconds: the arrival time of the blob's events (docs/time-model.md, section 1)."""
     md5: str | None = None
     """Content-MD5 in base64; None if the service does not have it."""
+    archived: Annotated[bool, Field(exclude=True)] = field(default=False, compare=False)
+    """Whether the blob is in the archive tier, in which it cannot be read. Manifests do not have it."""
 
 
 class Archive(Protocol):

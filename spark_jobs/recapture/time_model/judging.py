@@ -15,7 +15,7 @@ from recapture.time_model.verdicts import Verdict
 class LargestTimes:
     """The largest System.Timestamp so far in each scope of one partition.
 
-    Less the out-of-order tolerance, it is the scope's watermark.
+    Minus the out-of-order tolerance, it is the scope's watermark.
     """
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ def from_datetime(instant: datetime) -> int:
 
 
 def parse_utc(text: str) -> datetime:
-    """Return the instant of an ISO 8601 text, in UTC; a text without a zone is in UTC. Raise ValueError otherwise."""
+    """Return the instant of an ISO 8601 string, in UTC; without a zone, it is in UTC. Raise ValueError otherwise."""
     instant = datetime.fromisoformat(text)
     try:
         return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)

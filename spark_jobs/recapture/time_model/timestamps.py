@@ -20,7 +20,7 @@ _NANOSECONDS_PER_TICK = 100
 
 
 def parse(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the ticks of each text, truncated to 100 ns, and whether it is a time; if it is not, the ticks are 0.
+    """Return the ticks of each string, truncated to 100 ns, and whether it is a time; if it is not, the ticks are 0.
 
     Dates from year 0001 to 9999 are times. The result for one text does not depend on the other texts.
     """
@@ -38,7 +38,7 @@ def parse(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 
 def _all_at_once(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-    """Do what `parse` does, 40 times as fast; None unless every text ends in Z and is a time of 1678 to 2261."""
+    """Do what `parse` does, 40 times as fast; None unless every string ends in Z and is a time of 1678 to 2261."""
     if pc.all(pc.ends_with(text, "Z")).as_py() is False:
         return None
     try:

@@ -6,14 +6,14 @@ import pytest
 from recapture.definition.sections import Job
 from recapture.time_model.verdicts import Verdict
 from recapture.tools.advise.choice import shown, smallest
-from recapture.tools.advise.counting import Counts
+from recapture.tools.advise.counting import ToleranceCounts
 from recapture.tools.advise.input_advice import percent
 from recapture.tools.advise.tolerances import Setting, Tolerances, tolerances
 
 COMPARED = Tolerances((0, 60, 300, None), (0, 10, 599))
 
 
-def counts(on_time: list[list[int]], events: int, late: list[int], early: int = 0) -> Counts:
+def counts(on_time: list[list[int]], events: int, late: list[int], early: int = 0) -> ToleranceCounts:
     """Return counts with these events on time; the others are late, or out of order if they are not late."""
     verdicts = np.zeros((len(COMPARED.late), len(COMPARED.out_of_order), len(Verdict)), np.int64)
     verdicts[:, :, Verdict.ON_TIME] = on_time
@@ -22,7 +22,7 @@ def counts(on_time: list[list[int]], events: int, late: list[int], early: int = 
     out_of_order = events - np.array(on_time) - np.array(late)[:, np.newaxis]
     verdicts[:, :, Verdict.LATE_ADJUSTED] = np.array(late)[:, np.newaxis]
     verdicts[:, :, Verdict.OUT_OF_ORDER_ADJUSTED] = out_of_order
-    return Counts(verdicts, np.array(late), out_of_order, early)
+    return ToleranceCounts(verdicts, np.array(late), out_of_order, early)
 
 
 SOME = counts([[0, 0, 0], [500, 900, 990], [900, 995, 1000], [900, 995, 1000]], 1000, [1000, 5, 0, 0], early=7)
@@ -43,9 +43,9 @@ def test_events_that_no_tolerance_keeps_do_not_count() -> None:
 
 
 def test_there_may_be_no_setting_that_keeps_enough() -> None:
-    some = counts([[0, 0, 0], [0, 0, 0], [10, 20, 30], [10, 20, 989]], 1000, [1000, 900, 0, 0])
-    assert smallest(some, COMPARED, 0.99) is None
-    assert smallest(some, COMPARED, 0.9) == Setting(None, 599)
+    few = counts([[0, 0, 0], [0, 0, 0], [10, 20, 30], [10, 20, 989]], 1000, [1000, 900, 0, 0])
+    assert smallest(few, COMPARED, 0.99) is None
+    assert smallest(few, COMPARED, 0.9) == Setting(None, 599)
 
 
 def test_a_thousandth_of_a_thousand_events_may_be_lost_and_not_one_more() -> None:

@@ -108,15 +108,15 @@ def of_advice(advice: Advice, key: Key, setting: Setting) -> dict[str, tuple[lis
     compared = one.counts.source.tolerances
     late, out_of_order = compared.late.index(setting.late), compared.out_of_order.index(setting.out_of_order)
     counts = {}
-    for partition, of_partition in one.counts.partitions.items():
-        of_key = of_partition.by_key[key]
+    for partition, partition_counts in one.counts.partitions.items():
+        key_counts = partition_counts.by_key[key]
         others = {
-            "late": int(of_key.late[late]),
-            "out_of_order": int(of_key.out_of_order[late, out_of_order]),
-            "early": of_key.early,
-            "duplicates": of_partition.duplicates,
+            "late": int(key_counts.late[late]),
+            "out_of_order": int(key_counts.out_of_order[late, out_of_order]),
+            "early": key_counts.early,
+            "duplicates": partition_counts.duplicates,
         }
-        counts[partition] = of_key.verdicts[late, out_of_order].tolist(), others
+        counts[partition] = key_counts.verdicts[late, out_of_order].tolist(), others
     return counts
 
 
@@ -195,9 +195,9 @@ def test_the_counts_are_those_of_the_oracle(tmp_path: Path, policy: Any) -> None
                 assert {name: verdicts[name] for name in oracle.VERDICTS} == {
                     name: row[name] for name in oracle.VERDICTS
                 }
-                of_key = one.counts.partitions[partition].by_key[key]
+                key_counts = one.counts.partitions[partition].by_key[key]
                 late = one.counts.source.tolerances.late.index(setting.late)
-                assert (of_key.late[late], of_key.early) == (row["LateInputEvents"], row["EarlyInputEvents"])
+                assert (key_counts.late[late], key_counts.early) == (row["LateInputEvents"], row["EarlyInputEvents"])
             assert len(expected) == 2
 
 

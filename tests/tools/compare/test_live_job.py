@@ -182,7 +182,7 @@ def require_true(case: Case, faults: Sequence[Fault], found: dict[Identity, list
         smallest = explanations.smallest(identity, in_time=HOLE in by_time)
         assert by_time, (identity, causes, smallest)
         expected = {*map(fault_of, by_time), *([LateBlob.name] if HOLE in by_time else [])}
-        assert any(expected & of_row for of_row in smallest), (identity, causes, smallest)
+        assert any(expected & row_causes for row_causes in smallest), (identity, causes, smallest)
 
 
 @pytest.mark.parametrize("seed", ALONE)

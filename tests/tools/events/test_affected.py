@@ -59,9 +59,9 @@ def test_the_rows_that_events_affect_are_those_of_the_whole_slice_that_are_other
     pipeline = world.define(query)
     unaggregated = pipeline.compile(pipeline.job.query, in_tasks=False)
     (read,), (output,) = unaggregated.inputs, unaggregated.outputs
-    of_slice = sources(pipeline, unaggregated).events[read.view]
-    events = of_slice.rows
-    judged = of_slice.with_roles(np.ones(len(events), np.int8)).to_pylist()
+    slice_events = sources(pipeline, unaggregated).events[read.view]
+    events = slice_events.rows
+    judged = slice_events.with_roles(np.ones(len(events), np.int8)).to_pylist()
     asked = sorted(random.sample(range(len(events)), ASKED))
     whole = rows(unaggregated, events)
     affected = AffectedRows(

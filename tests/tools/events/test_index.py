@@ -121,8 +121,8 @@ def without_index(world: World, command: Command, *arguments: object) -> Any:
 
 def read(found: Any) -> tuple[int, dict[str, int]]:
     """Return how many blobs were skipped, and why the others were read."""
-    (of_input,) = found["inputs"]
-    return of_input["index"]["skipped_blobs"], of_input["index"]["read_because"]
+    (input_,) = found["inputs"]
+    return input_["index"]["skipped_blobs"], input_["index"]["read_because"]
 
 
 def test_find_and_explain_skip_the_blobs_that_do_not_hold_the_key(world: World, command: Command) -> None:

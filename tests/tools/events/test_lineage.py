@@ -119,11 +119,11 @@ def test_the_named_events_alone_give_the_row_and_without_one_of_them_it_is_anoth
     for place, row in rows[:: max(1, len(rows) // MOST_ROWS)]:
         columns = [column.name for column in query.outputs[0].columns]
         roles = roles_of_sources(tables, np.array([place]), columns)
-        of_events = next(of_rows for view, of_rows in roles.items() if "telemetry" in view)
-        require_exact(kind, row, events, of_events)
-        require_same_of_piece(query, events, row, of_events)
+        event_roles = next(row_roles for view, row_roles in roles.items() if "telemetry" in view)
+        require_exact(kind, row, events, event_roles)
+        require_same_of_piece(query, events, row, event_roles)
         if "k" in columns and keys_of_column(query, query.outputs[0], "k"):
-            require_same_of_key(query, events, row[columns.index("k")], row, of_events)
+            require_same_of_key(query, events, row[columns.index("k")], row, event_roles)
 
 
 def require_same_of_key(
@@ -133,10 +133,10 @@ def require_same_of_key(
     has_key = np.array([event.payload["k"] == key for event in events])
     tables = traced(query, [event for event in events if event.payload["k"] == key])
     place = next(place for place, other in published(query, tables) if other == row)
-    (of_key,) = roles_of_sources(
+    (key_roles,) = roles_of_sources(
         tables, np.array([place]), [column.name for column in query.outputs[0].columns]
     ).values()
-    assert of_key.tolist() == roles[has_key].tolist()
+    assert key_roles.tolist() == roles[has_key].tolist()
     assert not roles[~has_key].any()
 
 
@@ -147,14 +147,14 @@ def require_same_of_piece(query: CompiledQuery, events: list[Event], row: Row, r
     needed = [event for event, needs in zip(events, is_needed, strict=True) if needs]
     tables = replace(traced(query, needed), bounds=piece)
     place = next(place for place, other in published(query, tables) if other == row)
-    (of_piece,) = (
-        of_rows
-        for view, of_rows in roles_of_sources(
+    (piece_roles,) = (
+        row_roles
+        for view, row_roles in roles_of_sources(
             tables, np.array([place]), [column.name for column in query.outputs[0].columns]
         ).items()
         if "telemetry" in view
     )
-    assert of_piece.tolist() == roles[is_needed].tolist()
+    assert piece_roles.tolist() == roles[is_needed].tolist()
     assert not roles[~is_needed].any()
 
 

@@ -63,7 +63,7 @@ def test_a_type_that_a_field_gets_is_one_that_a_run_reads() -> None:
         for use in (None, *AsaType):
             kind = type_of(kinds, use)
             if kind is not None:
-                bodies = pa.array([json.dumps({"x": values[of_value]}).encode() for of_value in kinds])
+                bodies = pa.array([json.dumps({"x": values[value]}).encode() for value in kinds])
                 parsed = JsonBodies().decode(bodies, Projection(declared=[InputColumn(("x",), kind)]))
                 assert parsed.malformed.null_count == len(kinds), (kinds, use, parsed.malformed)
 

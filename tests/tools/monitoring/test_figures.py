@@ -1,15 +1,17 @@
 """The figures of a pipeline: what is published, and nothing for what is not known."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from recapture.execute.processes.workers import Workers
 from recapture.run.rollback import rollback
 from recapture.run.status import status
 from recapture.table.delta import OpenTable
 from recapture.tools.monitoring.exposition import Sample
-from recapture.tools.monitoring.figures import GAUGES, figures
+from recapture.tools.monitoring.figures import ARCHIVE_CHECKED, GAUGES, figures
 from tests.stages import audit, publish
 from tests.worlds import World, at, body, staged
 
@@ -84,3 +86,26 @@ def test_a_newest_slice_that_was_rolled_back_is_not_the_newest(world: World) -> 
 def test_the_page_names_every_metric() -> None:
     page = DOCS.read_text()
     assert [gauge.name for gauge in GAUGES if f"`{gauge.name}`" not in page] == []
+
+
+def rules() -> dict[str, str]:
+    """Return the expression of each alert on the page."""
+    [block] = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    (group,) = yaml.safe_load(block)["groups"]
+    return {rule["alert"]: rule["expr"] for rule in group["rules"]}
+
+
+def test_the_page_says_for_each_alert_what_to_do_and_how_to_see_that_it_is_over() -> None:
+    sections = dict(re.findall(r"^### (Recapture\w+)\n(.*?)(?=^##)", DOCS.read_text(), re.DOTALL | re.MULTILINE))
+    assert [*sections] == [*rules()]
+    assert [alert for alert, text in sections.items() if "\n1. " not in text or "**Over:** " not in text] == []
+
+
+def test_a_rule_compares_samples_that_exist(world: World) -> None:
+    samples = figures(world.define())
+    names = {sample.gauge.name for sample in samples} | {ARCHIVE_CHECKED.name, "node_textfile_mtime_seconds"}
+    values = {value for sample in samples for value in sample.labels.values()}
+    for alert, expression in rules().items():
+        assert {*re.findall(r"(\w+)\{", expression)} <= names, alert
+        for value in re.findall(r'(?:pipeline|state|metric)=~?"([^"]*)"', expression):
+            assert {*value.split("|")} <= values, alert

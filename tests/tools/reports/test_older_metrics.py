@@ -131,11 +131,11 @@ def test_slices_and_partitions_without_a_metric_are_combined(world: World) -> No
         del row["DuplicateEvents"], row[WATERMARK]
     rows = METRICS.decode(json.dumps(document).encode(), "the metrics")
     assert combine(row.values for row in rows)["DuplicateEvents"] is None
-    [of_slice] = by_slice(rows).values()
-    assert of_slice.totals.values["DuplicateEvents"] is None
-    assert of_slice.totals.count("InputEvents") == 6
+    [slice_metrics] = by_slice(rows).values()
+    assert slice_metrics.totals.values["DuplicateEvents"] is None
+    assert slice_metrics.totals.count("InputEvents") == 6
     with pytest.raises(RunError, match="the run's metrics lack DuplicateEvents; run the slices again"):
-        of_slice.totals.count("DuplicateEvents")
+        slice_metrics.totals.count("DuplicateEvents")
 
 
 ROW = st.fixed_dictionaries(

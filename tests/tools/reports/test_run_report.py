@@ -188,9 +188,9 @@ def test_the_picture_has_every_event_of_a_small_partition(reports: Reports) -> N
     pictures = reports.documents["first"]["timing"][0]["pictures"]
     whole = next(picture for picture in pictures if picture["key"] is None)
     assert (whole["partition"], len(whole["points"])) == ("0", 9)
-    of_key = next(picture for picture in pictures if picture["key"] is not None)
-    assert of_key["key"] == "b"
-    assert of_key["one_watermark"]
+    key_picture = next(picture for picture in pictures if picture["key"] is not None)
+    assert key_picture["key"] == "b"
+    assert key_picture["one_watermark"]
 
 
 def test_who_pushed_the_watermark_is_named(reports: Reports) -> None:

@@ -55,11 +55,11 @@ def drawn(vector: dict[str, Any]) -> list[Picture]:
     [row] = counters.profile.table("telemetry", "0").to_pylist()
     keys = sorted({event["key"] for event in row["sample"]}, key=str)
     pictures = [picture([e for e in row["sample"] if e["key"] == key], policies, by_blob=True) for key in keys]
-    return [of_scope for of_scope in pictures if of_scope is not None]
+    return [scope_picture for scope_picture in pictures if scope_picture is not None]
 
 
 def points(pictures: list[Picture]) -> list[Point]:
-    return sorted((point for of_scope in pictures for point in of_scope.points), key=lambda point: point.number)
+    return sorted((point for picture in pictures for point in picture.points), key=lambda point: point.number)
 
 
 @pytest.mark.parametrize("name", VECTOR)
@@ -82,10 +82,10 @@ def test_every_point_of_a_published_example_is_where_the_page_says(name: str) ->
 def test_the_watermark_of_an_illustration_is_where_the_page_says(name: str) -> None:
     pictures = drawn(VECTOR[name])
     expected = [from_datetime(at_ten(watermark)) for *_, watermark in VECTOR[name]["events"]]
-    for of_scope in pictures:
-        assert of_scope.one_watermark
+    for scope_picture in pictures:
+        assert scope_picture.one_watermark
         watermark = None
-        for point in of_scope.points:
+        for point in scope_picture.points:
             watermark = watermark if point.watermark is None else point.watermark
             assert watermark == expected[point.number - 1]
             assert point.x == point.arrival

@@ -34,7 +34,7 @@ def judged_by_oracle(blobs: Iterable[SampleBlob], policy: Policy, end: datetime)
     counts: dict[str, Counter[str]] = {}
     for outcome in process(sorted(events, key=lambda event: (event.arrival, event.sequence)), policy):
         counts.setdefault(outcome.event.partition, Counter())[outcome.verdict] += 1
-    return {partition: dict(of_partition) for partition, of_partition in counts.items()}
+    return {partition: dict(verdicts) for partition, verdicts in counts.items()}
 
 
 def parsed(partition: str, arrival: int, sequence: int, body: bytes) -> Event:
@@ -62,13 +62,13 @@ def test_every_verdict_of_the_policy_adjust_occurs(tmp_path: Path, monkeypatch: 
     end = START + timedelta(hours=HOURS)
     runs = counted_by_runs(pipeline, START, end)
     counts = {
-        partition: {Verdict(code).name.lower(): count for code, count in enumerate(of_partition) if count}
-        for partition, (of_partition, _) in runs.items()
+        partition: {Verdict(code).name.lower(): count for code, count in enumerate(partition_counts) if count}
+        for partition, (partition_counts, _) in runs.items()
     }
     out_of_order, late, early = map(
         ticks.from_seconds, (pipeline.job.out_of_order_seconds, pipeline.job.late_seconds, 300)
     )
     policy = Policy(out_of_order, late, early)
     assert counts == judged_by_oracle(blobs, policy, end)
-    verdicts = {verdict for of_partition in counts.values() for verdict in of_partition}
+    verdicts = {verdict for partition_counts in counts.values() for verdict in partition_counts}
     assert verdicts == {name for name in VERDICTS if not name.endswith(("late_dropped", "order_dropped"))}

@@ -121,8 +121,8 @@ def compute(
         rows = results(whole)
         merging = []
         for planned, futures in parts_of_slices:
-            of_outputs = zip(*results(futures), strict=True)
-            runs = [[*itertools.chain.from_iterable(of_buckets)] for of_buckets in of_outputs]
+            staged_outputs = zip(*results(futures), strict=True)
+            runs = [[*itertools.chain.from_iterable(staged_buckets)] for staged_buckets in staged_outputs]
             merging.append(submit(measured, partial(merge_runs, work, planned.slice, planned.digest, runs)))
         rows += results(merging)
         return [file for files in rows for file in files]

@@ -3,22 +3,21 @@
 import multiprocessing
 import os
 import signal
-import socket
-import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from multiprocessing import forkserver, resource_tracker, util
+from multiprocessing import forkserver, util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NoReturn
+from typing import Any
 
 from recapture.errors import RunError
 from recapture.execute.processes.heartbeats import Watch, beat, watched
+from recapture.process.fork_server import forked_server, without_main_module
 from recapture.process.startup import fork_server_pid
 from recapture.storage.scratch import remove_abandoned, scratch_folder, temporary_folder
 
@@ -64,7 +63,7 @@ def prepare(*, forks: bool = False) -> None:
     forks = forks and fork_server_pid() is None
     if forks:
         import recapture.execute.processes.task_files  # noqa: F401, which takes long: Ctrl-C still works
-    forked = _forked() if forks else nullcontext()
+    forked = forked_server(_PRELOADED) if forks else nullcontext()
     with _ignored_interrupts(), forked, _folder_of_socket():
         forkserver.ensure_running()
 
@@ -95,7 +94,7 @@ def processes(count: int, name: str) -> Iterator[Workers]:
     context = multiprocessing.get_context("forkserver")
     receiver, sender = context.Pipe(duplex=False)
     pool = _Pool(count, context, _begin, (dict(os.environ), sender))
-    with receiver, sender, watched(receiver, name) as watch, _without_main_module():
+    with receiver, sender, watched(receiver, name) as watch, without_main_module():
         started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
         try:
             yield started
@@ -122,59 +121,6 @@ def _ignored_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-@contextmanager
-def _forked() -> Iterator[None]:
-    """Let the fork server that starts in this context be a fork of this process, instead of a new Python.
-
-    It is forked before there are locks and pipes that it must not hold. It gets its own as multiprocessing starts it.
-    """
-    resource_tracker.ensure_running()  # is started in the same way
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            server = os.fork()
-            if not server:
-                _serve(ours, theirs)
-        starts_python = util.spawnv_passfds
-
-        def start(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
-            socket.send_fds(ours, [b"start"], list(passfds))
-            return server
-
-        util.spawnv_passfds = start
-        try:
-            yield
-        finally:
-            util.spawnv_passfds = starts_python
-
-
-def _serve(ours: socket.socket, theirs: socket.socket) -> NoReturn:
-    """Be the fork server, as soon as `theirs` gets what it listens on. End at once if it gets nothing."""
-    try:
-        ours.close()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _, descriptors, _, _ = socket.recv_fds(theirs, 16, 8)
-        theirs.close()
-        if descriptors:
-            listener, alive, *key = descriptors
-            options: dict[str, Any] = {"authkey_r": key[0]} if key else {}  # from Python 3.14 on
-            forkserver.main(listener, alive, _PRELOADED, **options)
-    finally:
-        os._exit(0)
-
-
-@contextmanager
-def _without_main_module() -> Iterator[None]:
-    """Hide from multiprocessing, in this context, from which file the main module comes."""
-    main: Any = sys.modules["__main__"]
-    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-    main.__spec__ = main.__file__ = None
-    try:
-        yield
-    finally:
-        main.__spec__, main.__file__ = spec, file
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def instant(value: Any) -> pd.Timestamp:
 
 
 def in_utc(times: pd.Series) -> pd.Series:
-    """Return a column of times, or of ISO 8601 texts, as aware timestamps. Raise ValueError if it holds others."""
+    """Return a column of times, or of ISO 8601 strings, as aware timestamps. Raise ValueError if it holds others."""
     if pd.api.types.is_numeric_dtype(times):
         raise ValueError(f"the column {times.name} does not hold times")
     return pd.to_datetime(times, utc=True)

@@ -25,7 +25,7 @@ _WIDENINGS: Mapping[tuple[AsaType, AsaType], Callable[[Value], bool]] = {
     (AsaType.BIGINT, AsaType.BIT): lambda value: value.text in ("0", "1"),
     (AsaType.STRING, AsaType.DATETIME): lambda value: value.text is not None,
 }
-"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a text literal as datetime."""
+"""Which values of a type pass as another: each bigint as float, 0 and 1 as bit, a string literal as datetime."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class Coercion:
     source: Source
     types: FieldTypes
 
-    def typed(self, value: Value, kind: AsaType, where: exp.Expr) -> Value | None:
-        """Return the value as `kind` if it has this type, is NULL, is of open type or can be widened; else None."""
+    def typed(self, value: Value, type_: AsaType, where: exp.Expr) -> Value | None:
+        """Return the value as `type_` if it has this type, is NULL, is of open type or can be widened; else None."""
         is_open = self.types.are_open(value.fields)
-        return self._converted(value, kind, is_open, where) if self._fits(value, kind) else None
+        return self._converted(value, type_, is_open, where) if self._fits(value, type_) else None
 
-    def required(self, value: Value, kind: AsaType, where: exp.Expr, message: str) -> Value:
+    def required(self, value: Value, type_: AsaType, where: exp.Expr, message: str) -> Value:
         """Return what `typed` does. Raise DefinitionError, with this message or a better one, instead of None."""
-        typed = self.typed(value, kind, where)
+        typed = self.typed(value, type_, where)
         if typed is None:
-            raise self.types.disagreement(value.fields, kind, where) or self.source.error(where, message)
+            raise self.types.disagreement(value.fields, type_, where) or self.source.error(where, message)
         return typed
 
     def as_number(self, value: Value, where: exp.Expr, takes: str, hint: str = "") -> Value:
@@ -65,39 +65,39 @@ class Coercion:
 
         Raise DefinitionError if no type fits all values.
         """
-        kinds = {value.type for value in values if value.type and not self._is_open(value)}
-        if not kinds:
+        types = {value.type for value in values if value.type and not self._is_open(value)}
+        if not types:
             return self._unify_open(values, where)
-        kind = self._common_type(kinds, values)
-        if kind is None and may_differ and has_own_types(values):
+        type_ = self._common_type(types, values)
+        if type_ is None and may_differ and has_own_types(values):
             return [of_token(replace(value, type=AsaType.STRING), token_of(value)) for value in values], AsaType.STRING
-        if kind is None:
-            raise self._mismatch(kinds, values, where)
+        if type_ is None:
+            raise self._mismatch(types, values, where)
         opened = [self.types.are_open(value.fields) for value in values]
-        unified = [self._converted(value, kind, is_open, where) for value, is_open in zip(values, opened, strict=True)]
-        return unified, kind
+        unified = [self._converted(value, type_, is_open, where) for value, is_open in zip(values, opened, strict=True)]
+        return unified, type_
 
     def _is_open(self, value: Value) -> bool:
         """Return whether a value takes any type that it is asked for: a field of open type, an element of JSON."""
         return value.is_json_element or self.types.are_open(value.fields)
 
-    def _fits(self, value: Value, kind: AsaType) -> bool:
-        if value.type is None or value.type is kind or self._is_open(value):
+    def _fits(self, value: Value, type_: AsaType) -> bool:
+        if value.type is None or value.type is type_ or self._is_open(value):
             return True
-        widens = _WIDENINGS.get((value.type, kind))
+        widens = _WIDENINGS.get((value.type, type_))
         return widens is not None and widens(value)
 
-    def _common_type(self, kinds: set[AsaType], values: list[Value]) -> AsaType | None:
-        """Return the one of `kinds` that fits all values; None if there is none.
+    def _common_type(self, types: set[AsaType], values: list[Value]) -> AsaType | None:
+        """Return the one of `types` that fits all values; None if there is none.
 
-        If the only kind is bigint, a value of open type next to it makes all of them floats.
+        If the only type is bigint, a value of open type next to it makes all of them floats.
         """
-        if kinds == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
+        if types == {AsaType.BIGINT} and any(value.type and self._is_open(value) for value in values):
             return AsaType.FLOAT
-        return next((kind for kind in sorted(kinds) if all(self._fits(value, kind) for value in values)), None)
+        return next((type_ for type_ in sorted(types) if all(self._fits(value, type_) for value in values)), None)
 
     def _unify_open(self, values: list[Value], where: exp.Expr) -> tuple[list[Value], AsaType]:
-        """Return values of open type as text. If a later use decides the type of one of them, it is the type of all."""
+        """Return values of open type as strings. If a later use decides the type of one, it is the type of all."""
         if not any(value.type for value in values):
             raise self.source.untyped_null(where)
         if not any(self.types.are_open(value.fields) for value in values):
@@ -105,52 +105,52 @@ class Coercion:
         fields = tuple(path for value in values for path in value.fields)
         return [replace(value, type=AsaType.STRING, fields=fields) for value in values], AsaType.STRING
 
-    def _mismatch(self, kinds: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
+    def _mismatch(self, types: set[AsaType], values: list[Value], where: exp.Expr) -> DefinitionError:
         for value in values:
-            other = min(kinds - {value.type}, default=AsaType.STRING)
+            other = min(types - {value.type}, default=AsaType.STRING)
             disagreement = self.types.disagreement(value.fields, other, where)
-            if disagreement is not None and len(kinds) > 1:
+            if disagreement is not None and len(types) > 1:
                 return disagreement
         advice = "declare the types with CREATE TABLE, or CAST"
-        return self.source.error(where, f"{' and '.join(sorted(kinds))} cannot be combined here: {advice}")
+        return self.source.error(where, f"{' and '.join(sorted(types))} cannot be combined here: {advice}")
 
-    def _converted(self, value: Value, kind: AsaType, is_open: bool, where: exp.Expr) -> Value:
-        """Return the value converted to `kind`, which it must fit. A field of open type has this type from now on."""
-        if value.type is kind:
+    def _converted(self, value: Value, type_: AsaType, is_open: bool, where: exp.Expr) -> Value:
+        """Return the value converted to `type_`, which it must fit. A field of open type has this type from now on."""
+        if value.type is type_:
             if is_open:
-                self.types.note_text(value.fields)
+                self.types.note_string(value.fields)
             return value
         if value.type is None:
-            return Value(NULL, kind)
+            return Value(NULL, type_)
         if is_open:
-            self.types.decide(value.fields, kind, where)
-            return replace(value, type=kind)
+            self.types.decide(value.fields, type_, where)
+            return replace(value, type=type_)
         if value.is_json_element:
-            if kind in INCOMPARABLE:
-                return replace(value, type=kind, is_json_element=False)
-            converted = self.cast(value, kind, lenient=False, where=where)
-            return replace(converted, kind=kind_of_json(value.node)) if kind is AsaType.FLOAT else converted
-        match kind:
+            if type_ in INCOMPARABLE:
+                return replace(value, type=type_, is_json_element=False)
+            converted = self.cast(value, type_, lenient=False, where=where)
+            return replace(converted, kind=kind_of_json(value.node)) if type_ is AsaType.FLOAT else converted
+        match type_:
             case AsaType.FLOAT:
-                return Value(cast_as(value.node, kind), kind)
+                return Value(cast_as(value.node, type_), type_)
             case AsaType.BIT:
-                return Value(TRUE if value.text == "1" else FALSE, kind)
+                return Value(TRUE if value.text == "1" else FALSE, type_)
         ticks = ticks_of(value.text or "")
         if ticks is None:
             raise self.source.error(where, f"'{value.text}' is not an ISO time, such as '2026-03-01T10:00:00Z'")
         return Value(bigint(ticks), AsaType.DATETIME)
 
-    def cast(self, value: Value, kind: AsaType, lenient: bool, where: exp.Expr) -> Value:
+    def cast(self, value: Value, type_: AsaType, lenient: bool, where: exp.Expr) -> Value:
         """Return the CAST of a value, or its TRY_CAST if `lenient`. Raise DefinitionError for types without a cast."""
-        if kind is AsaType.BIGINT and (self.types.untyped(value) or is_dynamic(value)):
+        if type_ is AsaType.BIGINT and (self.types.untyped(value) or is_dynamic(value)):
             value = Value(call(Op.BIGINT_TEXT, value.node), AsaType.STRING)
         try:
-            return Value(cast(value, kind, lenient), kind)
+            return Value(cast(value, type_, lenient), type_)
         except DefinitionError as error:
             raise self.source.error(where, str(error)) from None
 
 
 def ticks_of(text: str) -> int | None:
-    """Return the ticks of an ISO time; None for any other text."""
+    """Return the ticks of an ISO time; None for any other string."""
     ticks, valid = timestamps.parse(pa.array([text]))
     return int(ticks[0]) if valid[0] else None

@@ -13,14 +13,13 @@ from sqlglot import exp
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
+from recapture.query.analyse.comparisons import Comparisons
+from recapture.query.analyse.function_calls import FunctionCall
 from recapture.query.analyse.javascript_calls import javascript_call
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.kinds import (
     divided,
     is_open_number,
-    kind_of,
-    known_kind,
     known_kinds,
     with_kind_of,
     with_kind_of_choice,
@@ -29,14 +28,10 @@ from recapture.query.analyse.patterns import like, like_computed
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
 from recapture.query.analyse.tokens import (
-    COMPARABLE,
-    compared,
     has_own_types,
     is_dynamic,
     key_of,
-    needs_tokens,
     token_of,
-    with_token_of_part,
 )
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
@@ -73,8 +68,6 @@ _BITWISE: dict[type[exp.Expr], Op] = {
     exp.BitwiseXor: Op.BIT_XOR,
     exp.BitwiseNot: Op.BIT_NOT,
 }
-_ORDERED = {Op.GREATER: ">", Op.GREATER_OR_EQUAL: ">=", Op.LESS: "<", Op.LESS_OR_EQUAL: "<="}
-"""Comparisons that need an order, with their signs."""
 _CAST_TYPES = {
     "BIGINT": AsaType.BIGINT,
     "FLOAT": AsaType.FLOAT,
@@ -117,7 +110,7 @@ class NameScope(Protocol):
 
 
 @dataclass(frozen=True)
-class Expressions(Coercion):
+class Expressions(Comparisons):
     """The compiler of expressions in one scope."""
 
     scope: NameScope
@@ -170,7 +163,7 @@ class Expressions(Coercion):
     def user_arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a call of a user-defined function as JavaScript takes them."""
         function, arguments = node.meta[USER_FUNCTION], node.expression.expressions
-        call = _Call(self, node.expression, function.called_as, len(arguments))
+        call = FunctionCall(self, node.expression, function.called_as, len(arguments))
         return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in arguments])
 
     def condition(self, node: exp.Expr) -> Expr:
@@ -246,14 +239,14 @@ class Expressions(Coercion):
         if isinstance(node, exp.Add) and any(map(self._is_string, sides)):
             return self._concatenation(sides, nodes)
         sides = [self._operand(self.types.refreshed(side), where) for side, where in zip(sides, nodes, strict=True)]
-        (left, right), kind = self.unify(sides, node)
-        if isinstance(node, exp.Mod) and kind is AsaType.FLOAT:
+        (left, right), type_ = self.unify(sides, node)
+        if isinstance(node, exp.Mod) and type_ is AsaType.FLOAT:
             raise self.source.error(node, "% takes two bigints: declare the fields with CREATE TABLE, or CAST")
-        if isinstance(node, exp.Div) and kind is AsaType.FLOAT and is_open_number(sides):
+        if isinstance(node, exp.Div) and type_ is AsaType.FLOAT and is_open_number(sides):
             return with_kind_of(self._quotient(sides, left, right, node), sides)
-        truncates = isinstance(node, exp.Div) and kind is AsaType.BIGINT
+        truncates = isinstance(node, exp.Div) and type_ is AsaType.BIGINT
         op = Op.INTEGER_DIVIDE if truncates else _ARITHMETIC[type(node)]
-        return with_kind_of(Value(call(op, left.node, right.node), kind), sides)
+        return with_kind_of(Value(call(op, left.node, right.node), type_), sides)
 
     def _with_null(self, sides: Sequence[Value], nodes: Sequence[exp.Expr], where: exp.Expr) -> Value:
         """Return the result of arithmetic with the literal NULL: NULL, of the other operand's type."""
@@ -269,7 +262,7 @@ class Expressions(Coercion):
         return value.type is AsaType.STRING and not value.is_json_element and not self.types.are_open(value.fields)
 
     def _concatenation(self, sides: Sequence[Value], nodes: Sequence[exp.Expr]) -> Value:
-        """Compile text + text; NULL if one is NULL, unlike CONCAT."""
+        """Compile string + string; NULL if one is NULL, unlike CONCAT."""
         message = "+ concatenates two strings: CAST the other operand to nvarchar(max), or use CONCAT"
         strings = (
             self.required(side, AsaType.STRING, node, message).node for side, node in zip(sides, nodes, strict=True)
@@ -327,25 +320,25 @@ class Expressions(Coercion):
             results.append(self.value(branch.args["true"]))
         default = node.args.get("default")
         results_and_default = [*results, self.value(default) if default else Value(NULL, None)]
-        (*values, other), kind = self.unify(results_and_default, node, may_differ=True)
+        (*values, other), type_ = self.unify(results_and_default, node, may_differ=True)
         branches = [(condition, value.node) for condition, value in zip(conditions, values, strict=True)]
         fields = values[0].fields if self.types.are_open(values[0].fields) else ()
-        chosen = Value(case_when(branches, other.node), kind, fields=fields)
+        chosen = Value(case_when(branches, other.node), type_, fields=fields)
         return with_kind_of_choice(chosen, conditions, results_and_default, [*values, other])
 
     def _cast(self, node: exp.Cast) -> Value:
         require_only(self.source, node, "this", "to", "safe", "_type")
         to = node.args["to"]
         name = str(to.args.get("kind") or getattr(to.this, "name", to.this)).upper()
-        kind = _CAST_TYPES.get(name)
-        if kind is None:
+        type_ = _CAST_TYPES.get(name)
+        if type_ is None:
             types = ", ".join(AsaType)
             raise self.source.error(node, f"`{name.lower()}` is not a type: the types are {types}")
         sizes = [size.name.upper() for size in to.expressions]
-        if sizes not in ([], ["MAX"] if kind is AsaType.STRING else []):
-            raise self.source.error(node, f"this size is not supported: write {kind}")
+        if sizes not in ([], ["MAX"] if type_ is AsaType.STRING else []):
+            raise self.source.error(node, f"this size is not supported: write {type_}")
         value = self.value(node.this)
-        return self.cast(value, kind, isinstance(node, exp.TryCast), node)
+        return self.cast(value, type_, isinstance(node, exp.TryCast), node)
 
     def _ordered_aggregate(self, node: exp.Window) -> Value:
         name = call_name(node.this)
@@ -364,21 +357,8 @@ class Expressions(Coercion):
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            return function(_Call(self, node, name, len(node.expressions)))
+            return function(FunctionCall(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
-
-    def comparison(self, comparison: Op, left: Value, right: Value, where: exp.Expr) -> Expr:
-        """Return a comparison, both sides in one type. Raise DefinitionError if they have none.
-
-        x = 1 => equal(x, cast(1) to a float)
-        """
-        if self._have_own_types([left, right], where):
-            return compared(comparison, left, right)
-        parts = self._of_own_types([left, right])
-        if parts is not None:
-            return compared(comparison, *parts)
-        (one, other), _ = self._comparable([left, right], comparison, where)
-        return call(comparison, one.node, other.node)
 
     def _membership(self, node: exp.In) -> Expr:
         if not node.expressions:
@@ -432,120 +412,3 @@ class Expressions(Coercion):
         if value is None:
             raise self.source.error(node, "LIKE compares nvarchar(max): use CAST(… AS nvarchar(max))")
         return value
-
-    def _comparable(self, values: list[Value], comparison: Op, where: exp.Expr) -> tuple[list[Value], AsaType]:
-        if any(value.type is None for value in values):
-            raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
-        if self.types.closed and all(map(self.types.untyped, values)):
-            raise self.source.error(where, "the type of the values that are compared here is not known: CAST them")
-        unified, kind = self.unify(values, where)
-        if kind in INCOMPARABLE:
-            parts = "properties" if kind is AsaType.RECORD else "elements"
-            raise self.source.error(where, f"{kind}s cannot be compared: compare their {parts}")
-        is_open = any(self.types.are_open(value.fields) for value in values)
-        if kind is AsaType.BIT and comparison in _ORDERED and not is_open:
-            raise self.source.error(where, f"{kind} is compared with = and <> only, not with {_ORDERED[comparison]}")
-        return unified, kind
-
-    def _have_own_types(self, values: list[Value], where: exp.Expr) -> bool:
-        """Return whether values are compared by the type that each of them has, and numbers exactly.
-
-        A field of open type that is compared with a number is published as a float. In CSV, it is one.
-        """
-        fields = tuple(field for value in values if is_dynamic(value) for field in value.fields)
-        others = [value for value in values if not is_dynamic(value)]
-        if not self._have_tokens(others):
-            return False
-        if len(others) == len(values):
-            return needs_tokens(values)
-        types = {value.type for value in others}
-        if types & {AsaType.BIGINT, AsaType.FLOAT}:
-            if self.types.are_of_strings(fields):
-                return False
-            self.types.suggest(fields, AsaType.FLOAT, where)
-        elif any(self.types.suggested([field]) for field in fields):
-            self.types.suggest(fields, AsaType.FLOAT, where)
-        if AsaType.STRING in types:
-            self.types.note_text(fields)
-        return True
-
-    def _of_own_types(self, values: list[Value]) -> list[Value] | None:
-        """Return values of which nothing decides the types, and parts of JSON among them, with their tokens.
-
-        Return None in a pass in which a use may still decide a type, and if a part of JSON has lost its own.
-        """
-        if not self.types.closed or not all(map(self.types.untyped, values)):
-            return None
-        parts = [with_token_of_part(value) if value.is_json_element else value for value in values]
-        return [part for part in parts if part is not None] if all(parts) else None
-
-    def _have_tokens(self, values: list[Value]) -> bool:
-        return all(value.type in COMPARABLE and not value.is_json_element for value in values)
-
-
-@dataclass
-class _Call:
-    """A call as its function sees it; see functions.call.Call."""
-
-    expressions: Expressions
-    node: exp.Anonymous
-    name: str
-    count: int
-
-    def value(self, index: int) -> Value:
-        return self.expressions.value(self._node(index))
-
-    def argument(self, index: int, *types: AsaType) -> Value:
-        node = self._node(index)
-        value = self.expressions.value(node)
-        if value.type in types and not self.expressions.types.are_open(value.fields) and not value.is_json_element:
-            return value
-        for kind in types:
-            typed = self.expressions.typed(value, kind, node)
-            if typed is not None:
-                return typed
-        advice = f": write CAST(… AS {AsaType.STRING})" if types == (AsaType.STRING,) else ""
-        message = f"{self.name} takes {' or '.join(types)} here, but this is {value.type}{advice}"
-        raise self.expressions.types.disagreement(value.fields, types[0], node) or self.error(index, message)
-
-    def property_of_row(self, index: int, name: Value) -> Value | None:
-        return self.expressions.scope.property_of_row(self._node(index), name)
-
-    def kind(self, index: int) -> Expr:
-        value, types = self.value(index), self.expressions.types
-        if value.is_json_element:
-            advice = "test it with TRY_CAST(x AS type) IS NOT NULL"
-            raise self.error(index, f"{self.name} of a value that was taken out of JSON is not supported: {advice}")
-        if value.type is None:
-            return NULL
-        kind = known_kind(value)
-        if kind is not None:
-            return kind
-        if not types.request_kinds(value.undeclared) and types.closed:
-            raise self.error(index, f"the type of each value is not known here: {types.advice(value.undeclared[0])}")
-        return kind_of(value.type)
-
-    def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        return self.expressions.unify(values, self.node, may_differ=True)
-
-    def condition(self, index: int) -> Expr:
-        return self.expressions.condition(self._node(index))
-
-    def equal(self, index: int, other: int) -> Expr:
-        return self.expressions.comparison(Op.EQUAL, self.value(index), self.value(other), self.node)
-
-    def word(self, index: int) -> str:
-        node = self._node(index)
-        if not isinstance(node, exp.Column) or "." in node.sql():
-            raise self.error(index, f"{self.name} takes a bare word here, such as minute")
-        return node.name.lower()
-
-    def error(self, index: int | None, message: str) -> DefinitionError:
-        where = self.node if index is None or index >= self.count else self.node.expressions[index]
-        return self.expressions.source.error(where, message)
-
-    def _node(self, index: int) -> exp.Expr:
-        if index >= self.count:
-            raise self.error(None, f"{self.name} lacks argument {index + 1}")
-        node: exp.Expr = self.node.expressions[index]
-        return node

@@ -32,7 +32,7 @@ class FieldTypes:
     """First spelling of every field in the query, by the field in lower case."""
     _known: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
     _suggested: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
-    _texts: set[InputField] = field(default_factory=set)
+    _strings: set[InputField] = field(default_factory=set)
     kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
     _kinds_of_pass: frozenset[InputField] = frozenset()
@@ -71,15 +71,15 @@ class FieldTypes:
         fields = list(fields)
         return bool(fields) and not any(self._decided(field) for field in fields)
 
-    def decide(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
+    def decide(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> None:
         """Let open fields be of a type."""
         for input_field in fields:
-            self._known[input_field] = (kind, where)
+            self._known[input_field] = (type_, where)
 
-    def suggest(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> None:
+    def suggest(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> None:
         """Let open fields be of a type where one is needed: in a published column."""
         for input_field in fields:
-            self._suggested.setdefault(input_field, (kind, where))
+            self._suggested.setdefault(input_field, (type_, where))
 
     def are_of_strings(self, fields: Iterable[InputField]) -> bool:
         """Return whether one of these fields is of an input whose bodies have only strings."""
@@ -87,8 +87,8 @@ class FieldTypes:
 
     def suggested(self, fields: Iterable[InputField]) -> AsaType | None:
         """Return the type that uses suggest for all of these open fields; None if they suggest none."""
-        kinds = {self._suggested[field][0] if field in self._suggested else None for field in fields}
-        return kinds.pop() if len(kinds) == 1 else None
+        types = {self._suggested[field][0] if field in self._suggested else None for field in fields}
+        return types.pop() if len(types) == 1 else None
 
     def decide_published(self, fields: Iterable[InputField]) -> None:
         """Let open fields that are published have the type that uses suggest for them."""
@@ -113,9 +113,9 @@ class FieldTypes:
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
-        kinds = {self._known[field][0] for field in value.fields if field in self._known}
+        types = {self._known[field][0] for field in value.fields if field in self._known}
         whole = all(field in self._known for field in value.fields)
-        return replace(value, type=kinds.pop()) if whole and len(kinds) == 1 else value
+        return replace(value, type=types.pop()) if whole and len(types) == 1 else value
 
     def is_declared(self, field: InputField) -> bool:
         """Return whether CREATE TABLE declares the type of a field."""
@@ -135,16 +135,16 @@ class FieldTypes:
         """Begin a pass over the script: it reads the types of single values that earlier passes asked for."""
         self._kinds_of_pass = frozenset(self.kinds)
 
-    def note_text(self, fields: Iterable[InputField]) -> None:
+    def note_string(self, fields: Iterable[InputField]) -> None:
         """Note fields of open type that are used as texts; another use may still decide their type."""
-        self._texts.update(fields)
+        self._strings.update(fields)
 
-    def disagreement(self, fields: Iterable[InputField], kind: AsaType, where: exp.Expr) -> DefinitionError | None:
-        """Return the error for a field that is used as `kind` here and as another type elsewhere, if there is one."""
+    def disagreement(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> DefinitionError | None:
+        """Return the error for a field that is used as `type_` here and as another type elsewhere, if there is one."""
         for used in fields:
             held, _ = self._known.get(used, (AsaType.DATETIME, where))
             if held is not AsaType.DATETIME:
-                message = f"`{used.name}` is used as {kind} here and as {held} elsewhere: {self.advice(used)}"
+                message = f"`{used.name}` is used as {type_} here and as {held} elsewhere: {self.advice(used)}"
                 return self.source.error(where, message)
         return None
 
@@ -155,7 +155,7 @@ class FieldTypes:
 
     def state(self) -> tuple[dict[InputField, AsaType], int]:
         """Return the types that uses have decided or suggested; equal before and after a pass that learns nothing."""
-        return {field: kind for field, (kind, _) in self._known.items()}, len(self._suggested)
+        return {field: type_ for field, (type_, _) in self._known.items()}, len(self._suggested)
 
     def used(self, input_: str) -> dict[Path, AsaType | None]:
         """Return an input's declared fields and those that the query reads, with their types; None if no use decides.
@@ -165,11 +165,11 @@ class FieldTypes:
         types: dict[Path, AsaType | None] = {}
         for path in [path for lower, path in self._spellings.items() if lower.input == input_ and path]:
             field = InputField(input_, path)
-            kind = self._type(field) or self.suggested([field]) or (AsaType.STRING if field in self._texts else None)
+            type_ = self._type(field) or self.suggested([field]) or (AsaType.STRING if field in self._strings else None)
             top = self.spell(field._replace(path=path[:1])).path
-            types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or kind
+            types[top] = AsaType.RECORD if len(path) > 1 else types.get(top) or type_
             if len(path) > 1 and path in self.declared.get(input_, {}):
-                types[path] = kind
+                types[path] = type_
         return types
 
     def _type(self, field: InputField) -> AsaType | None:

@@ -12,8 +12,8 @@ from recapture.query.plan.operations import Op
 
 def javascript_call(function: JavaScriptFunction, arguments: Sequence[Expr]) -> Value:
     """Return the value of a call; an error of the script stops the run: f, [x] => result(user_call[udf_f](x))"""
-    # Spark has no Python function without arguments.
-    return Value(user_call(function.spark_name, arguments or [FALSE]), function.output)
+    # The argument says for how many rows the function is called.
+    return Value(user_call(function.internal_name, arguments or [FALSE]), function.output)
 
 
 def javascript_argument(value: Value) -> Expr:

@@ -133,10 +133,10 @@ def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _compares(node: exp.Expr, one: Path, other: Path) -> bool:
+def _compares(node: exp.Expr, left: Path, right: Path) -> bool:
     """Return whether a condition is that two dotted paths are equal."""
     if not isinstance(node, exp.EQ):
         return False
     written = [identifiers(side.unnest()) or [] for side in (node.this, node.expression)]
     paths = {tuple(name.name.lower() for name in side) for side in written}
-    return paths == {tuple(name.lower() for name in path) for path in (one, other)}
+    return paths == {tuple(name.lower() for name in path) for path in (left, right)}

@@ -34,12 +34,12 @@ def quoted_string(from_clause: From, node: exp.Expr) -> Value | None:
     if name.meta[MAYBE_STRING] and len(possible) == 1:
         return None
     fields = [side.field([name]) for side in possible]
-    given = [call(Op.IS_NOT_NULL, field.node) for field in fields if field is not None]
+    is_property = [call(Op.IS_NOT_NULL, field.node) for field in fields if field is not None]
     reason = (
         f"\"{text}\" is a string here, but an event has a field of this name: write '…' for a string, […] for a field"
     )
     place = str(from_clause.source.error(name, reason)).split("\n")[0]
     return Value(
-        case_when([(reduce(lambda one, other: call(Op.OR, one, other), given), failure(place))], string(text)),
+        case_when([(reduce(lambda left, right: call(Op.OR, left, right), is_property), failure(place))], string(text)),
         AsaType.STRING,
     )

@@ -113,14 +113,14 @@ def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, ti
     return Branch(field, value, time_of(from_clause, time))
 
 
-def _require(from_clause: From, column: InputColumn, kind: AsaType, where: exp.Expr) -> None:
+def _require(from_clause: From, column: InputColumn, type_: AsaType, where: exp.Expr) -> None:
     """Let a field be of a type; raises DefinitionError if it is of another."""
     field, types = from_clause.input_field(column), from_clause.types
     if types.are_undecided([field]):
-        types.decide([field], kind, where)
-    elif types.of(field, where) is not kind:
-        message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {kind} here"
-        raise types.disagreement([field], kind, where) or from_clause.source.error(where, message)
+        types.decide([field], type_, where)
+    elif types.of(field, where) is not type_:
+        message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {type_} here"
+        raise types.disagreement([field], type_, where) or from_clause.source.error(where, message)
 
 
 def _instant(source: Source, node: exp.Literal) -> Instant:

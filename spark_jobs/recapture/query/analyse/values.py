@@ -21,8 +21,8 @@ class Value:
     undeclared: tuple[InputField, ...] = ()
     """Fields whose types nothing declares and that decide, in ASA, of which type this value is."""
     kind: Expr | None = None
-    """Type of each single value in ASA, as text; None if it has one type, or nothing asks for it (see `kinds`)."""
+    """Type of each single value in ASA, as a string; None if it has one type, or nothing asks for it (see `kinds`)."""
     token: Expr | None = None
     """Token of each single value; None if all values have one type (see `tokens`)."""
     is_json_element: bool = False
-    """Whether it was taken out of JSON: it is text, and is cast where another type is asked for."""
+    """Whether it was taken out of JSON: it is a string, and is cast where another type is asked for."""

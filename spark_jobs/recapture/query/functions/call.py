@@ -33,7 +33,7 @@ class Call(Protocol):
     def argument(self, index: int, *types: AsaType) -> Value:
         """Return an argument of one of the types. A field of open type, or an element of JSON, takes the first.
 
-        The literal NULL passes, with the first type. A bigint is cast where only FLOAT is asked for; a text literal
+        The literal NULL passes, with the first type. A bigint is cast where only FLOAT is asked for; a string literal
         passes as DATETIME.
         """
 
@@ -44,7 +44,7 @@ class Call(Protocol):
         """Return the type that each value of an argument has in ASA, as text; any text for NULL (see `kinds`)."""
 
     def unify(self, values: list[Value]) -> tuple[list[Value], AsaType]:
-        """Return values in one type, and this type, as in CASE: bigint becomes float, a text literal datetime.
+        """Return values in one type, and this type, as in CASE: bigint becomes float, a string literal datetime.
 
         Strings and numbers each keep their type: they are strings that know their tokens.
         """
@@ -74,9 +74,9 @@ def takes(call: Call, least: int, most: int | None = None) -> None:
 def computing(op: Op, *types: AsaType, to: AsaType, constants: Sequence[Constant] = ()) -> Callable[[Call], Value]:
     """Return the function that is one operation on arguments of these types, with its result."""
 
-    def compute(call: Call) -> Value:
+    def operation(call: Call) -> Value:
         takes(call, len(types))
         arguments = [call.argument(index, type_).node for index, type_ in enumerate(types)]
         return Value(Expr(op, arguments, constants), to)
 
-    return compute
+    return operation

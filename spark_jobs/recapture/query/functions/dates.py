@@ -56,7 +56,7 @@ def datepart(call: Call) -> Value:
 
 
 def datename(call: Call) -> Value:
-    """DATENAME(part, date), a text: the English name of a month or a weekday, else DATEPART's number."""
+    """DATENAME(part, date), a string: the English name of a month or a weekday, else DATEPART's number."""
     takes(call, 2)
     part = _part(call)
     number = _date_part(part, call.argument(1, AsaType.DATETIME)).node

@@ -38,7 +38,7 @@ def comparing(function: ShapeComparison) -> Callable[[Call], Value]:
 
     def compare(call: Call) -> Value:
         takes(call, 2)
-        return Value(user_call(function.spark_name, [_shape(call, 0), _shape(call, 1)]), function.output)
+        return Value(user_call(function.internal_name, [_shape(call, 0), _shape(call, 1)]), function.output)
 
     return compare
 

@@ -27,8 +27,8 @@ def record_property(call: Call) -> Value:
     """GetRecordPropertyValue(record, name): a name in any case; the record may be a whole row."""
     takes(call, 2)
     name = call.argument(1, AsaType.STRING)
-    of_row = call.property_of_row(0, name)
-    if of_row is not None:
-        return of_row
+    row_property = call.property_of_row(0, name)
+    if row_property is not None:
+        return row_property
     record = call.argument(0, AsaType.RECORD)
     return Value(Expr(Op.JSON_PROPERTY, [record.node, name.node]), AsaType.STRING, is_json_element=True)

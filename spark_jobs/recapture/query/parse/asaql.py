@@ -354,7 +354,7 @@ def _closing(tokens: list[Token]) -> int | None:
 
 
 def _keyword(source: Source, token: Token) -> str:
-    """Return a token's word in capitals; empty for a text or a name in quotes and a name in brackets."""
+    """Return a token's word in capitals; empty for a string or a name in quotes and a name in brackets."""
     return "" if source.text[token.start] in "'[\"" else token.text.upper()
 
 
@@ -435,7 +435,7 @@ def _only_blank(source: Source, text: str, start: int, end: int) -> None:
 
 
 def _unclosed(source: Source) -> DefinitionError:
-    """Return the error for a text, a name or a comment that is never closed."""
+    """Return the error for a string, a name or a comment that is never closed."""
     rest = QUOTED.sub(lambda piece: " " * len(piece.group()), source.text)
     opening = re.search(r"'|\[|/\*|\"", rest)
     if opening is None:

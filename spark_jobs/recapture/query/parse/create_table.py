@@ -9,7 +9,7 @@ from recapture.query.parse.asaql import depths
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
 
-_TYPES = {kind.value: kind for kind in AsaType}
+_TYPES = {type_.value: type_ for type_ in AsaType}
 _NAMES = ", ".join(_TYPES)
 
 
@@ -55,14 +55,14 @@ def _fields(source: Source, tokens: list[Token]) -> dict[Path, AsaType]:
         if not column:
             raise source.error(tokens[-1], "a field and its type are missing in CREATE TABLE")
         path, rest = _path(source, column)
-        kind = _TYPES.get("".join(token.text for token in rest).lower())
-        if kind is None:
+        type_ = _TYPES.get("".join(token.text for token in rest).lower())
+        if type_ is None:
             raise source.error(rest[0] if rest else column[0], f"the type of `{'.'.join(path)}` is one of {_NAMES}")
         name = ".".join(path)
         if name.lower() in declared:
             raise source.error(column[0], f"`{name}` is declared twice")
         declared.add(name.lower())
-        types[path] = kind
+        types[path] = type_
     return types
 
 

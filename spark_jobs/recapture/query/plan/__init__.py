@@ -1,1 +1,1 @@
-"""The scalar expressions of a query, without SQL. `lower` writes them in the language of an engine."""
+"""The relations and scalar expressions of a compiled query, as values, and their rewrites. `evaluate` computes them."""

@@ -36,15 +36,15 @@ class Expr:
         # No recursion: a long chain of operators is deep.
         todo, seen = [(self, other)], set()
         while todo:
-            one, two = todo.pop()
-            if one is two or (id(one), id(two)) in seen:
+            left, right = todo.pop()
+            if left is right or (id(left), id(right)) in seen:
                 continue
-            if (one._hash, one.op, one.constants) != (two._hash, two.op, two.constants):
+            if (left._hash, left.op, left.constants) != (right._hash, right.op, right.constants):
                 return False
-            if len(one.arguments) != len(two.arguments):
+            if len(left.arguments) != len(right.arguments):
                 return False
-            seen.add((id(one), id(two)))
-            todo += zip(one.arguments, two.arguments, strict=True)
+            seen.add((id(left), id(right)))
+            todo += zip(left.arguments, right.arguments, strict=True)
         return True
 
     def __hash__(self) -> int:

@@ -120,9 +120,9 @@ def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Resul
         name, partial, function = f"_r{number}", partials[f"_p{number}"], aggregate.function
         if function in SPREADS:
             count, m2 = partials[f"{partial.name}_n"], partials[f"{partial.name}_m2"]
-            of_population = function in (AggregateFunction.STDEVP, AggregateFunction.VARP)
+            is_population = function in (AggregateFunction.STDEVP, AggregateFunction.VARP)
             root = function in (AggregateFunction.STDEV, AggregateFunction.STDEVP)
-            yield SpreadResult(name, partial, count, m2, of_population, root)
+            yield SpreadResult(name, partial, count, m2, is_population, root)
         else:
             yield Result(name, partial, partials[f"{partial.name}_n"] if function is AggregateFunction.AVG else None)
 

@@ -215,7 +215,7 @@ class Op(StrEnum):
     """An array and an index, a bigint: the token of the element that ARRAY_ELEMENT gives."""
     ARRAY_LENGTH = "array_length"
     ARRAY_ELEMENTS = "array_elements"
-    """An array: a list of structs of ArrayIndex, a bigint, and ArrayValue, a text."""
+    """An array: a list of structs of ArrayIndex, a bigint, and ArrayValue, a string."""
     RECORD_PROPERTIES = "record_properties"
     """A record: a list of structs of PropertyName and PropertyValue, both strings."""
 

@@ -178,8 +178,8 @@ def _with_columns(selection: Selection, names: set[str]) -> Selection:
     renamed: dict[Expr, Expr] = {}
     grouping, analytics = selection.grouping, selection.analytics
     if grouping is not None:
-        of_group = {*_columns(item.expression for item in items), *_columns([grouping.having])}
-        aggregates = _used(grouping.aggregates, "_r{}".format, of_group, renamed)
+        group_columns = {*_columns(item.expression for item in items), *_columns([grouping.having])}
+        aggregates = _used(grouping.aggregates, "_r{}".format, group_columns, renamed)
         having = None if grouping.having is None else replaced(grouping.having, renamed)
         items = tuple(Item(item.name, replaced(item.expression, renamed)) for item in items)
         selection = replace(selection, grouping=replace(grouping, aggregates=aggregates, having=having), items=items)
@@ -269,11 +269,11 @@ def _mapped_aggregate(aggregate: Aggregate, change: Callable[[Expr], Expr]) -> A
     return replace(aggregate, argument=argument, orderings=orderings)
 
 
-def _both(one: Expr | None, other: Expr | None) -> Expr | None:
-    """Return the condition that a row meets both, `one` first."""
-    if one is None or other is None:
-        return other if one is None else one
-    return call(Op.AND, one, other)
+def _both(first: Expr | None, second: Expr | None) -> Expr | None:
+    """Return the condition that a row meets both, `first` first."""
+    if first is None or second is None:
+        return second if first is None else first
+    return call(Op.AND, first, second)
 
 
 def _grow_too_long(reader: Selection, step: Selection, values: Mapping[Expr, Expr]) -> bool:

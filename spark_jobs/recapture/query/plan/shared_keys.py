@@ -68,8 +68,8 @@ def keys_of_column(query: CompiledQuery, output: CompiledOutput, name: str) -> M
     trace, keys = _Trace(replace(output.plan, output=texts), _types_of(query)), frozenset([_NO_COLUMNS])
     for candidates in trace.meetings():
         keys = _merged(keys, candidates)
-    of_column = trace.read(texts.name).get(name, frozenset())
-    found = (key | origin for key in keys for origin in of_column if key <= origin or key & origin)
+    column_origins = trace.read(texts.name).get(name, frozenset())
+    found = (key | origin for key in keys for origin in column_origins if key <= origin or key & origin)
     one_each = [key for key in found if len({view for view, _ in key}) == len(key)]
     return dict(min(one_each, key=sorted)) if one_each else None
 
@@ -200,12 +200,12 @@ def _any_of(origins: Iterable[frozenset[_Origin]]) -> frozenset[_Origin]:
     return frozenset[_Origin]().union(*origins)
 
 
-def _merged(some: frozenset[_Origin], others: frozenset[_Origin]) -> frozenset[_Origin]:
-    """Return what agrees with one of `some` and one of `others`: {a: k}, {b: id} => {a: k, b: id}
+def _merged(first: frozenset[_Origin], second: frozenset[_Origin]) -> frozenset[_Origin]:
+    """Return what agrees with one of `first` and one of `second`: {a: k}, {b: id} => {a: k, b: id}
 
     Two origins agree unless they name different columns of a view.
     """
-    together = {one | other for one in some for other in others}
+    together = {left | right for left in first for right in second}
     agreeing = (key for key in together if len({view for view, _ in key}) == len(key))
     return frozenset(sorted(agreeing, key=sorted)[:_MOST])
 
@@ -220,10 +220,10 @@ def _equal_columns(
         if part.op is Op.AND:
             todo += part.arguments
         elif part.op is Op.EQUAL:
-            one, other = part.arguments
-            for left, right in ((one, other), (other, one)):
-                if (of_left := _origins_of(left, earlier)) and (of_right := _origins_of(right, new)):
-                    yield of_left, of_right
+            first, second = part.arguments
+            for column, opposite in ((first, second), (second, first)):
+                if (origins := _origins_of(column, earlier)) and (opposite_origins := _origins_of(opposite, new)):
+                    yield origins, opposite_origins
 
 
 def _linked(
@@ -234,8 +234,8 @@ def _linked(
     `new` has no columns for a LEFT JOIN: they are NULL in a row without a match.
     """
     linked: dict[_Origin, set[_Origin]] = {}
-    for of_earlier, of_new in pairs:
-        for origins, others in ((of_earlier, of_new), (of_new, of_earlier)):
+    for pair in pairs:
+        for origins, others in (pair, pair[::-1]):
             for origin in origins:
                 linked.setdefault(origin, set()).update(_merged(frozenset([origin]), others))
     columns = {**earlier, **new}

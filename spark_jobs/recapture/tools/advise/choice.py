@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from recapture.tools.advise.counting import Counts
+from recapture.tools.advise.counting import ToleranceCounts
 from recapture.tools.advise.tolerances import Setting, Tolerances
 
 SHARES = (0.99, 0.999, 1.0)
@@ -12,11 +12,11 @@ SHARES = (0.99, 0.999, 1.0)
 _QUANTILES = (0.5, 0.9, *SHARES)
 
 
-def smallest(counts: Counts, tolerances: Tolerances, share: float) -> Setting | None:
+def smallest(counts: ToleranceCounts, tolerances: Tolerances, share: float) -> Setting | None:
     """Return the smallest setting with which this share of the events is on time; None if there is none.
 
-    Events that no tolerance can help do not count: see `Counts.tolerable`. The smallest late tolerance comes first,
-    because it decides when a slice is complete; then the smallest out-of-order tolerance for it.
+    Events that no tolerance can help do not count: see `ToleranceCounts.tolerable`. The smallest late tolerance comes
+    first, because it decides when a slice is complete; then the smallest out-of-order tolerance for it.
     """
     enough = np.argwhere(counts.on_time >= _needed(counts, share))
     if not len(enough):
@@ -25,7 +25,7 @@ def smallest(counts: Counts, tolerances: Tolerances, share: float) -> Setting | 
     return Setting(tolerances.late[late], tolerances.out_of_order[out_of_order])
 
 
-def shown(counts: Counts, tolerances: Tolerances, own: Setting) -> Tolerances:
+def shown(counts: ToleranceCounts, tolerances: Tolerances, own: Setting) -> Tolerances:
     """Return the tolerances to show: quantiles of lateness and of disorder, and those of the best settings.
 
     Quantiles are rounded up to tolerances that were compared. `own` is the setting of the job, which is shown too.
@@ -44,6 +44,6 @@ def shown(counts: Counts, tolerances: Tolerances, own: Setting) -> Tolerances:
     )
 
 
-def _needed(counts: Counts, share: float) -> int:
+def _needed(counts: ToleranceCounts, share: float) -> int:
     """Return the smallest number of events that is at least this share of those that count."""
     return math.ceil(round(share * counts.tolerable, 6))

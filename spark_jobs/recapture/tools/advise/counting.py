@@ -43,7 +43,7 @@ class EventsToJudge:
 
 
 @dataclass
-class Counts:
+class ToleranceCounts:
     """Events of a partition that arrived in the range, by tolerance; duplicates are not among them."""
 
     verdicts: NDArray[np.int64]
@@ -55,8 +55,8 @@ class Counts:
     early: int
     """Events beyond the early window: EarlyInputEvents."""
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
+    def __add__(self, other: "ToleranceCounts") -> "ToleranceCounts":
+        return ToleranceCounts(
             self.verdicts + other.verdicts,
             self.late + other.late,
             self.out_of_order + other.out_of_order,
@@ -120,10 +120,10 @@ class Counter:
         return [counter.largest_disorder for counter in self._by_late]
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ToleranceCounts:
         """The counts of what was added."""
         by_late = [counter.by_disorder for counter in self._by_late]
-        return Counts(
+        return ToleranceCounts(
             verdicts=np.stack([_verdicts(counts, self._adjust) for counts in by_late]),
             late=np.array([counts[[Verdict.LATE_ADJUSTED, Verdict.LATE_DROPPED]].sum() for counts in by_late]),
             out_of_order=np.stack([_beyond(counts).sum(axis=0) for counts in by_late]),

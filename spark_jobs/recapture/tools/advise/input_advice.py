@@ -11,7 +11,7 @@ from recapture.pages.page import NONE, duration
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.tools.advise.choice import SHARES, shown, smallest
-from recapture.tools.advise.counting import Counts
+from recapture.tools.advise.counting import ToleranceCounts
 from recapture.tools.advise.keys import Key
 from recapture.tools.advise.reading import InputCounts
 from recapture.tools.advise.tolerances import NO_LIMIT, Setting
@@ -30,7 +30,7 @@ class InputAdvice:
         return self.counts.source.compiled.alias
 
     @cached_property
-    def totals(self) -> dict[Key, Counts]:
+    def totals(self) -> dict[Key, ToleranceCounts]:
         """Counts of all partitions by key, the query's key first."""
         return {key: self.counts.total(key) for key in self.counts.keys.all}
 

@@ -112,9 +112,9 @@ def choose_keys(compiled: CompiledInput, sample: Chunk) -> Keys:
     return Keys(own, (*none, *keys), own if own.columns else devices)
 
 
-def _are_nested(one: pa.Array, other: pa.Array) -> bool:
+def _are_nested(left: pa.Array, right: pa.Array) -> bool:
     """Return whether a value of one column nearly always has one value of the other, as a sensor has one device."""
-    return _determines(one, other) or _determines(other, one)
+    return _determines(left, right) or _determines(right, left)
 
 
 def _determines(one: pa.Array, other: pa.Array) -> bool:

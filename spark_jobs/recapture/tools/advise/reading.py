@@ -42,7 +42,7 @@ from recapture.time_model.key_codes import KeyCodes
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import DUPLICATE_HORIZON, Arrivals, Slice
 from recapture.tools.advise.clocks import Clocks, WrongClock
-from recapture.tools.advise.counting import Counter, Counts, EventsToJudge, first_judged
+from recapture.tools.advise.counting import Counter, EventsToJudge, ToleranceCounts, first_judged
 from recapture.tools.advise.keys import Key, Keys, choose_keys, names_of, numbered
 from recapture.tools.advise.modified import Disagreement, Modifications
 from recapture.tools.advise.tolerances import Tolerances, with_late
@@ -85,7 +85,7 @@ class PartitionCounts:
     """What arrived from a partition in the range."""
 
     duplicates: int
-    by_key: dict[Key, Counts]
+    by_key: dict[Key, ToleranceCounts]
 
 
 @dataclass
@@ -120,7 +120,7 @@ class InputCounts:
             for counts in self.partitions.values()
         )
 
-    def total(self, key: Key) -> Counts:
+    def total(self, key: Key) -> ToleranceCounts:
         """Return the counts of all partitions. There must be one."""
         first, *others = (counts.by_key[key] for counts in self.partitions.values())
         return sum(others, first)

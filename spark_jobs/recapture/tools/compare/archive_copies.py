@@ -55,7 +55,7 @@ class ArchiveCopies:
     def reading(self, pipeline: Pipeline, slices: Sequence[Slice], kept: Kept) -> Pipeline:
         """Return the pipeline with the input containers that have only `kept`; the same one if that is everything."""
         blobs = planned_blobs(pipeline, slices)
-        left = {alias: _left(pipeline.section(alias), of_input, kept) for alias, of_input in blobs.items()}
+        left = {alias: _left(pipeline.section(alias), input_blobs, kept) for alias, input_blobs in blobs.items()}
         if left == blobs and kept.since is None and not kept.without:
             return pipeline
         inputs = (
@@ -102,7 +102,7 @@ def planned_blobs(pipeline: Pipeline, slices: Sequence[Slice]) -> dict[str, list
     for range_ in ranges_of(slices):
         for planned in pinned(pipeline, range_).inputs:
             blobs.setdefault(planned.alias, {}).update({blob.blob.name: blob for blob in planned.blobs})
-    return {alias: list(of_input.values()) for alias, of_input in blobs.items()}
+    return {alias: list(input_blobs.values()) for alias, input_blobs in blobs.items()}
 
 
 def can_restart(section: Input) -> bool:

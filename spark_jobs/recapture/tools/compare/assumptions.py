@@ -47,10 +47,10 @@ class Assumption:
     """Whether it is given by the user or a fact of the archive; otherwise only the rows can confirm it."""
 
 
-def given_settings(given: Tried) -> Iterator[Assumption]:
+def given_settings(tried: Tried) -> Iterator[Assumption]:
     """Yield the settings that the user says the live job had."""
-    for name in (field.name for field in fields(given)):
-        value = getattr(given, name)
+    for name in (field.name for field in fields(tried)):
+        value = getattr(tried, name)
         if value is not None:
             yield Assumption(_WORDS[name].format(value), name, value)
 

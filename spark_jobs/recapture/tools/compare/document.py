@@ -171,7 +171,7 @@ def compare(
             ]
             if open_slices and not any(guesses <= {*combination} for guesses in refused):
                 reason = reason_of(combination)
-                guessed = frozenset(it for it in combination if not it.is_known or it.setting == "restart")
+                guessed = frozenset(guess for guess in combination if not guess.is_known or guess.setting == "restart")
                 try:
                     files = trials.files(trial, open_slices, compute)
                 except RunError as error:
@@ -290,7 +290,7 @@ def _with_events(
     """Return the rows of examples in JSON types. The first row of a difference names its events."""
     names = [*compared.key, *(column.name for column in compared.columns if column.name not in compared.key)]
     examples: list[dict[str, Any]] = []
-    of_reason: dict[str, dict[tuple[Any, ...], tuple[Example, dict[str, Any]]]] = {}
+    by_reason: dict[str, dict[tuple[Any, ...], tuple[Example, dict[str, Any]]]] = {}
     for reason, number, side, row in rows:
         slice_ = comparison.by_number[number]
         example: dict[str, Any] = {
@@ -303,9 +303,9 @@ def _with_events(
         examples.append(example)
         keys = {name: row[name] for name in compared.key if name != comparison.time}
         identity = row[comparison.time], *keys.values()
-        if len(of_reason.setdefault(reason, {})) < MAX_EXAMPLES_WITH_EVENTS:
-            of_reason[reason].setdefault(identity, (Example(slice_, row[comparison.time], keys), example))
-    for reason, by_key in of_reason.items():
+        if len(by_reason.setdefault(reason, {})) < MAX_EXAMPLES_WITH_EVENTS:
+            by_reason[reason].setdefault(identity, (Example(slice_, row[comparison.time], keys), example))
+    for reason, by_key in by_reason.items():
         assumed = SEPARATOR.join(cause for cause in causes(reason) if cause not in (DUPLICATES, DIGITS))
         combination = tried.get(assumed)
         if combination is None or not changes_events(combination):

@@ -55,10 +55,10 @@ def events_behind(trials: Trials, trial: Trial, examples: Sequence[Example], rea
             published, live = (
                 {
                     key: event
-                    for pipeline, _ in trials.pipelines(each, [example.slice])
+                    for pipeline, _ in trials.pipelines(tried, [example.slice])
                     for key, event in _events(pipeline, example.slice, windows)
                 }
-                for each in (Trial(Tried()), trial)
+                for tried in (Trial(Tried()), trial)
             )
             by_slice[example.slice] = published, live
         window = ticks.from_datetime(example.end - reach), ticks.from_datetime(example.end)

@@ -67,7 +67,7 @@ def _by_difference(document: Mapping[str, Any]) -> list[list[Mapping[str, Any]]]
     """Return the rows of the examples; those of one difference, which have the same key, are together."""
     size = len(document["key"])
     rows = groupby(document["examples"], lambda row: (row["reason"], row["slice_start"], row["values"][:size]))
-    return [list(of_difference) for _, of_difference in rows]
+    return [list(group) for _, group in rows]
 
 
 def _by_time(document: Mapping[str, Any]) -> int:

@@ -45,9 +45,9 @@ class Compared:
         """Columns of the key with the slice, in SQL."""
         return [SLICE, *map(quoted, self.key)]
 
-    def same_key(self, one: str, other: str) -> str:
+    def same_key(self, left: str, right: str) -> str:
         """Return the condition that two rows have the same key."""
-        return " AND ".join(f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in self.keys)
+        return " AND ".join(f"{left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in self.keys)
 
     def close(self, one: str, other: str) -> str:
         """Return the condition that two rows differ in the last digits of floats only."""
@@ -149,7 +149,7 @@ class Reasons:
             return
         self._possible.add(number)
         if confirmed:
-            self._believed.update(it for it, guess in enumerate(self._guesses) if guess <= guessed)
+            self._believed.update(place for place, guess in enumerate(self._guesses) if guess <= guessed)
             self._choose("reason IS NULL", self._believed)
 
     def choose_guesses(self) -> None:
@@ -167,7 +167,7 @@ class Reasons:
         if not numbers:
             return
         same = self.compared.same_key("guesses", "reasons")
-        of_guesses = ", ".join(f"guesses.{name}" for name in self.compared.keys)
+        guess_keys = ", ".join(f"guesses.{name}" for name in self.compared.keys)
         self._execute(
             f"""
             UPDATE reasons SET reason = best.guess, is_guessed = true
@@ -176,10 +176,10 @@ class Reasons:
                 USING (number) JOIN reasons ON {same}
                 WHERE {condition} AND number IN ({", ".join(map(str, numbers))})
                 QUALIFY row_number() OVER (
-                    PARTITION BY {of_guesses}
+                    PARTITION BY {guess_keys}
                     ORDER BY shift NOT IN (
                         0, (SELECT shift FROM guesses JOIN reasons ON {same} WHERE shift <> 0 GROUP BY shift
-                            ORDER BY count(DISTINCT ({of_guesses})) FILTER (live > 0) DESC, min(number) LIMIT 1)
+                            ORDER BY count(DISTINCT ({guess_keys})) FILTER (live > 0) DESC, min(number) LIMIT 1)
                     ), causes, explained DESC, number
                 ) = 1
             ) AS best

@@ -43,14 +43,14 @@ class Trials:
     """The trials of a comparison; their rows and their copies of the archive are in a folder."""
 
     def __init__(
-        self, pipeline: Pipeline, alias: str, published: tuple[Slices, Mapping[str, Entry]], given: Tried, folder: Path
+        self, pipeline: Pipeline, alias: str, published: tuple[Slices, Mapping[str, Entry]], tried: Tried, folder: Path
     ) -> None:
         """Raise DefinitionError if a given setting or query is wrong. `published` has slices with their entries."""
-        self.pipeline, self._alias, self._given, self._folder = pipeline, alias, given, folder
+        self.pipeline, self._alias, self._given, self._folder = pipeline, alias, tried, folder
         self._slices, self._entries = published
         self._copies = ArchiveCopies(folder)
         self._made = 0
-        tried_pipeline(pipeline, given, folder / "given")
+        tried_pipeline(pipeline, tried, folder / "given")
 
     def assumptions(self, downtimes: Sequence[tuple[datetime, datetime]], cuts: Sequence[int]) -> list[Assumption]:
         """Return what the live job may have done differently, in the order in which it is tried.
@@ -71,8 +71,8 @@ class Trials:
     def files(self, trial: Trial, slices: Slices, compute: Compute) -> list[StoredFile]:
         """Compute slices, and return the files of their rows. Errors are those of `try_slices`."""
         files = []
-        for changed, of_changed in self.pipelines(trial, slices):
-            stored = try_slices(changed, of_changed, compute(changed)).files
+        for changed, changed_slices in self.pipelines(trial, slices):
+            stored = try_slices(changed, changed_slices, compute(changed)).files
             files += [file for (output, _), file in stored.items() if output == self._alias]
         return files
 
@@ -81,13 +81,13 @@ class Trials:
         by_enqueued_time = trial.tried.arrival_time is ArrivalTime.EVENT_ENQUEUED
         without = self._copied_events if trial.each_event_once or by_enqueued_time else {}
         for until, group in groupby(slices, lambda slice_: None if trial.new_blobs else self._published(slice_)):
-            of_group = list(group)
+            group_slices = list(group)
             self._made += 1
             tried = tried_pipeline(self.pipeline, trial.tried, self._folder / f"run-{self._made}")
-            changed = self._copies.reading(tried, of_group, Kept(until, trial.restart, without))
+            changed = self._copies.reading(tried, group_slices, Kept(until, trial.restart, without))
             offset = trial.session_offset
             changed.__dict__["query"] = with_session_offset(tried.query, offset) if offset else tried.query
-            yield changed, of_group
+            yield changed, group_slices
 
     def _published(self, slice_: Slice) -> datetime | None:
         current = self._entries[ticks.to_text(slice_.start)].current
@@ -162,7 +162,7 @@ def _replaced_anew(value: Any, offset: int, memo: dict[int, Any]) -> Any:
         return replace(value, offset=offset)
     if type(value) is tuple:
         items = tuple(_replaced(item, offset, memo) for item in value)
-        return items if any(one is not other for one, other in zip(items, value, strict=True)) else value
+        return items if any(new is not earlier for new, earlier in zip(items, value, strict=True)) else value
     if is_dataclass(value) and not isinstance(value, type):
         own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
         changed = {name: _replaced(item, offset, memo) for name, item in own.items()}

@@ -134,8 +134,8 @@ class AffectedRows:
         """Return the buckets of the keys that the events have, by view."""
         shared = shared_keys(replace(self.query, outputs=(output,))) or {}
         views = {read.alias: read.view for read in self.query.inputs}
-        of_events = [(event.view, shared.get(views[event.alias], ())) for event in self.events]
-        numbers = frozenset(bucket_of(view, columns) for view, columns in of_events if columns)
+        view_columns = [(event.view, shared.get(views[event.alias], ())) for event in self.events]
+        numbers = frozenset(bucket_of(view, columns) for view, columns in view_columns if columns)
         return {view: KeyBuckets(columns, numbers) for view, columns in shared.items() if columns}
 
     def _rows(self, sources: SliceSources, output: CompiledOutput, others: Mapping[str, pa.Table]) -> pa.Table:
@@ -157,10 +157,13 @@ def _only_in(rows: pa.Table, others: pa.Table) -> list[tuple[Any, ...]]:
     """
     hashes = [buckets_of(table, table.column_names, _MOST_HASHES) for table in (rows, others)]
     numbers, inverse = np.unique(np.concatenate(hashes), return_inverse=True)
-    of_rows, of_others = inverse[: len(rows)], inverse[len(rows) :]
-    counts = [np.bincount(of_table, minlength=len(numbers)) for of_table in (of_rows, of_others)]
+    row_numbers, other_numbers = inverse[: len(rows)], inverse[len(rows) :]
+    counts = [np.bincount(table_numbers, minlength=len(numbers)) for table_numbers in (row_numbers, other_numbers)]
     differs = counts[0] != counts[1]
-    few = [Counter(_tuples(table, differs[of])) for table, of in ((rows, of_rows), (others, of_others))]
+    few = [
+        Counter(_tuples(table, differs[positions]))
+        for table, positions in ((rows, row_numbers), (others, other_numbers))
+    ]
     return list((few[0] - few[1]).elements())
 
 

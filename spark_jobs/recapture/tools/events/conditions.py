@@ -92,8 +92,8 @@ class Selection:
     @property
     def partition(self) -> str | None:
         """Partition that the events must be of; None if no condition names it."""
-        of_partition = MetadataColumn(Metadata.PARTITION_ID)
-        return next((condition.value for condition in self.conditions if condition.column == of_partition), None)
+        partition_column = MetadataColumn(Metadata.PARTITION_ID)
+        return next((condition.value for condition in self.conditions if condition.column == partition_column), None)
 
     def rows(self, chunk: Chunk, partition: str) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the events of a chunk of this partition that fulfil all conditions, and those that may.

@@ -96,7 +96,7 @@ def _ranked(
     grouped = groups(places, grouping, SliceBounds(last - 1, last, bounds.functions), 0, source_unanchored=False)
     (result,) = grouped["_r0"].to_pylist()
     chosen = (
-        [result] if aggregate.function is AggregateFunction.TOPONE else [each["value"] for each in json.loads(result)]
+        [result] if aggregate.function is AggregateFunction.TOPONE else [item["value"] for item in json.loads(result)]
     )
     return np.array(chosen, np.int64)
 

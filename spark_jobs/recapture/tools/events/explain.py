@@ -137,8 +137,8 @@ class Explainer:
             source = InputToSearch.of(self.pipeline, compiled, selection.metadata)
             read[compiled.alias] = BlobsRead(self.index(compiled, selection.values))
             for plan in self.plans.of(compiled.alias, self._slices(range_)):
-                found, of_slice = self._found(source, selection, plan, range_, read[compiled.alias])
-                events, count = _first([*events, *found]), count + of_slice
+                found, slice_count = self._found(source, selection, plan, range_, read[compiled.alias])
+                events, count = _first([*events, *found]), count + slice_count
                 if found and plan.note is not None:
                     notes.append(
                         f"slice {ticks.to_text(plan.slice.start)}: {plan.note}; this is what a run would give now"
@@ -170,16 +170,16 @@ class Explainer:
         def selected(judged: Iterator[JudgedEvents]) -> tuple[list[_Found], int]:
             first, count = list[_Found](), 0
             for events in judged:
-                for found, of_chunk in self._found_in(source, selection, plan, own, events):
-                    first, count = _first([*first, *found]), count + of_chunk
+                for found, chunk_count in self._found_in(source, selection, plan, own, events):
+                    first, count = _first([*first, *found]), count + chunk_count
             return first, count
 
         first, count = list[_Found](), 0
         for task in plan.tasks:
             for part in until(task, own.end) if partition in (None, task.partition) else ():
-                (found, of_part), skipped = with_index(source, part, read.index, selected, set())
+                (found, part_count), skipped = with_index(source, part, read.index, selected, set())
                 read.add(part, skipped)
-                first, count = _first([*first, *found]), count + of_part
+                first, count = _first([*first, *found]), count + part_count
         return first, count
 
     def _found_in(
@@ -260,7 +260,7 @@ class _Explained:
         pusher = {"partition": found.fields["partition"]} | {names[name]: value for name, value in pushed.items()}
         offset = MetadataColumn(Metadata.OFFSET)
         if offset in found.source.compiled.metadata and "number" in pushed:
-            pinned = next(each for each in found.plan.planned.blobs if each.blob.name == pushed["blob"])
+            pinned = next(pinned for pinned in found.plan.planned.blobs if pinned.blob.name == pushed["blob"])
             pusher["offset"] = _offset(found.source, pinned, pushed["number"])
         return pusher
 

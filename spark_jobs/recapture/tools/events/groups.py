@@ -135,8 +135,8 @@ def rows_of_keys(
             is_member = _meets(window, view) & _have(grouping.keys, keys, view)
             slice_panes.add(view.filter(pa.array(is_member)))
             is_asked = is_member & np.isin(view["_system_timestamp"].to_numpy(), asked)
-            of_asked = batch(source, task, events.chunk, rows[is_asked], events)
-            members |= set(map(identity_of, of_asked.select(list(IDENTITY)).to_pylist()))
+            asked_events = batch(source, task, events.chunk, rows[is_asked], events)
+            members |= set(map(identity_of, asked_events.select(list(IDENTITY)).to_pylist()))
         return slice_panes, members
 
     for task in plan.tasks:
@@ -173,10 +173,10 @@ def _meets(window: MergedWindow, events: pa.RecordBatch) -> NDArray[np.bool_]:
     return _true(evaluate(Expr(Op.AND, window.aggregation.conditions), events))
 
 
-def _have(keys: Sequence[Key], wanted: Keys, events: pa.RecordBatch) -> NDArray[np.bool_]:
+def _have(keys: Sequence[Key], key_values: Keys, events: pa.RecordBatch) -> NDArray[np.bool_]:
     """Return which events have the keys; a key that is NULL equals NULL."""
     has = np.ones(events.num_rows, bool)
-    for key, value in zip(keys, wanted, strict=True):
+    for key, value in zip(keys, key_values, strict=True):
         values = evaluate(key.value, events)
         same = pc.is_null(values) if value is None else pc.equal(values, pa.scalar(value, key.type))
         has &= _true(same)

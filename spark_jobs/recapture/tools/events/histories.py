@@ -96,8 +96,8 @@ class LookedAt:
         _, rows = self._range(row)
         match self.function:
             case EarlierValue(steps=steps):
-                wanted = max(steps, 1)
-                return [(rows[-wanted:], Role.DECIDING)] if len(rows) >= wanted else []
+                rows_needed = max(steps, 1)
+                return [(rows[-rows_needed:], Role.DECIDING)] if len(rows) >= rows_needed else []
             case IsFirst():
                 is_flagged = self.counts[self.positions[row]]
                 return [(rows[:1], Role.DECIDING), (rows[1:], Role.CONSIDERED)] if is_flagged else []

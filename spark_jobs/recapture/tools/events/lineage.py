@@ -167,7 +167,7 @@ class _Pass:
         self._mark(name, places, roles, columns)
         if analytics is None:
             return
-        functions = [each for number, each in enumerate(analytics.functions) if result_name(number) in columns]
+        functions = [call for number, call in enumerate(analytics.functions) if result_name(number) in columns]
         if not functions:
             return
         histories = Histories.of(self.traced.of(name).rows, analytics, self.traced.bounds)

@@ -76,8 +76,8 @@ class Members:
         starts = np.searchsorted(codes[order], codes_of_groups)
         ends = np.searchsorted(codes[order], codes_of_groups, side="right")
         for number, (start, stop) in enumerate(zip(starts, ends, strict=True)):
-            of_group = self._roles(order[start:stop], int(groups.ends[number]))
-            for rows, role in of_group:
+            group_roles = self._roles(order[start:stop], int(groups.ends[number]))
+            for rows, role in group_roles:
                 roles[rows] = np.maximum(roles[rows], min(role, groups.roles[number]))
         return roles
 

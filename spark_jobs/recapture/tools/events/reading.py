@@ -186,11 +186,11 @@ def read_tasks(
     size = 0
 
     def selected(judged: Iterator[JudgedEvents]) -> tuple[list[pa.RecordBatch], int, int]:
-        of_task: list[pa.RecordBatch] = []
+        task_batches: list[pa.RecordBatch] = []
         unreadable, total = 0, size
         for events in judged:
             for batch, count in _selected(source, selection, own, events):
-                of_task.append(batch)
+                task_batches.append(batch)
                 unreadable += count
                 total += batch["body"].nbytes
             if total > MAX_BYTES:
@@ -198,12 +198,12 @@ def read_tasks(
                     f"more than {MAX_BYTES // 1024**2} MiB of events were found: choose a shorter range with --from "
                     "and --to, or add a condition with --where"
                 )
-        return of_task, unreadable, total
+        return task_batches, unreadable, total
 
     for task in tasks:
         own = Slice(max(range_.start, task.slices[0].slice.start), min(range_.end, task.slices[-1].slice.end))
-        (of_task, unreadable, size), skipped = with_index(source, task, index, selected, read.damaged)
-        batches += of_task
+        (task_batches, unreadable, size), skipped = with_index(source, task, index, selected, read.damaged)
+        batches += task_batches
         read.unreadable += unreadable
         read.add(task, skipped)
     events_read = pa.Table.from_batches(batches, SCHEMA)

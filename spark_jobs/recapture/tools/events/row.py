@@ -141,7 +141,7 @@ def _pieces(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     There are two if the published time of the row is a bound of both.
     """
     length = slice_length(explainer.pipeline)
-    times = [each.name for each in output.columns if is_time(_plan(output), each.name)]
+    times = [item.name for item in output.columns if is_time(_plan(output), item.name)]
     named = next((name for name in times if name in values), None)
     time = None if named is None else values[named]
     if SLICE_START in values:
@@ -273,7 +273,7 @@ class _SliceRows:
         times = table[_TIME].to_numpy()
         places = np.flatnonzero((times > self.piece.start) & (times <= self.piece.end))
         names = set(table.column_names)
-        columns = [each for each in self.output.columns if each.name in names]
+        columns = [column for column in self.output.columns if column.name in names]
         return places, published_rows(table.take(pa.array(places)), columns)
 
     def _of_no_row(self, rows: pa.Table) -> Lineage:
@@ -287,12 +287,12 @@ class _SliceRows:
                 made = self._made(traced, int(places[has[0]]), list(values), {}, 1)
                 return replace(made, row=None, why=_DROPPED)
         start = ticks.to_text(self.slice.start)
-        of_key = "" if self.key is None else f" with this {self.key}"
+        which = "" if self.key is None else f" with this {self.key}"
         if self.piece != self.slice:
-            of_key = f" at {ticks.to_text(self.piece.start + 1)}{of_key}"
+            which = f" at {ticks.to_text(self.piece.start + 1)}{which}"
         missing = [name for name, value in values.items() if not has_value(rows[name], value).any()]
         these = f"none has this {' or this '.join(missing)}" if missing else "none has all of these values together"
-        rows_there = f"{counted(len(rows), 'row')}{of_key}; {these}" if len(rows) else f"no row{of_key}"
+        rows_there = f"{counted(len(rows), 'row')}{which}; {these}" if len(rows) else f"no row{which}"
         why = f"slice {start} has {rows_there}"
         return Lineage(
             self.explainer.pipeline,
@@ -316,7 +316,7 @@ class _SliceRows:
     ) -> Lineage:
         """Return what made a row of the output's table."""
         roles, absences = sources_of(traced, np.array([place]), columns)
-        of_events = [roles[view] for view in self.sources.events if view in roles]
+        event_roles = [roles[view] for view in self.sources.events if view in roles]
         events = [self.sources.events[view].with_roles(roles[view]) for view in self.sources.events if view in roles]
         references = [
             self.sources.references[view].with_roles(roles[view]) for view in self.sources.references if view in roles
@@ -332,8 +332,8 @@ class _SliceRows:
             time,
             _window(traced, place),
             tuple(event for table in events for event in json_types(table)),
-            counts_of(of_events),
-            tuple(shown for of_reference in references for shown in of_reference),
+            counts_of(event_roles),
+            tuple(shown for rows in references for shown in rows),
             in_json_types(absences),
             self.notes,
             self.read,

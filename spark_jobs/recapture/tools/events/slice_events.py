@@ -112,9 +112,9 @@ class SliceEvents:
 
         batches: list[pa.RecordBatch] = []
         for task in self.plan.tasks:
-            of_task = self._collected(task, views)
-            self._counts.append(sum(each.num_rows for each in of_task))
-            batches += of_task
+            task_batches = self._collected(task, views)
+            self._counts.append(sum(part.num_rows for part in task_batches))
+            batches += task_batches
         return pa.Table.from_batches(batches, schema(self.source.compiled))
 
     def with_roles(self, roles: NDArray[np.int8]) -> pa.Table:
@@ -124,10 +124,10 @@ class SliceEvents:
         """
         roles = first_of_each(roles)
         found = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
-        of_tasks = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
-        for task, of_task in zip(self.plan.tasks, of_tasks, strict=True):
-            if of_task.any():
-                found += self._collected(task, partial(self._having_roles, task, of_task))
+        task_roles = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
+        for task, own_roles in zip(self.plan.tasks, task_roles, strict=True):
+            if own_roles.any():
+                found += self._collected(task, partial(self._having_roles, task, own_roles))
         return pa.Table.from_batches(found)
 
     def _having_roles(self, task: Task, roles: NDArray[np.int8], needed: Needed) -> list[pa.RecordBatch]:
@@ -155,12 +155,12 @@ class SliceEvents:
         before = 0
         for events, rows in needed:
             times = events.judged.judged.system_timestamp[rows]
-            of_time = np.flatnonzero(times == event["system_timestamp"])
-            judged = batch(self.source, task, events.chunk, rows[of_time], events)
+            same_time = np.flatnonzero(times == event["system_timestamp"])
+            judged = batch(self.source, task, events.chunk, rows[same_time], events)
             is_same = [pc.equal(judged[name], event[name]) for name in IDENTITY if event[name] is not None]
             found = pc.indices_nonzero(reduce(pc.and_, is_same))
             if len(found):
-                return before + int(of_time[found[0].as_py()])
+                return before + int(same_time[found[0].as_py()])
             before += len(rows)
         return None
 

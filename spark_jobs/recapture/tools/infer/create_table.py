@@ -52,22 +52,22 @@ def typed(
     fields that the query reads, with the types that their use decides; it may also contain fields that the query does
     not read. A field that only the query has comes last.
     """
-    uses = {_lower(path): kind for path, kind in used.items()}
+    uses = {_lower(path): type_ for path, type_ in used.items()}
     needed = {path[:length] for path in timing for length in range(1, len(path) + 1)}
     seen = list(fields)
     paths = {_lower(field.path) for field in seen}
     unseen = [Field(path[-1], record=path[:-1]) for path in used if _lower(path) not in paths]
     typed_fields = []
     for field in [*seen, *unseen]:
-        kind = type_of(field.kinds, uses.get(_lower(field.path)), only_strings=sampled.only_strings)
+        type_ = type_of(field.kinds, uses.get(_lower(field.path)), only_strings=sampled.only_strings)
         path = _lower(field.path)
-        reason = _left_out(field, kind, sampled, bool(field.record) or path in needed, path in uses or path in needed)
-        typed_fields.append(TypedField(field, None if reason else kind, reason))
+        reason = _left_out(field, type_, sampled, bool(field.record) or path in needed, path in uses or path in needed)
+        typed_fields.append(TypedField(field, None if reason else type_, reason))
     return typed_fields
 
 
 def type_of(
-    kinds: Iterable[AsaType | None], use: AsaType | None = None, *, only_strings: bool = False
+    types: Iterable[AsaType | None], use: AsaType | None = None, *, only_strings: bool = False
 ) -> AsaType | None:
     """Return the type that holds values of these types, and that the query asks for if there is a choice; or None.
 
@@ -76,8 +76,8 @@ def type_of(
 
     A field whose values are all integers stays a bigint, even if it is used as float.
     """
-    known = {kind for kind in kinds if kind is not None}
-    holding = [kind for kind in _BY_PREFERENCE if known and all(_fits(other, kind, only_strings) for other in known)]
+    known = {type_ for type_ in types if type_ is not None}
+    holding = [type_ for type_ in _BY_PREFERENCE if known and all(_fits(other, type_, only_strings) for other in known)]
     if only_strings and not known:
         return AsaType.STRING
     if use in holding and not (known == {AsaType.BIGINT} and use is AsaType.FLOAT):
@@ -118,7 +118,7 @@ def comment(typed_field: TypedField, sampled: Sampled) -> str:
     return "; ".join(parts)
 
 
-def _left_out(field: Field, kind: AsaType | None, sampled: Sampled, may_be_missing: bool, is_read: bool) -> str | None:
+def _left_out(field: Field, type_: AsaType | None, sampled: Sampled, may_be_missing: bool, is_read: bool) -> str | None:
     """Return why a field cannot be declared without a loss; None if it can."""
     consequence = "would stop the run at the others" if sampled.is_reference else "would drop the others"
     if not can_name_field(field.name):
@@ -129,9 +129,9 @@ def _left_out(field: Field, kind: AsaType | None, sampled: Sampled, may_be_missi
         return "not seen, but the query reads it"
     if not may_be_missing and field.events < sampled.events:
         return f"{_presence(field, sampled)}; CREATE TABLE {consequence}"
-    if set(field.kinds) == {None} and kind is None:
+    if set(field.kinds) == {None} and type_ is None:
         return "always null, so its type is not known"
-    return None if kind else f"{_shares(field)}; CREATE TABLE takes one type and {consequence}"
+    return None if type_ else f"{_shares(field)}; CREATE TABLE takes one type and {consequence}"
 
 
 def _presence(field: Field, sampled: Sampled) -> str:
@@ -143,7 +143,7 @@ def _presence(field: Field, sampled: Sampled) -> str:
 def _shares(field: Field) -> str:
     """Return the types of a field's values with their shares: 75.0% bigint, 25.0% null"""
     frequent_first = sorted(field.kinds.items(), key=lambda entry: -entry[1])
-    return ", ".join(f"{_share(count, field.events)} {kind or 'null'}" for kind, count in frequent_first)
+    return ", ".join(f"{_share(count, field.events)} {type_ or 'null'}" for type_, count in frequent_first)
 
 
 def _plain(field: Field) -> str:
@@ -157,10 +157,10 @@ _BY_PREFERENCE = (
 """Types from the narrowest on."""
 
 
-def _fits(kind: AsaType, into: AsaType, only_strings: bool) -> bool:
+def _fits(type_: AsaType, into: AsaType, only_strings: bool) -> bool:
     """Return whether CREATE TABLE takes values of one type into a field of another (see `json_bodies.declared`)."""
-    is_wider = (kind, into) in ((AsaType.BIGINT, AsaType.FLOAT), (AsaType.DATETIME, AsaType.STRING))
-    return kind is into or is_wider or (only_strings and into is AsaType.STRING)
+    is_wider = (type_, into) in ((AsaType.BIGINT, AsaType.FLOAT), (AsaType.DATETIME, AsaType.STRING))
+    return type_ is into or is_wider or (only_strings and into is AsaType.STRING)
 
 
 def _lower(path: Path) -> Path:

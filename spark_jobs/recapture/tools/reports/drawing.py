@@ -1,4 +1,7 @@
-"""A process that draws pictures. While V8 loads or draws, no other Python thread of its process runs."""
+"""A process that draws pictures. While V8 loads or draws, no other Python thread of its process runs.
+
+It saves up to 0.5 s of a run: so long, a worker waited for its first task.
+"""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool

@@ -132,8 +132,8 @@ class _Failed:
     @property
     def observed(self) -> object:
         """Value of whole columns; None if each row was judged."""
-        of_columns = self.result.evidence is not None and self.result.unexpected_count is None
-        return self.result.observed if of_columns else self.details.get("observed_value")
+        has_evidence = self.result.evidence is not None and self.result.unexpected_count is None
+        return self.result.observed if has_evidence else self.details.get("observed_value")
 
     @property
     def title(self) -> str:

@@ -185,8 +185,8 @@ def _advice(document: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) ->
     for failure in sorted(failed, key=lambda failure: failure["cause"]):
         if failure["hint"]:
             titles.setdefault(failure["hint"], {})[failure["title"]] = None
-    for hint, of_hint in titles.items():
-        yield f"so that {', and '.join(of_hint)}: {hint}"
+    for hint, hint_reasons in titles.items():
+        yield f"so that {', and '.join(hint_reasons)}: {hint}"
     if document["quality"] == "failed" and not document["approvals"]:
         yield "correct the data, the pipeline file or the suite, then run the slices again; the same input fails again"
     if document["staged"] and not document["published"]:

@@ -10,7 +10,7 @@ from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
 from recapture.pages.picture import Draw, svg
 from recapture.run.plan import require_packages
-from recapture.run.summary import summary
+from recapture.run.summary import warnings_of
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited
 from recapture.run_files.files import REPORT_DOCUMENT, REPORT_PAGE
@@ -44,7 +44,7 @@ def with_report(
 ) -> AuditError:
     """Write the report of a run that its audit stopped, with more `warnings`; return the error with its address."""
     try:
-        warnings = [*summary(run, computed, audited, None)["warnings"], *warnings]
+        warnings = [*warnings_of(run, computed, None), *warnings]
         return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings, draw)}")
     except RunError as failure:
         return AuditError(f"{error}; its report could not be written: {failure}")
