@@ -1,8 +1,10 @@
-"""Runs on a Spark cluster of this machine, with one and two executors: python -m benchmarks.spark_cluster [EVENTS]
+"""Runs on a Spark cluster of this machine, with some executors: python -m benchmarks.spark_cluster [EVENTS]
 
 A standalone master and its workers start for each run, and each worker has one executor with one core. A line shows the
 seconds from the start of the driver to its end, and from the first task to the end of the last one, then CPU seconds by
 process. The staged files must be those of the worker processes. With --bundle, the executors' Python has no packages.
+With --share 0.25, each executor gets a quarter of a core, so that four of them scale on two cores; this needs root.
+With --disk, the first executor has its temporary files in that folder, such as a small or slow file system.
 """
 
 import argparse
@@ -34,6 +36,8 @@ LOG = (
     "spark.eventLog.enabled true\nspark.eventLog.dir {folder}\n"
     "spark.eventLog.compress false\nspark.eventLog.rolling.enabled false\n"
 )
+GROUPS = Path("/sys/fs/cgroup/cpu")
+"""Folder in which Linux has the groups of processes with a limited CPU; of version 1 of cgroups."""
 PARTS = ("driver, Python", "driver, Java", "executors, Java", "executors, Python")
 DRIVER = """
 import json, sys
@@ -59,6 +63,8 @@ def main() -> None:
     parser.add_argument(
         "--bundle", type=Path, help="archive of recapture bundle; by default, executors use this Python"
     )
+    parser.add_argument("--share", type=float, help="share of a core that an executor gets (default: no limit)")
+    parser.add_argument("--disk", type=Path, help="folder of the temporary files of the first executor")
     chosen = parser.parse_args()
     world, archive = World(chosen.events), WORLDS / f"{chosen.events}-events"
     world.make(archive)
@@ -71,12 +77,20 @@ def main() -> None:
             for executors in chosen.executors:
                 scratch = Path(folder) / str(executors)
                 scratch.mkdir()
-                files, line = run(file, world, executors, scratch, chosen.bundle)
+                files, line = run(file, world, executors, scratch, chosen.bundle, chosen.share, chosen.disk)
                 print(f"{kind:9} {executors:9} {line}", flush=True)
                 assert files == expected, f"{kind}: {executors} executors stage other files"
 
 
-def run(file: Path, world: World, executors: int, scratch: Path, bundle: Path | None) -> tuple[list[str], str]:
+def run(
+    file: Path,
+    world: World,
+    executors: int,
+    scratch: Path,
+    bundle: Path | None = None,
+    share: float | None = None,
+    disk: Path | None = None,
+) -> tuple[list[str], str]:
     """Return the files that a cluster stages, and a line that says what the run took."""
     (scratch / "events").mkdir()
     (scratch / "spark-defaults.conf").write_text(LOG.format(folder=(scratch / "events").as_uri()))
@@ -85,7 +99,7 @@ def run(file: Path, world: World, executors: int, scratch: Path, bundle: Path | 
         **{"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
     }
     of_daemons = environment if bundle is None else environment | bare_python(scratch)
-    with cluster(executors, scratch, of_daemons) as (master, daemons):
+    with cluster(executors, scratch, of_daemons, share, disk) as (master, daemons):
         begin = time.perf_counter()
         arguments = [str(file), master, str(scratch), START.isoformat(), world.end.isoformat()]
         arguments += [str(bundle)] if bundle else []
@@ -104,6 +118,8 @@ def run(file: Path, world: World, executors: int, scratch: Path, bundle: Path | 
             largest = max(largest, memory)
             time.sleep(0.5)  # each look at all processes takes CPU
         took = time.perf_counter() - begin
+        if driver.returncode:
+            raise RuntimeError("the driver failed: see its last line")
         files: list[str] = json.loads(driver.stdout.read())
     totals: Counter[str] = Counter()
     for (part, _), seconds in cpu.items():
@@ -124,15 +140,15 @@ def bare_python(scratch: Path) -> dict[str, str]:
 
 @contextmanager
 def cluster(
-    executors: int, scratch: Path, environment: dict[str, str]
+    executors: int, scratch: Path, environment: dict[str, str], share: float | None = None, disk: Path | None = None
 ) -> Iterator[tuple[str, Sequence[psutil.Process]]]:
     """Start a master and workers with one core each, and yield its address and their processes."""
     daemons: list[psutil.Popen] = []
 
-    def start(name: str, port: int, *arguments: str) -> None:
+    def start(name: str, port: int, *arguments: str, **variables: str) -> None:
         command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         with (scratch / f"{port}.log").open("w") as log:
-            daemons.append(psutil.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment))
+            daemons.append(psutil.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment | variables))
         while not _listens(port):
             if daemons[-1].poll() is not None:
                 raise RuntimeError((scratch / f"{port}.log").read_text()[-2000:])
@@ -145,12 +161,29 @@ def cluster(
         start("master.Master", ports[0], *web)
         for port in ports[2:]:
             limits = ["--cores", "1", "--memory", "2g", "--webui-port", str(port), "--work-dir", str(scratch / "work")]
-            start("worker.Worker", port, *limits, master)
+            variables = {"SPARK_LOCAL_DIRS": str(disk)} if disk is not None and port == ports[2] else {}
+            start("worker.Worker", port, *limits, master, **variables)
+            if share is not None:
+                _limit(daemons[-1], share)
         yield master, daemons
     finally:
         for daemon in daemons:
             daemon.terminate()
         psutil.wait_procs(daemons, timeout=30)
+        for group in GROUPS.glob("recapture-*"):
+            group.rmdir()
+
+
+def _limit(process: psutil.Process, share: float) -> None:
+    """Limit a process, and those that it will start, to a share of a core, which it gets before other programs."""
+    group = GROUPS / f"recapture-{process.pid}"
+    group.mkdir()
+    for name, value in (
+        ("cpu.cfs_quota_us", int(100_000 * share)),
+        ("cpu.shares", 8192),
+        ("cgroup.procs", process.pid),
+    ):
+        (group / name).write_text(str(value))
 
 
 def _of_driver(driver: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:

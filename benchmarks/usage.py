@@ -25,6 +25,8 @@ class Usage:
     """CPU of all its processes, up to the last sample."""
     peak_bytes: int
     """Largest resident memory of all its processes together; pages that they share count several times."""
+    driver_bytes: int
+    """Largest resident memory of the process that was started."""
     worker_bytes: int
     """Largest memory of a worker process in Python, without libraries and files that are mapped; 0 without workers."""
     shuffled_bytes: int
@@ -32,8 +34,8 @@ class Usage:
     """What Spark counts as spilled: its size in memory and on disk."""
 
 
-def run(command: Sequence[str], scratch: Path) -> Usage:
-    """Run a command and return what it used. Its output and Spark's event log go to `scratch`.
+def run(command: Sequence[str], scratch: Path, **variables: str) -> Usage:
+    """Run a command, with more variables, and return what it used. Its output and Spark's event log go to `scratch`.
 
     Raise RuntimeError, with the end of the output, if it fails.
     """
@@ -46,16 +48,17 @@ def run(command: Sequence[str], scratch: Path) -> Usage:
         "PYSPARK_SUBMIT_ARGS": f"{logged} {plain} pyspark-shell",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        **variables,
     }
     begin = time.perf_counter()
     with output.open("w") as file:
         process = psutil.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
-        cpu, peak, worker = _watched(process)
+        cpu, peak, driver, worker = _watched(process)
     took = time.perf_counter() - begin
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {output.read_text()[-2000:]}")
     shuffled, spilled = _of_spark(line for log in events.iterdir() for line in log.read_text().splitlines())
-    return Usage(took, cpu, peak, worker, shuffled, spilled)
+    return Usage(took, cpu, peak, driver, worker, shuffled, spilled)
 
 
 def peak_mib(process: int | str = "self") -> float:
@@ -64,10 +67,10 @@ def peak_mib(process: int | str = "self") -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def _watched(process: psutil.Popen) -> tuple[float, int, int]:
-    """Wait for a process. Return the CPU of it and its descendants, their peak memory, and that of a Python worker."""
+def _watched(process: psutil.Popen) -> tuple[float, int, int, int]:
+    """Wait for a process. Return the CPU and the peak memory of it and its descendants, and that of it and a worker."""
     cpu: dict[int, float] = {}
-    peak = worker = 0
+    peak = driver = worker = 0
     while process.poll() is None:
         total = 0
         for member in [process, *process.children(recursive=True)]:
@@ -80,10 +83,11 @@ def _watched(process: psutil.Popen) -> tuple[float, int, int]:
                 continue
             cpu[member.pid] = times.user + times.system
             total += memory.rss
+            driver = max(driver, memory.rss * (member is process))
             worker = max(worker, (memory.rss - memory.shared) * is_worker)
         peak = max(peak, total)
         time.sleep(1 / SAMPLES_PER_SECOND)
-    return sum(cpu.values()), peak, worker
+    return sum(cpu.values()), peak, driver, worker
 
 
 def _of_spark(log: Iterable[str]) -> tuple[int, int]:

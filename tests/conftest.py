@@ -61,6 +61,7 @@ FIXTURES = {
     "certificate": "storage",
     "great_expectations": "audit",
     "parse": "airflow",
+    "elsewhere": "airflow",
     "python": "process",
     "browser": "browser",
 }

@@ -1,12 +1,11 @@
-"""The wheel: installed without any extra, an executor orders events with it; with Airflow, it is a provider."""
+"""The wheel: installed without any extra, an executor orders events with it; with Airflow, it is all that is needed."""
 
-import configparser
 import json
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
+import sysconfig
 from importlib import metadata
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -143,11 +142,56 @@ def test_the_core_alone_orders_events(core: Path, tmp_path: Path) -> None:
     assert ordered["events"] > 0
 
 
-def test_airflow_finds_the_plugin_and_the_provider_of_the_wheel(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        files = {Path(name).name if "dist-info" in name else name: name for name in archive.namelist()}
-        entries = configparser.ConfigParser()
-        entries.read_string(archive.read(files["entry_points.txt"]).decode())
-    assert dict(entries["airflow.plugins"]) == {"recapture": "recapture_airflow.plugin:RecapturePlugin"}
-    assert dict(entries["apache_airflow_provider"]) == {"provider_info": "recapture_airflow.provider:provider_info"}
-    assert "recapture_airflow/application/backfill.py" in files
+ELSEWHERE = """
+import json, os, sys
+from pathlib import Path
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+import structlog
+from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
+from airflow.plugins_manager import get_plugin_info
+from airflow.providers_manager import ProvidersManager
+import recapture_airflow
+
+bundle = Path(sys.argv[1])
+request = DagFileParseRequest(file=str(bundle / "team.py"), bundle_path=bundle, bundle_name="team")
+parsed = _parse_file(request, structlog.get_logger())
+plugins = [plugin["source"] for plugin in get_plugin_info() if plugin["name"] == "recapture"]
+print(json.dumps({
+    "from": recapture_airflow.__file__,
+    "dags": sorted(dag.data["dag"]["dag_id"] for dag in parsed.serialized_dags),
+    "errors": parsed.import_errors,
+    "plugins": [str(source).partition(": EntryPoint")[0] for source in plugins],
+    "provider": ProvidersManager().providers["recapture"].version,
+}), file=answers)
+"""
+"""Program of an Airflow that shares nothing with the checkout: prints what it finds, and the DAGs of a bundle."""
+
+
+@pytest.fixture
+def elsewhere(wheel: Path, tmp_path: Path) -> Path:
+    """The Python of an environment that holds the wheel, and all of this environment's packages but the checkout."""
+    python = tmp_path / "elsewhere" / "bin" / "python"
+    uv(tmp_path, "venv", "--python", sys.executable, "elsewhere")
+    (packages,) = tmp_path.glob("elsewhere/lib/python*/site-packages")
+    uv(tmp_path, "pip", "install", "--no-index", "--no-deps", "--python", python, wheel)
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return python
+
+
+def test_an_airflow_elsewhere_needs_the_wheel_and_two_lines(elsewhere: Path, tmp_path: Path) -> None:
+    bundle, home = tmp_path / "bundle", tmp_path / "home"
+    World(bundle / "pipelines").define()
+    (bundle / "team.py").write_text('from recapture_airflow import RecaptureDags\n\nRecaptureDags("pipelines")\n')
+    env = {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "PYTHONPATH": ""}
+    env["AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT"] = "300"
+    env["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(home / "no-plugins")
+    found = json.loads(run(elsewhere, "-I", "-c", ELSEWHERE, bundle, cwd=tmp_path, **env))
+    assert found["errors"] == {}
+    assert found["dags"] == sorted(f"telemetry{dag}" for dag in ("", ".check", ".rollback", ".update"))
+    package = Path(found["from"]).parent
+    assert package.is_relative_to(tmp_path / "elsewhere")
+    assert (package / "application" / "backfill.py").is_file()
+    assert found["plugins"] == [f"recapture=={__version__}"], "an entry point of the wheel, once"
+    assert found["provider"] == __version__

@@ -18,6 +18,7 @@ from tests.paths import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 NOTES = ROOT / ".github" / "release_notes.py"
+REPOSITORY = "https://github.com/owner/name"
 LANES = ("core", "spark", "services")
 """Targets of the Makefile that run every test, one after the other."""
 CHOSEN_BY = sorted({*SERVICES, "spark"})
@@ -71,18 +72,9 @@ def test_the_page_on_releases_names_the_versions_with_which_each_change_is_teste
 
 def test_the_page_on_releases_names_the_versions_with_which_nights_are_tested() -> None:
     jobs = workflow("nightly")["jobs"]["versions"]["strategy"]["matrix"]["include"]
-    for package, lane in (("pyspark", "spark"), ("apache-airflow", "airflow")):
-        versions = [pin for job in jobs if job["lane"] == lane for pin in job["with"].split() if pin != "lowest"]
-        assert [f"{package}=={version}" for version in supported(package)[1]] == sorted(set(versions))
-    assert {job["lane"] for job in jobs if "lowest" in job["with"]} == {"core", "spark", "airflow"}
-    floors = (ROOT / "setup.cfg").read_text("utf-8")
-    [floor] = re.findall(r"^    pyarrow>=(\d+)$", floors, re.MULTILINE)
-    assert supported("pyarrow")[1] == [f"{floor}.0.0"]
-
-
-def test_each_supported_airflow_is_tested_each_night() -> None:
-    changes, nights = supported("apache-airflow")
-    assert nights == [*resolve.AIRFLOW, *changes]
+    assert [f"pyspark=={version}" for version in supported("pyspark")[1]] == [job["with"] for job in jobs]
+    assert {job["lane"] for job in jobs} == {"spark"}
+    assert {job["python"] for job in jobs} == {*supported("Python")[1]}
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -97,7 +89,7 @@ def test_an_action_is_pinned_by_the_hash_of_its_commit(file: Path) -> None:
 
 
 def notes(tag: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, NOTES, tag], capture_output=True, encoding="utf-8", check=False)
+    return subprocess.run([sys.executable, NOTES, tag, REPOSITORY], capture_output=True, encoding="utf-8", check=False)
 
 
 def test_the_notes_of_a_release_are_its_section_of_the_changelog() -> None:
@@ -106,7 +98,9 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog() -> None:
     printed = notes(f"v{newest}")
     assert printed.returncode == 0, printed.stderr
     assert "### Added" in printed.stdout
-    assert printed.stdout.strip() in changelog
+    pages = f"]({REPOSITORY}/blob/v{newest}/"
+    assert printed.stdout.strip().replace(pages, "](") in changelog
+    assert printed.stdout.count(pages) > 10, "relative links lead nowhere on the page of a release"
     assert not any(f"## [{version}]" in printed.stdout for version in (newest, *older))
 
 

@@ -60,9 +60,9 @@ def numbers(name: str) -> tuple[int, ...]:
 
 def build(sources: Path, target: Path, name: str, *options: str) -> None:
     """Build the pages of one version."""
-    settings = ["-c", SETTINGS, "-D", f"release={name}", "-D", f"html_title=Recapture {name}"]
+    settings: list[str | Path] = ["-c", SETTINGS, "-D", f"release={name}", "-D", f"html_title=Recapture {name}"]
     with tempfile.TemporaryDirectory() as parsed:
-        command = [sys.executable, "-m", "sphinx", *options, *settings, "-d", parsed, sources, target]
+        command: list[str | Path] = [sys.executable, "-m", "sphinx", *options, *settings, "-d", parsed, sources, target]
         subprocess.run(command, check=True)
 
 

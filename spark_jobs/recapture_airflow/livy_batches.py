@@ -1,4 +1,4 @@
-"""Livy as a service that computes runs: the batches of an own server, of Azure Synapse or of Microsoft Fabric."""
+"""Livy as a service that computes runs: the batches of a server of your own or of Microsoft Fabric."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -52,7 +52,8 @@ class Plan(WithLineage, BaseOperator):
         """Plan the run.
 
         Raise AirflowSkipException if the slice of Airflow's backfill is up to date, or if the trigger form has a time
-        for later, after the range was requested. Raise RunError if Capture has not written the range yet.
+        for later, after the range was requested. Raise RunError if Capture has not written the range yet, and
+        DefinitionError if the range is too long for one run.
         Fail at once as `plan_range` does.
         """
         return self._plan(context, None)
@@ -72,6 +73,7 @@ class Plan(WithLineage, BaseOperator):
         from recapture.keep.claims import hold
         from recapture.keep.holding import present
         from recapture.keep.up_to_date import is_up_to_date
+        from recapture.run.plan import require_one_run
         from recapture.run.progress import completeness
         from recapture.run.slices import require_whole_slices
         from recapture.run_files.work import WORK
@@ -96,6 +98,7 @@ class Plan(WithLineage, BaseOperator):
                 f"slice {start.isoformat()} is up to date: it is published, and neither its blobs nor the definition "
                 "have changed. Trigger the DAG with `from` and `to` to compute it anyway"
             )
+        require_one_run(pipeline, start, end)
         is_provisional = pipeline.schedule is not None and pipeline.schedule.provisional
         waiting = () if is_provisional else completeness(pipeline, start, end, datetime.now(UTC)).waiting
         if waiting:

@@ -197,7 +197,7 @@ def test_a_program_that_fails_is_an_error_with_its_output(tmp_path: Path) -> Non
 def test_the_table_has_ratios_of_medians(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(performance, "DOCS", tmp_path)
     rounds = [
-        {RECAPTURE: Usage(10, 20, 2**21, 2**20, 2**22, 0), "peer": Usage(seconds, 5, 2**20, 0, 0, 0)}
+        {RECAPTURE: Usage(10, 20, 2**21, 2**20, 2**20, 2**22, 0), "peer": Usage(seconds, 5, 2**20, 0, 0, 0, 0)}
         for seconds in (1, 5, 30)
     ]
     measured = performance.medians(iter(rounds))

@@ -27,8 +27,9 @@ def run(folder: Path) -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     scratch = folder / "project"
     shutil.rmtree(scratch, ignore_errors=True)
+    [recapture] = {image for service in services(COMPOSE, {}) if (image := service.image).startswith("recapture:")}
     images = {
-        "recapture:0.1.0": saved(folder / "stages" / "image.json"),
+        recapture: saved(folder / "stages" / "image.json"),
         "mcr.microsoft.com/azure-storage/azurite:3.35.0": stand_ins.azurite(folder / "base", folder),
         "postgres:18.4-alpine": stand_ins.postgres(folder / "base", folder),
     }

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.evaluate.buckets import buckets_of
-from recapture.evaluate.keys import key_codes
+from recapture.ordering.keys import key_codes
 
 STRINGS = st.none() | st.sampled_from(["", "a", "b", "ab", "ä", "device-12"])
 FLOATS = st.none() | st.sampled_from([0.0, -0.0, 1.5, math.nan, -math.nan, math.inf])

@@ -196,3 +196,16 @@ def test_a_sum_that_leaves_the_bigints_stops_the_run(
             computed(AGGREGATION, batches)
     else:
         assert computed(AGGREGATION, batches)[0]["whole"] == total
+
+
+def test_the_panes_of_a_slice_do_not_depend_on_other_slices_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panes, "FOLD_ROWS", 3)
+    event = {"_system_timestamp": 1001, "k": "a", "n": 1, "b": None}
+    batches = [[{**event, "x": value}] for value in (1e16, 1.0, -1e16, 0.1)]
+    other = Slice(SLICE.end, 2 * SLICE.end - SLICE.start)
+    of_slices = SlicePanes.of_slices([SLICE, other], "7", [AGGREGATION])
+    for events in batches:
+        for slice_panes in of_slices.values():
+            slice_panes.add(pa.RecordBatch.from_pylist(events, COLUMNS))
+    rows = [row["panes 0"] for batch in of_slices[SLICE].batches() for row in batch.to_pylist()]
+    assert in_order(rows) == in_order(computed(AGGREGATION, batches))

@@ -12,8 +12,8 @@ def loads_numba(code: str) -> bool:
 
 
 def test_numba_is_loaded_to_merge_spreads_and_not_before() -> None:
-    imports = "import pyarrow as pa\nfrom recapture.ordering import groups, panes, spreads"
+    imports = "import numpy as np\nimport pyarrow as pa\nfrom recapture.ordering import groups, panes, spreads"
     assert not loads_numba(imports)
     values = "pa.chunked_array([spreads.of_values(pa.array([1.0]))])"
-    merge = f"spreads.merged(spreads.continue_spreads, {values}, pa.chunked_array([[[0]]]))"
+    merge = f"spreads.merged(spreads.continue_spreads, {values}, np.array([0]), 1)"
     assert loads_numba(f"{imports}\n{merge}")

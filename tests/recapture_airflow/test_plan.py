@@ -12,6 +12,7 @@ from recapture import cli
 from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.keep.requests import requests_of
+from recapture.run import run_length
 from tests.recapture_airflow.conftest import LoadPlugin
 from tests.worlds import HOUR, TEN, World, steady
 
@@ -110,6 +111,19 @@ def test_a_range_that_capture_has_not_written_is_refused(plugin: ModuleType, wor
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     with pytest.raises(RunError, match=r"not written the range yet: .*telemetry\.update"):
         plan(plugin, world, now - HOUR, now, "manual")
+
+
+def test_a_range_that_is_too_long_for_one_run_is_refused(
+    plugin: ModuleType, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_length, "_SURELY", 0)
+    monkeypatch.setattr(run_length, "MOST_COUNTED", 1)
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(
+        AirflowFailException, match=r"has 2 slices, .*choose a `to` up to 2024-03-01T11:00:00Z, or give `at`"
+    ):
+        plan(plugin, world, TEN, TEN + 2 * HOUR, "manual")
 
 
 def test_a_run_for_later_requests_its_range_once_and_computes_nothing(plugin: ModuleType, world: World) -> None:

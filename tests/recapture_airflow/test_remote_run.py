@@ -51,7 +51,7 @@ CLUSTER = {
 }
 WHEEL = [{"whl": "/Volumes/main/default/wheels/recapture-0.1.0-py3-none-any.whl"}]
 FILE = "abfss://code@account.dfs.core.windows.net/backfill.py"
-SYNAPSE = "/livyApi/versions/2019-11-01-preview/sparkPools/small"
+FABRIC = "/v1/workspaces/team/lakehouses/events/livyApi/versions/2023-12-01"
 
 
 @pytest.fixture(autouse=True)
@@ -191,8 +191,8 @@ def test_the_entry_point_that_databricks_calls_is_the_script() -> None:
     assert callable(getattr(importlib.import_module(module), function))
 
 
-@pytest.mark.parametrize("prefix", ["", SYNAPSE])
-def test_livy_computes_a_run_as_a_batch_of_a_server_or_of_synapse(livy: Livy, run: PlannedRun, prefix: str) -> None:
+@pytest.mark.parametrize("prefix", ["", FABRIC])
+def test_livy_computes_a_run_as_a_batch_of_a_server_or_of_fabric(livy: Livy, run: PlannedRun, prefix: str) -> None:
     """The ids of a prefix are no numbers, as in Fabric."""
     livy.prefix = prefix
     bundle = "abfss://code@account.dfs.core.windows.net/recapture-bundle.tar.gz"
@@ -217,12 +217,12 @@ def test_livy_of_azure_is_asked_with_a_token_of_the_identity(
 
     class SignedIn:
         def get_token(self, scope: str) -> AccessToken:
-            return AccessToken(TOKEN if scope == "https://dev.azuresynapse.net/.default" else "for another", 0)
+            return AccessToken(TOKEN if scope == "https://api.fabric.microsoft.com/.default" else "for another", 0)
 
     fields = {"conn_type": "livy", "host": livy.url, "login": "unused", "password": "unused"}
     monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps(fields))
     monkeypatch.setattr(importlib.import_module("recapture_airflow.livy_batches"), "identity", SignedIn)
-    execute(run, {"file": FILE, "token_scope": "https://dev.azuresynapse.net/.default"})
+    execute(run, {"file": FILE, "token_scope": "https://api.fabric.microsoft.com/.default"})
     assert {request.headers["Authorization"] for request in livy.requests} == {f"Bearer {TOKEN}"}
 
 

@@ -9,7 +9,7 @@ from azure.storage.blob import ContainerClient, StandardBlobTier
 from embedded.azurite import Azurite
 from recapture.archive import manifest as manifests
 from recapture.errors import RunError, SetupError
-from recapture.run.plan import changed_since, preview
+from recapture.run.plan import changed_since, preview, preview_run
 from recapture.storage import open_container
 from tests.worlds import HOUR, TELEMETRY, TEN, one_event
 
@@ -32,8 +32,9 @@ def test_a_range_with_archived_blobs_is_refused_until_they_are_online_again(
     reason = (
         f"1 of {len(before.inputs[0].blobs)} blobs of the input telemetry are in the archive tier, such as {names[0]}"
     )
-    with pytest.raises(SetupError, match=reason):
-        preview(pipeline, TEN, TEN + 4 * HOUR)
+    for planned in (preview, preview_run):
+        with pytest.raises(SetupError, match=reason):
+            planned(pipeline, TEN, TEN + 4 * HOUR)
     assert preview(pipeline, TEN + 3 * HOUR, TEN + 4 * HOUR).inputs[0].blobs, "no blob of this slice is archived"
     assert changed_since(pipeline, before) == [], "an archived blob of a published slice has not changed"
     container = open_container(url)

@@ -13,8 +13,11 @@ from tests.worlds import World, at, body
 
 RUN = re.compile(r"_recapture/[^/]+Z-[0-9a-f]{12}/")
 TASK = "telemetry/20240301T100000Z/0"
-ONCE = {f"counters/{TASK}.json": 1, f"profiles/{TASK}.parquet": 1, "profile.parquet": 1}
-"""What other processes write, and the profile, which is not kept in memory."""
+ONCE = {
+    **{f"counters/{TASK}.json": 1, f"profiles/{TASK}.parquet": 1, "profile.parquet": 1},
+    **{"counters/ listed": 1, "profiles/ listed": 1},
+}
+"""What other processes write, and the profile, which is not kept in memory; and what is listed to be removed."""
 
 
 @pytest.fixture

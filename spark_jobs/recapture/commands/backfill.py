@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,11 @@ from recapture.commands.compute import compute_in_processes, compute_with_spark
 from recapture.commands.progress import ProgressBar
 from recapture.commands.reported import reported
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError, InterruptedRunError, RunError
+from recapture.errors import DefinitionError, InterruptedRunError, RecaptureError, RunError, UnfinishedError
 from recapture.execute.engine import Engine, engine_of
 from recapture.keep.holding import holding
 from recapture.process import log
+from recapture.process.wording import counted
 from recapture.run.approval import approval_of
 from recapture.run.audit import audit, stopped
 from recapture.run.leftovers import remove_leftovers
@@ -31,6 +32,7 @@ from recapture.run.plan import (
     changed_since,
     load_manifest,
     preview,
+    preview_run,
     require_auditable,
     require_packages,
     require_publishable,
@@ -40,6 +42,7 @@ from recapture.run.stages import Stage, stages_of
 from recapture.run.suites import Parameters, parse_parameters
 from recapture.run_files.computed import Computed
 from recapture.run_files.contents import Audited, Outcome
+from recapture.run_files.files import range_of_run
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import Approval
 from recapture.time_model import ticks
@@ -69,14 +72,40 @@ class Arguments:
     stage: bool
     """Whether the run ends before it is published, and waits for `recapture publish`."""
     json: bool
+    is_one_run: bool = False
+    """Whether the range is computed in one run, however long it is."""
 
 
 def run(stderr: Console, *, file: Path, **options: Any) -> dict[str, Any]:
-    """Carry out a run, and return its summary. Raise InterruptedRunError for Ctrl-C; it says what is published."""
+    """Carry out one run, or several of a long range, and return the summary.
+
+    Raise InterruptedRunError for Ctrl-C; it says what is published.
+    """
     arguments, pipeline = Arguments(**options), load_pipeline(file, stderr)
     _require_consistent(arguments)
     require_useful(arguments.bundle, arguments.master)
-    return carry_out(pipeline, arguments, stderr, _held)
+    runs: list[dict[str, Any]] = []
+    while True:
+        try:
+            runs.append(carry_out(pipeline, arguments, stderr, partial(_held, end=arguments.end)))
+        except RecaptureError as error:
+            if not runs or arguments.start is None:
+                raise
+            raise _after_runs(error, arguments, arguments.start, len(runs)) from error
+        _, end = range_of_run(runs[-1]["run"]) or (0, 0)
+        if arguments.end is None or end >= ticks.from_datetime(arguments.end):
+            return runs[0] if len(runs) == 1 else {"pipeline": pipeline.name, "runs": runs}
+        arguments = replace(arguments, start=ticks.to_datetime(end))
+        stderr.print(f"the range is too long for one run: the next run begins at {ticks.to_text(end)}")
+
+
+def _after_runs(error: RecaptureError, arguments: Arguments, start: datetime, runs: int) -> RecaptureError:
+    """Return the error that ended a run that begins at `start`, after other runs of the range."""
+    done = counted(runs, "earlier run of the range is", "earlier runs of the range are")
+    done = f"{done} {'staged' if arguments.stage else 'published'}; go on with --from {ticks.text_of(start)}"
+    if isinstance(error, InterruptedRunError):
+        return InterruptedRunError(f"{error}\n{done}")
+    return (RunError if arguments.stage else UnfinishedError)(f"{error}\n{done}")
 
 
 def carry_out(
@@ -104,10 +133,11 @@ def carry_out(
     return backfill.result
 
 
-def _held(run: PlannedRun) -> AbstractContextManager[None]:
-    """Keep updates from computing the range of a run."""
+def _held(run: PlannedRun, end: datetime | None) -> AbstractContextManager[None]:
+    """Keep updates from computing the range of a run, and what follows it until `end`."""
     slices = run.manifest.slices
-    return holding(run.files.container, slices[0].slice.start, slices[-1].slice.end)
+    last = slices[-1].slice.end if end is None else ticks.from_datetime(end)
+    return holding(run.files.container, slices[0].slice.start, last)
 
 
 @dataclass
@@ -203,7 +233,8 @@ class Backfill:
             return _repeated(self.pipeline, name, replan=self.arguments.changed == "replan", take_over=take_over)
         assert start is not None
         assert end is not None
-        return preview(self.pipeline, start, end, take_over=take_over), []
+        planned = preview if self.arguments.is_one_run else preview_run
+        return planned(self.pipeline, start, end, take_over=take_over), []
 
 
 def _repeated(pipeline: Pipeline, name: str, *, replan: bool, take_over: bool) -> tuple[Manifest, list[str]]:

@@ -129,5 +129,6 @@ def _compute(pipeline: Pipeline, range_: DueRange, master: str, bundle: Path | N
         take_over=False,
         stage=False,
         json=True,
+        is_one_run=True,
     )
     return backfill.carry_out(pipeline, arguments, stderr)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from recapture.evaluate import folds
 from recapture.evaluate.collected import collected, event_type
-from recapture.evaluate.keys import key_codes
 from recapture.evaluate.percentiles import percentile
 from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.spreads import spread
 from recapture.evaluate.sums import sum_of_bigints, sums_of_floats
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
+from recapture.ordering.keys import key_codes
 from recapture.query.plan.aggregates import COLLECTIONS, PERCENTILES, SPREADS, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr
 

@@ -12,10 +12,10 @@ from recapture.errors import QueryError
 from recapture.evaluate import history_loops
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.collected import ranked
-from recapture.evaluate.keys import arrival_order, key_codes, partition_ranks, sorted_order
 from recapture.evaluate.ranking import Ranking, RowRanges
 from recapture.evaluate.ranks import ranks, sort_keys
 from recapture.evaluate.values import evaluated, taken, valid
+from recapture.ordering.keys import arrival_order, key_codes, partition_ranks, sorted_order
 from recapture.query.plan.aggregates import COLLECTIONS, Aggregate, AggregateFunction
 from recapture.query.plan.analytics import (
     ROW,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.evaluate.keys import comparable
+from recapture.ordering.keys import comparable
 from recapture.process.compilation import compiled
 
 _NULL = -7046029254386353131

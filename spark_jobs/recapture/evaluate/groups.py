@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from recapture.evaluate.aggregates import Results, result_type
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.expressions import project
-from recapture.evaluate.keys import key_codes, partition_ranks
 from recapture.evaluate.panes import KeyedRows, panes_of
 from recapture.evaluate.sessions import sessions_of
 from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.evaluate.windows import hopping, runs, sliding
 from recapture.formats.duckdb_sql import one_array
+from recapture.ordering.keys import key_codes, partition_ranks
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.expressions import Expr

@@ -16,8 +16,8 @@ from recapture.evaluate.analytics import analysed
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
-from recapture.evaluate.keys import key_codes, sorted_order
 from recapture.evaluate.values import evaluated, flags, taken, valid
+from recapture.ordering.keys import key_codes, sorted_order
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import Expr, column, columns_of

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from recapture.errors import QueryError
 from recapture.evaluate.analytics import Histories
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.keys import key_codes
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import evaluated, flags, taken
 from recapture.formats.duckdb_sql import one_array
+from recapture.ordering.keys import key_codes
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.analytics import Analytics, History
 from recapture.query.plan.expressions import Expr, columns_of

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.evaluate.keys import comparable
+from recapture.ordering.keys import comparable
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.evaluate.keys import sorted_order
 from recapture.evaluate.panes import KeyedRows, Panes, starts_of
 from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windows import Windows
+from recapture.ordering.keys import sorted_order
 from recapture.query.plan.expressions import Expr
 
 Columns: TypeAlias = Callable[[Expr], pa.Array]

@@ -1,12 +1,13 @@
 """Order and aggregate a planned run: what Spark and this machine's processes have in common."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from recapture.definition.index import index_of
+from recapture.errors import PermanentError
 from recapture.execute import profiles
 from recapture.execute.references import JoinedReference
 from recapture.execute.tasks import TaskContext
@@ -15,7 +16,8 @@ from recapture.ordering.task import Task, split
 from recapture.process import log
 from recapture.process.wording import counted
 from recapture.query.model import CompiledInput
-from recapture.run_files.computed import Computed, StagedSlice, write_computed
+from recapture.run_files.computed import METRICS, Computed, StagedSlice, write_computed
+from recapture.run_files.files import PROFILE
 from recapture.run_files.metrics import metric_rows
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
@@ -48,9 +50,7 @@ def stage_rows(run: PlannedRun, task_bytes: int, write_rows: WriteRows) -> Compu
     tasks = [task for input_tasks in inputs for task in input_tasks.tasks]
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
         staged = tuple(_with_empty_slices(run, write_rows(inputs) if tasks else []))
-        computed = Computed(staged, tuple(metric_rows(run.files, run.manifest)))
-        write_computed(run.files, computed)
-        profiles.collect(run.files, tasks, computed.metrics)
+        computed = _collected(run, staged, tasks)
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
     return computed
 
@@ -61,6 +61,26 @@ def joined_references(run: PlannedRun) -> Iterator[JoinedReference]:
         section = run.pipeline.reference(compiled.alias)
         reader = section.reader(compiled.body_columns)
         yield JoinedReference(run.manifest.reference(compiled.alias), compiled, reader, section.container)
+
+
+def _collected(run: PlannedRun, staged: tuple[StagedSlice, ...], tasks: Sequence[Task]) -> Computed:
+    """Collect what the tasks counted in one run file for the metrics and one for the profile, and remove their files.
+
+    If another process computes the same run at the same time, it may have collected and removed them already.
+    """
+    try:
+        computed = Computed(staged, tuple(metric_rows(run.files, run.manifest, tasks)))
+        write_computed(run.files, computed)
+        profiles.collect(run.files, tasks, computed.metrics)
+    except PermanentError:
+        metrics = run.files.find(METRICS)
+        if metrics is None or not run.files.exists(PROFILE):
+            raise
+        computed = Computed(staged, metrics)
+        write_computed(run.files, computed)
+    run.files.remove("counters")
+    run.files.remove("profiles")
+    return computed
 
 
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:

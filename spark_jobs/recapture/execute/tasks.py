@@ -70,7 +70,9 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
-        in_parallel(partial(_write_counters, files, context.policies), counters_by_slice.items())
+        in_parallel(partial(_write_rows, files), counters_by_slice.items())
+        counts = tuple(counters.metrics(context.policies) for counters in counters_by_slice.values())
+        files.write(files.counters_file(task.input, task.partition, task.slices[0].slice), counts)
         profiles.write(files, task, counters_by_slice)
         if context.index is not None:
             blob_index.write(files, context.index.digest, task.slices[0].slice, [*counters_by_slice.values()])
@@ -84,8 +86,8 @@ def _description(task: Task) -> str:
     return f"input {task.input}, partition {task.partition}, slices {first} to {last}, {blobs}"
 
 
-def _write_counters(files: RunFiles, policies: Policies | None, counted_slice: tuple[Slice, Counters]) -> None:
-    """Write what a task counted, quarantined and judged in a slice. A retry overwrites the same files."""
+def _write_rows(files: RunFiles, counted_slice: tuple[Slice, Counters]) -> None:
+    """Write what a task quarantined and judged in a slice. A retry overwrites the same files."""
     slice_, counters = counted_slice
     if counters.not_on_time:
         files.container.write(
@@ -97,4 +99,3 @@ def _write_counters(files: RunFiles, policies: Policies | None, counted_slice: t
             files.quarantine_name(counters.input, counters.partition, slice_),
             parquet(pa.Table.from_batches(counters.quarantine, QUARANTINE_SCHEMA)),
         )
-    files.write(files.counters_file(counters.input, counters.partition, slice_), counters.metrics(policies))

@@ -109,8 +109,7 @@ class _ChunkProcessor:
 
     def panes(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Yield the panes of each slice."""
-        place = self.task.partition, self.compiled.aggregations, len(self.counters)
-        panes = {slice_: SlicePanes(slice_, *place) for slice_ in self.counters}
+        panes = SlicePanes.of_slices(self.counters, self.task.partition, self.compiled.aggregations)
         blobs_of_slice = {planned.slice: self.task.number_of_blobs_until(planned) for planned in self.task.slices}
         blobs = 0
         for chunk in task_chunks:

@@ -1,7 +1,7 @@
 """The events of a slice as the partial aggregates of panes, folded in arrival order (docs/time-model.md, section 6)."""
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recapture.errors import QueryError
 from recapture.ordering import spreads
+from recapture.ordering.keys import first_rows, key_codes
 from recapture.ordering.scalars import evaluate
 from recapture.query.partials import Fold, PaneAggregation, Partial
 from recapture.query.plan.expressions import Expr
@@ -18,13 +19,13 @@ from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18
-"""Largest number of events that a task holds before they are folded into panes, if its panes are fewer than that."""
+"""Number of events that a task holds before they are folded into panes; more if the panes are more."""
 BATCH_ROWS = 65_536
 """Largest number of panes in a batch."""
 _BIGINT_BOUND = 2.0**62
 """Bound below which a sum of absolute values, added as floats, is certainly a bigint."""
-_ROW = "_row"
-"""Column that numbers the rows that are merged."""
+_GROUP = "_group"
+"""Column that numbers the groups."""
 _BIGINTS = np.iinfo(np.int64)
 
 
@@ -42,12 +43,23 @@ def column_name(number: int) -> str:
 class SlicePanes:
     """The panes of one slice in one partition, for each aggregation of its input."""
 
-    def __init__(self, slice_: Slice, partition: str, aggregations: Sequence[PaneAggregation], slices: int = 1) -> None:
-        """Begin without events. `slices` is the number of slices of the task, which share FOLD_ROWS."""
+    def __init__(self, slice_: Slice, partition: str, aggregations: Sequence[PaneAggregation]) -> None:
+        """Begin without events."""
         self._slice = slice_
         self._partition = partition
-        fold_rows = FOLD_ROWS // (slices * len(aggregations))
-        self._panes = [_FoldedPanes(aggregation, fold_rows) for aggregation in aggregations]
+        self._panes = [_FoldedPanes(aggregation) for aggregation in aggregations]
+        self._sharing = self._panes
+
+    @classmethod
+    def of_slices(
+        cls, slices: Iterable[Slice], partition: str, aggregations: Sequence[PaneAggregation]
+    ) -> dict[Slice, "SlicePanes"]:
+        """Return the panes of the slices of a task, which share FOLD_ROWS."""
+        panes = {slice_: cls(slice_, partition, aggregations) for slice_ in slices}
+        sharing = [folded for slice_panes in panes.values() for folded in slice_panes._panes]
+        for slice_panes in panes.values():
+            slice_panes._sharing = sharing
+        return panes
 
     def add(self, events: pa.RecordBatch) -> None:
         """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
@@ -55,9 +67,12 @@ class SlicePanes:
         value = functools.cache(functools.partial(evaluate, rows=events))
         for panes in self._panes:
             panes.add(times, value)
+        if sum(panes.events for panes in self._sharing) >= FOLD_ROWS:
+            for panes in self._sharing:
+                panes.fold_many()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the panes of all events as batches of `schema`."""
+        """Yield the panes of all events as batches of `schema`, and forget them."""
         columns = schema([panes.aggregation for panes in self._panes])
         for number, panes in enumerate(self._panes):
             for batch in panes.folded().to_batches(max_chunksize=BATCH_ROWS):
@@ -80,12 +95,10 @@ class _FoldedPanes:
     """The panes of one aggregation: those folded so far, and the events that are not yet folded into them."""
 
     aggregation: PaneAggregation
-    fold_rows: int
-    """Number of events after which they are folded; at least as many as there are panes, so that folding is cheap."""
+    events: int = 0
+    """Number of rows of `_parts` that are events."""
     _parts: list[pa.RecordBatch] = field(default_factory=list)
     """Panes folded so far, then events; a pane's row stands for the events that were folded into it."""
-    _events: int = 0
-    """Number of rows of `_parts` that are events."""
     _folded: int = 0
     """Number of rows of `_parts` that are panes."""
 
@@ -107,13 +120,18 @@ class _FoldedPanes:
         if not values.num_rows:
             return
         self._parts.append(values)
-        self._events += values.num_rows
-        if self._events >= max(self.fold_rows, self._folded):
+        self.events += values.num_rows
+
+    def fold_many(self) -> None:
+        """Fold the events, if they are at least as many as the panes, so that folding is cheap."""
+        if self.events >= self._folded:
             self._fold()
 
     def folded(self) -> pa.Table:
+        """Return the panes of all events, and forget them."""
         self._fold()
         panes = pa.Table.from_batches(self._parts, self._columns)
+        self._parts, self._folded = [], 0
         for partial in self._spreads:
             place = panes.column_names.index(partial.name)
             panes = panes.set_column(place, partial.name, spreads.squares(panes[partial.name]))
@@ -130,13 +148,13 @@ class _FoldedPanes:
         return values.filter(value(Expr(Op.AND, self.aggregation.conditions)))
 
     def _fold(self) -> None:
-        if not self._events:
+        if not self.events:
             return
         table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
         panes = merged(table, by, self.aggregation.partials, spreads.continue_spreads)
         self._parts = panes.cast(self._columns).combine_chunks().to_batches()
-        self._events, self._folded = 0, len(panes)
+        self.events, self._folded = 0, len(panes)
 
 
 def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merge_spreads: spreads.Loop) -> pa.Table:
@@ -147,29 +165,39 @@ def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merg
     for partial in partials:
         if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
             _require_bigints(table, by, partial.name)
-    aggregations = {partial: _aggregation(partial) for partial in partials}
-    if any(partial.fold is Fold.SPREAD for partial in partials):
-        table = table.append_column(_ROW, pa.array(np.arange(len(table))))
-    grouped = pa.TableGroupBy(table, by, use_threads=False).aggregate([*dict.fromkeys(aggregations.values())])
-    columns = {name: grouped[name] for name in by}
-    for partial, (column, function) in aggregations.items():
-        values = grouped[f"{column}_{function}"]
-        spread = partial.fold is Fold.SPREAD
-        columns[partial.name] = spreads.merged(merge_spreads, table[partial.name], values) if spread else values
+    codes = key_codes([table[name] for name in by])
+    first = first_rows(codes)
+    columns = {name: table[name].take(pa.array(first)) for name in by}
+    for partial in partials:
+        columns[partial.name] = _merged_values(partial, table[partial.name], codes, len(first), merge_spreads)
     return pa.table(columns)
 
 
-def _aggregation(partial: Partial) -> tuple[str, str]:
-    """Return the column that Arrow aggregates to merge a partial aggregate, and Arrow's function.
-
-    Spreads are merged by the lists of rows of each group.
-    """
+def _merged_values(
+    partial: Partial, values: pa.ChunkedArray, codes: NDArray[np.int64], count: int, merge_spreads: spreads.Loop
+) -> pa.Array | pa.ChunkedArray:
+    """Return the values of each group, merged in the order of the rows; `codes` has the number of each row's group."""
     match partial.fold:
+        case Fold.COUNT | Fold.SUM:
+            return _sums(values, codes, count)
         case Fold.SPREAD:
-            return _ROW, "list"
-        case Fold.COUNT:
-            return partial.name, "sum"
-    return partial.name, partial.fold.value
+            return spreads.merged(merge_spreads, values, codes, count)
+    table = pa.table({_GROUP: codes, "": values})
+    grouped = pa.TableGroupBy(table, _GROUP, use_threads=False).aggregate([("", partial.fold.value)])
+    return grouped.sort_by(_GROUP)[f"_{partial.fold.value}"]
+
+
+def _sums(values: pa.ChunkedArray, codes: NDArray[np.int64], count: int) -> pa.Array:
+    """Return the sum of each group; NULL if it has no values. NumPy adds floats in the order of the rows."""
+    numbers = values.fill_null(0).to_numpy()
+    if pa.types.is_floating(values.type):
+        sums = np.bincount(codes, numbers, count)
+    else:
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, codes, numbers)
+    if not values.null_count:
+        return pa.array(sums)
+    return pa.array(sums, mask=np.bincount(codes, values.is_valid().to_numpy(), count) == 0)
 
 
 def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:

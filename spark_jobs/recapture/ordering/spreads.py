@@ -22,7 +22,7 @@ SPREAD = pa.struct([("n", pa.float64()), ("mean", pa.float64()), ("m2", pa.float
 class GroupedRows(NamedTuple):
     """The rows of groups."""
 
-    starts: NDArray[np.int32]
+    starts: NDArray[np.int64]
     """The rows of group g are at `starts[g]` to `starts[g + 1]` of `rows`."""
     rows: NDArray[np.int64]
     """The rows of each group, in order."""
@@ -85,11 +85,11 @@ def fields_of(spreads: pa.ChunkedArray) -> Spreads:
     return Spreads(*(part.to_numpy() for part in spreads.combine_chunks().flatten()))
 
 
-def merged(loop: Loop, spreads: pa.ChunkedArray, groups: pa.ChunkedArray) -> pa.StructArray:
-    """Return the merged spread of each group; `groups` has the list of the rows of each, in order."""
-    rows = groups.combine_chunks()
-    result = np.empty((len(SPREAD), len(rows)))
-    loop(GroupedRows(rows.offsets.to_numpy(), rows.values.to_numpy()), fields_of(spreads), result)
+def merged(loop: Loop, spreads: pa.ChunkedArray, codes: NDArray[np.int64], count: int) -> pa.StructArray:
+    """Return the merged spread of each group; `codes` has the number of each row's group."""
+    starts = np.append(0, np.cumsum(np.bincount(codes, minlength=count)))
+    result = np.empty((len(SPREAD), count))
+    loop(GroupedRows(starts, np.argsort(codes, kind="stable")), fields_of(spreads), result)
     return _spreads(*map(pa.array, result))
 
 

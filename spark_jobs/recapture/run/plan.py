@@ -17,6 +17,7 @@ from recapture.pages import page as pages
 from recapture.process.wording import counted
 from recapture.quality import checkpoint, suites
 from recapture.run.progress import storage_time
+from recapture.run.run_length import beginning, is_too_long
 from recapture.run.slices import require_whole_slices, slice_length, slices_of
 from recapture.run.suites import NONE_GIVEN, Parameters, load_suites
 from recapture.run.tables import tables_of
@@ -28,6 +29,7 @@ from recapture.run_files.planned import (
     require_same_definition,
 )
 from recapture.storage import open_container
+from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 
 _LOG = logging.getLogger(__name__)
@@ -46,6 +48,18 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bo
     return manifest
 
 
+def preview_run(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
+    """Return the manifest of a range or, if it is too long for one run, of its beginning; see `preview`."""
+    require_whole_slices(pipeline, start, end)
+    require_publishable(pipeline, take_over=take_over)
+    slices = beginning(pipeline, slices_of(pipeline, start, end))
+    while is_too_long(manifest := pinned(pipeline, slices)):
+        slices = slices[: len(slices) // 2]
+    for planned in manifest.inputs:
+        _require_online(planned)
+    return manifest
+
+
 def _require_online(planned: PlannedInput) -> None:
     """Raise SetupError if blobs that a run reads are in the archive tier of Azure, before it reads any."""
     archived = [pinned.blob.name for pinned in planned.blobs if pinned.blob.archived]
@@ -55,6 +69,11 @@ def _require_online(planned: PlannedInput) -> None:
             f"{count} are in the archive tier, such as {archived[0]}: move them to the tier Hot or Cool, wait until "
             "they are there, which can take 15 hours, then run the same command again"
         )
+
+
+def end_of(manifest: Manifest) -> datetime:
+    """Return the end of the last slice of a manifest."""
+    return ticks.to_datetime(manifest.slices[-1].slice.end)
 
 
 def pinned(pipeline: Pipeline, slices: Sequence[Slice]) -> Manifest:
@@ -71,6 +90,17 @@ def plan_run(pipeline: Pipeline, start: datetime, end: datetime, parameters: Par
     """
     require_auditable(pipeline, parameters)
     return begin_run(pipeline, preview(pipeline, start, end))
+
+
+def require_one_run(pipeline: Pipeline, start: datetime, end: datetime) -> None:
+    """Raise DefinitionError if a range is too long for one run, judging by the partitions of its inputs."""
+    slices = slices_of(pipeline, start, end)
+    one_run = beginning(pipeline, slices)
+    if len(one_run) < len(slices):
+        raise DefinitionError(
+            f"the range has {len(slices):,} slices, which is too long for one run: choose a `to` up to "
+            f"{ticks.to_text(one_run[-1].end)}, or give `at`, so that updates compute the range in several runs"
+        )
 
 
 def require_packages() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,11 +10,11 @@ import pyarrow.parquet as pq
 
 from recapture.archive import manifest as manifests
 from recapture.archive.manifest import Manifest
-from recapture.errors import PermanentError
+from recapture.errors import PermanentError, RunError
 from recapture.quality.metrics import UNUSABLE
 from recapture.run_files.json_file import Content, DamagedFileError, JsonFile
 from recapture.run_files.metric_row import MetricRow
-from recapture.storage import Container
+from recapture.storage import Container, in_parallel
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
@@ -49,9 +50,15 @@ class RunFiles:
         """Return the blob name of a run file."""
         return f"{FOLDER}/{self.id}/{file}"
 
-    def counters_file(self, alias: str, partition: str, slice_: Slice) -> JsonFile[PartitionMetrics]:
-        """Return the run file with the counters of a partition and slice."""
-        return JsonFile(f"counters/{alias}/{ticks.to_compact_text(slice_.start)}/{partition}.json", MetricRow)
+    def counters_file(self, alias: str, partition: str, first: Slice) -> JsonFile[tuple[PartitionMetrics, ...]]:
+        """Return the run file with the counters of a task, a row for each slice; its first slice is `first`."""
+        name = f"counters/{alias}/{ticks.to_compact_text(first.start)}/{partition}.json"
+        return JsonFile(name, tuple[MetricRow, ...])
+
+    def remove(self, folder: str) -> None:
+        """Remove the run files in a folder, if that is permitted."""
+        with suppress(RunError):
+            in_parallel(self.container.remove, self.container.list(self.name(f"{folder}/")))
 
     def profile_name(self, alias: str, partition: str, first: Slice) -> str:
         """Return the name of the blob with the profiles of a task, whose first slice is `first`."""

@@ -22,14 +22,11 @@ class KeyCodes:
         """Return the number of each key, from 0. The keys must not be NULL or contain NULL."""
         if pa.types.is_struct(keys.type):
             return self._encode_struct(keys)
-        chunk = keys.dictionary_encode()
-        known = chunk.dictionary[:0] if self._known is None else self._known
-        found = pc.index_in(chunk.dictionary, value_set=known)
-        is_new = found.is_null()
-        self._known = pa.concat_arrays([known, chunk.dictionary.filter(is_new)]) if found.null_count else known
-        numbers = found.fill_null(0).to_numpy().astype(np.int64)
-        numbers[is_new.to_numpy(zero_copy_only=False)] = len(known) + np.arange(found.null_count)
-        return numbers[chunk.indices.to_numpy()]
+        known = keys[:0] if self._known is None else self._known
+        # The known values come first, so they keep their numbers.
+        encoded = pa.concat_arrays([known, keys]).dictionary_encode()
+        self._known = encoded.dictionary
+        return encoded.indices[len(known) :].to_numpy().astype(np.int64)
 
     def _encode_struct(self, keys: pa.StructArray) -> NDArray[np.int64]:
         members = keys.flatten()

@@ -37,10 +37,8 @@ from recapture.time_model.slices import Slice
 
 TASK_BYTES = 256 * 1024 * 1024
 """Size that tasks are planned for, in bytes: some seconds of work. It does not depend on the executors that have
-registered when a run begins, which may be none.
+registered when a run begins, which may be none, or on the length of the range.
 """
-MOST_TASKS = 10_000
-"""About the largest number of tasks, which the driver holds."""
 EVALUATED_BYTES = 512 * 1024 * 1024
 """Memory that the events of a part may take in a Python worker; bytes."""
 BATCH_BYTES = 16 * 1024 * 1024
@@ -57,9 +55,8 @@ def compute(spark: SparkSession, run: PlannedRun) -> Computed:
             except (PySparkException, Py4JJavaError) as error:
                 raise run_error(str(error)) from error
 
-    task_bytes = max(TASK_BYTES, run.manifest.size // MOST_TASKS)
     with computation(run, STAGE, Engine.SPARK, lambda: cores_of_session(spark), None):
-        return stage_rows(run, task_bytes, staged)
+        return stage_rows(run, TASK_BYTES, staged)
 
 
 def _stage(spark: SparkSession, run: PlannedRun, inputs: list[InputTasks], folder: Path) -> list[StagedSlice]:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.groups import groups
-from recapture.evaluate.keys import first_rows, key_codes
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
 from recapture.model import AsaType
+from recapture.ordering.keys import first_rows, key_codes
 from recapture.query.plan.aggregates import Aggregate, AggregateFunction, Ordering
 from recapture.query.plan.expressions import cast_as, column
 from recapture.query.plan.grouping import GroupedWindow, Grouping

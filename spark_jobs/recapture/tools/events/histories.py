@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate.analytics import Histories, value_of
-from recapture.evaluate.keys import sorted_order
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
+from recapture.ordering.keys import sorted_order
 from recapture.query.plan.aggregates import COLLECTIONS, RANKED, AggregateFunction
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, IsFirst
 from recapture.query.plan.expressions import columns_of

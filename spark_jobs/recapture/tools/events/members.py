@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate.bounds import SliceBounds
-from recapture.evaluate.keys import key_codes, partition_ranks
 from recapture.evaluate.sessions import sessions_of
+from recapture.ordering.keys import key_codes, partition_ranks
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.grouping import Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow

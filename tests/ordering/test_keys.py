@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recapture.evaluate.keys import arrival_order, comparable, first_rows, key_codes, sorted_order
+from recapture.ordering.keys import arrival_order, comparable, first_rows, key_codes, sorted_order
 
 NAN = float("nan")
 OTHER_NAN = float(np.array([0x7FF8000000000001], np.int64).view(np.float64)[0])
