@@ -255,6 +255,9 @@ def test_the_body_format_is_a_key_of_inputs_that_hold_bodies_as_they_were_sent(f
             )
         }
         assert len(digests) == 6
+        assert usual.inputs[0].read_as is None
+        compressed = loaded(file, f"{keys}, body_format: Csv, body_compression: GZip").inputs[0]
+        assert compressed.read_as == "body_format Csv and body_compression GZip"
         assert run_definition(loaded(file, f"{keys}, body_compression: None")).digest == run_definition(usual).digest
         assert complaint(file, f"{keys}, body_delimiter: ';'")[1].startswith("input.body_delimiter: only CSV has")
         assert complaint(file, f"{keys}, body_format: Avro, body_compression: GZip")[1].startswith(

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.quality.slice_checks import (
+    COUNTS,
     CRITICAL_UNUSABLE_SHARE,
     DROPPED,
     PROCESSED,
@@ -164,6 +165,19 @@ def test_a_time_under_another_name_or_in_another_unit_is_explained_with_the_exis
 )
 def test_a_body_that_is_not_json_is_shown_with_a_guess_at_its_format(body: bytes, hint: str) -> None:
     assert hint in explanation(Example("malformed", "not a JSON object", body))
+
+
+def test_a_body_that_the_input_says_is_avro_is_not_said_to_look_like_avro() -> None:
+    example = Example("malformed", "its schema has bytes in x", b"Obj\x01", read_as="body_format Avro")
+    assert explanation(example) == (
+        "its schema has bytes in x; the input has body_format Avro, and the body starts with 'Obj\\x01': check the "
+        "sender, or correct the setting"
+    )
+
+
+def test_the_checks_need_no_other_counts_than_they_say() -> None:
+    inputs = InputCounts("telemetry", dict.fromkeys(COUNTS, 1))
+    assert results([SliceCounts(START, [inputs], {"aggregates": 0})], lambda start, alias: NO_JSON, {})
 
 
 def test_query_returns_rows_counts_only_the_slices_whose_events_the_query_read() -> None:

@@ -146,6 +146,11 @@ class BlobInput(InputSection):
     index: Annotated[tuple[Annotated[str, Strict()], ...] | None, BeforeValidator(_index), Field(max_length=4)] = None
     """Keys whose values the tasks note for each blob, so that `find` and `explain` read fewer; None for no index."""
 
+    @property
+    def read_as(self) -> str | None:
+        """Settings that say how bodies are written, such as "body_format Avro"; None if they are JSON."""
+        return None
+
 
 class AvroInput(BlobInput):
     """The `input` section of a format whose blobs may be Avro files: they hold bodies as they were sent."""
@@ -168,6 +173,13 @@ class AvroInput(BlobInput):
     def only_strings(self) -> bool:
         """Whether bodies have no other values than strings and null."""
         return self.messages.only_strings
+
+    @property
+    def read_as(self) -> str | None:
+        format_ = f"body_format {self.body_format}" if self.body_format is not BodyFormat.JSON else ""
+        compressed = self.body_compression is not Compression.NONE
+        compression = f"body_compression {self.body_compression}" if compressed else ""
+        return " and ".join(filter(None, (format_, compression))) or None
 
     @property
     def reading(self) -> dict[str, Any]:

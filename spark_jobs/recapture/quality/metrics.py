@@ -99,9 +99,9 @@ class Totals:
         """Return a count. Raise RunError if it is not known."""
         return known_count(self.values, name)
 
-    def counts(self) -> dict[str, int]:
-        """Return all counts by name. Raise RunError if one is not known."""
-        return {name: self.count(name) for name in COUNTS}
+    def counts(self, names: Iterable[str]) -> dict[str, int]:
+        """Return counts by name. Raise RunError if one is not known."""
+        return {name: self.count(name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals in JSON types."""

@@ -29,6 +29,8 @@ PROCESSED = tuple(verdict.label for verdict in verdicts.PROCESSED)
 """Verdicts of events that the query read."""
 DROPPED = ("late_dropped", "early_dropped", "out_of_order_dropped")
 """Verdicts of events that the policies dropped."""
+COUNTS = ("InputEvents", "DuplicateEvents", *UNUSABLE, *PROCESSED, *DROPPED)
+"""Counts of an input that the checks need."""
 _FAILURES: Mapping[Check, str] = {
     "events_can_be_used": "events cannot be used (at most 1 % expected)",
     "events_reach_the_query": "no event reaches the query",
@@ -49,7 +51,7 @@ class InputCounts:
 
     alias: str
     counts: Mapping[str, int]
-    """Counts of the time model (docs/time-model.md, section 5) over all partitions."""
+    """The counts that COUNTS names (docs/time-model.md, section 5), over all partitions."""
 
     @property
     def events(self) -> int:
@@ -118,6 +120,8 @@ class Example:
     reason: str
     body: bytes | None
     """Bytes of the body; None if the archive has none for the event."""
+    read_as: str | None = None
+    """Settings of the input by which its bodies are read, such as "body_format Avro"; None for plain JSON."""
 
 
 def results(
@@ -180,7 +184,7 @@ def explanation(example: Example) -> str:
         advice = [has, "correct the field of TIMESTAMP BY, which must be an ISO 8601 time"]
         return f"{example.reason}; " + "; ".join(filter(None, [*advice, unit]))
     if example.verdict == "malformed" and not fields:
-        return f"{example.reason}; {_body_advice(example.body)}"
+        return f"{example.reason}; {_body_advice(example.body, example.read_as)}"
     return f"{example.reason}; " + "; ".join(filter(None, [has, "correct CREATE TABLE or the query's casts"]))
 
 
@@ -255,17 +259,19 @@ def _epoch_advice(body: bytes | None) -> str:
     return ""
 
 
-def _body_advice(body: bytes | None) -> str:
-    """Return what a body that is not a JSON object looks like, and what to do."""
+def _body_advice(body: bytes | None, read_as: str | None) -> str:
+    """Return what a body that cannot be read looks like, and what to do; for `read_as` see `Example`."""
     if body is None:
         return "the event has no body: its sender must send bytes (AMQP data), because Capture keeps no other body"
     if not body:
         return "the body is empty: check the sender"
+    start = body[:60].decode("utf-8", "backslashreplace")
+    if read_as:
+        return f"the input has {read_as}, and the body starts with {start!r}: check the sender, or correct the setting"
     if body.startswith(b"\x1f\x8b"):
         return "the body looks like gzip: set input.body_compression to GZip"
     if body.startswith(b"Obj\x01"):
         return "the body looks like an Avro file: set input.body_format to Avro"
-    start = body[:60].decode("utf-8", "backslashreplace")
     if body[:1] in (b"{", b"["):
         return f"the body starts like JSON but is not valid ({start!r}): check the sender"
     return (

@@ -67,18 +67,23 @@ def audit(
     slices = [
         slice_checks.SliceCounts(
             start,
-            [slice_checks.InputCounts(read.alias, read.totals.counts()) for read in slice_totals.inputs],
+            [
+                slice_checks.InputCounts(read.alias, read.totals.counts(slice_checks.COUNTS))
+                for read in slice_totals.inputs
+            ],
             row_counts[start],
         )
         for start, slice_totals in computed.slices.items()
     ]
+
+    read_as = {input_.alias: input_.read_as for input_ in pipeline.inputs}
 
     def example(start: str, alias: str) -> slice_checks.Example | None:
         partitions = [
             row.partition for row in rows if row.slice_start == start and row.input == alias and _unusable(row)
         ]
         first = run.files.first_unusable(alias, partitions[0], run.slices[start].slice) if partitions else None
-        return slice_checks.Example(*first) if first else None
+        return slice_checks.Example(*first, read_as=read_as[alias]) if first else None
 
     name_input = len(run.manifest.inputs) > 1
     publications = Publications(tables_of(pipeline).publications)

@@ -62,6 +62,8 @@ def test_the_verdicts_of_all_events_of_any_world_are_those_of_the_oracle(
         }
         assert len(found) == len(events)
         assert found == expected(made)
+        without_reason = {event["verdict"] for event in events if event["reason"] is None}
+        assert without_reason <= {"on_time", "duplicate"}
     shutil.rmtree(home)
 
 

@@ -39,7 +39,7 @@ from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
 from recapture.time_model.slices import Arrivals, Slice, slices_between
 from recapture.tools.events.conditions import Selection
 from recapture.tools.events.index import NOTHING_SKIPPED, ArchiveIndex, BlobsRead, Note, Skipped, WhyRead
-from recapture.tools.events.reasons import reason
+from recapture.tools.events.reasons import Judgement, reason
 
 Collected = TypeVar("Collected")
 
@@ -353,12 +353,14 @@ def _judgements(policies: Policies | None, events: JudgedEvents, rows: NDArray[n
         index = np.cumsum(verdicts.out_of_order)[rows] - 1
         pushed = events.pushed.taken(pa.array(index, mask=~verdicts.out_of_order[rows]))
         columns |= {f"pushed_by_{name}": values for name, values in vars(pushed).items()}
-        times = zip(
-            events.chunk.arrival[rows].tolist(),
-            columns["time"].to_pylist(),
-            columns["largest_time"].to_pylist(),
+        out_of_order = verdicts.out_of_order[rows]
+        judgements = zip(
+            (timed.time[rows] - events.chunk.arrival[rows]).tolist(),
+            verdicts.early[rows].tolist(),
+            verdicts.late[rows].tolist(),
+            pa.array(verdicts.behind[rows], mask=~out_of_order).to_pylist(),
             strict=True,
         )
-        why = [None if time is None else reason(policies, arrival, time, largest) for arrival, time, largest in times]
+        why = [reason(policies, ahead, Judgement(*judged)) for ahead, *judged in judgements]
         columns["reason"] = pc.coalesce(columns["reason"], pa.array(why, pa.string()))
     return columns

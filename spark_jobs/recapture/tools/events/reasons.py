@@ -1,6 +1,7 @@
 """Why an event has its verdict, as a sentence with the numbers behind it (docs/time-model.md, section 2)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import TICKS_PER_SECOND
@@ -21,28 +22,32 @@ def exact_duration(ticks: int) -> str:
     return ("\N{MINUS SIGN}" if ticks < 0 else "") + " ".join(parts)
 
 
-def reason(policies: Policies, arrival: int, time: int, largest_time: int | None) -> str | None:
+@dataclass(frozen=True)
+class Judgement:
+    """What the policies found of one event."""
+
+    early: bool
+    late: bool
+    behind: int | None
+    """How far it was below the largest System.Timestamp of its scope, in ticks; None if it was not out of order."""
+
+
+def reason(policies: Policies, ahead: int, judgement: Judgement) -> str | None:
     """Return why the policies adjusted or dropped an event; None if it is on time.
 
-    `time` is its application time, and `largest_time` the largest System.Timestamp of its scope after it, or None if
-    it did not reach the disorder stage; all in ticks.
+    `ahead` is how far its application time is after its arrival, in ticks; negative if it is before.
     """
-    return "; then ".join(_reasons(policies, arrival, time, largest_time)) or None
+    return "; then ".join(_reasons(policies, ahead, judgement)) or None
 
 
-def _reasons(policies: Policies, arrival: int, time: int, largest_time: int | None) -> Iterator[str]:
-    early, late = policies.early_window, policies.late_tolerance
-    system = time
-    if early is not None and time - arrival > early:
-        system = arrival + early
-        yield f"its time is {exact_duration(time - arrival)} after its arrival, {_more(early, 'early window')}"
-    elif late is not None and arrival - time > late:
-        system = arrival - late
-        yield f"it arrived {exact_duration(arrival - time)} after its time, {_more(late, 'late tolerance')}"
-    behind = 0 if largest_time is None else largest_time - system
-    if behind > policies.out_of_order_tolerance:
+def _reasons(policies: Policies, ahead: int, judgement: Judgement) -> Iterator[str]:
+    if judgement.early and policies.early_window is not None:
+        yield f"its time is {exact_duration(ahead)} after its arrival, {_more(policies.early_window, 'early window')}"
+    elif judgement.late and policies.late_tolerance is not None:
+        yield f"it arrived {exact_duration(-ahead)} after its time, {_more(policies.late_tolerance, 'late tolerance')}"
+    if judgement.behind is not None:
         tolerance = _more(policies.out_of_order_tolerance, "out-of-order tolerance")
-        yield f"its time is {exact_duration(behind)} before the largest one so far, {tolerance}"
+        yield f"its time is {exact_duration(judgement.behind)} before the largest one so far, {tolerance}"
 
 
 def _more(limit: int, name: str) -> str:
