@@ -12,6 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+LOCK := requirements.lock
 AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 CLASSES := .cache/classes.jsa
@@ -22,12 +23,15 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numpr
 SERVICES := airflow or browser or e2e or process or storage
 SPARK := spark and not ($(SERVICES))
 CORE := not (spark or $(SERVICES))
+# make versions: the folder of an environment with other versions, such as .cache/versions/python3.12-pyspark-4.0.5
+empty :=
+OTHER := .cache/versions/$(notdir $(PYTHON))-$(subst $(empty) ,-,$(subst ==,-,$(strip $(WITH))))
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/mypy && \
 	$(BIN)/lint-imports --no-cache --no-logo
 WITH_JAVA := JAVA_HOME=$$(PYTHONPATH=docker $(BIN)/python -m embedded.java)
 
 .DEFAULT_GOAL := help
-.PHONY: help backfill up unit test core spark services dist site deep check format bench guard pictures performance chaos compose lock azurite browser version clean
+.PHONY: help backfill up unit test core spark services dist site deep check airflow versions format bench guard pictures performance chaos compose lock azurite browser version clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -48,13 +52,19 @@ test: $(CLASSES) $(AZURITE) $(BROWSER) version ## Check and run every test; abou
 	wait $$! || { echo "make check fails: its output is above"; exit 1; }; exit $$tests
 
 core: $(INSTALLED) version ## Run the tests that need neither Spark nor services; three minutes
-	@$(PYTEST) 2 -m "$(CORE)"
+	@$(PYTEST) 2 -m "$(CORE)" $(TESTS)
 
 spark: $(CLASSES) version ## Run the tests that need Spark alone
-	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SPARK)"
+	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SPARK)" $(TESTS)
 
 services: $(CLASSES) $(AZURITE) $(BROWSER) version ## Run the tests that start services or processes, or load Airflow
-	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SERVICES)"
+	@$(WITH_JAVA) $(PYTEST) 2 -m "$(SERVICES)" $(TESTS)
+
+airflow: $(CLASSES) $(AZURITE) version ## Run the tests that load Airflow
+	@$(WITH_JAVA) $(PYTEST) 2 -m "airflow and not (browser or e2e)" $(TESTS)
+
+versions: $(OTHER)/requirements.lock ## Run a lane with other versions, such as LANE=spark WITH=pyspark==4.0.5
+	@$(MAKE) --no-print-directory $(LANE) VENV=$(OTHER) LOCK=$(OTHER)/requirements.lock CLASSES=
 
 dist: $(INSTALLED) version ## Build the wheel and the sdist, the constraints for Airflow and the bill of materials
 	@rm -rf dist
@@ -109,6 +119,9 @@ $(CLASSES): $(INSTALLED)
 	@echo "Archiving the classes of Spark, from which the tests start faster …"
 	@$(WITH_JAVA) $(BIN)/python -m tests.shared_classes
 
+$(OTHER)/requirements.lock: .github/resolve.py requirements.lock setup.cfg | $(BIN)/uv
+	$(BIN)/python .github/resolve.py $@ $(WITH)
+
 clean: ## Remove what the other targets made, the environment included
 	rm -rf $(VENV) .cache dist docker/azurite/node_modules docker/browser/node_modules *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -117,8 +130,8 @@ $(BIN)/uv:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv==$(UV_VERSION)
 
-$(INSTALLED): $(BIN)/uv requirements.lock setup.cfg pyproject.toml
-	$(UV) pip sync --python $(BIN)/python --require-hashes requirements.lock
+$(INSTALLED): $(BIN)/uv $(LOCK) setup.cfg pyproject.toml
+	$(UV) pip sync --python $(BIN)/python --require-hashes $(LOCK)
 	$(UV) pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -1,6 +1,5 @@
 """The workflows on GitHub: their lanes share the tests out, their actions are pinned, and a tag is a release."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -10,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import release_files
+import resolve
 import yaml
 
 from tests.lanes import SERVICES
 from tests.paths import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-RELEASE_FILES = ROOT / ".github" / "release_files.py"
 NOTES = ROOT / ".github" / "release_notes.py"
 REPOSITORY = "https://github.com/owner/name"
 LANES = ("core", "spark", "services")
@@ -53,12 +53,28 @@ def test_every_pull_request_runs_the_checks_and_every_lane() -> None:
     assert job["steps"][-1] == {"run": "make ${{ matrix.targets }}"}
 
 
-def test_airflow_is_loaded_with_each_version_of_python_that_its_page_calls_tested() -> None:
-    page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
-    [tested] = re.findall(r"^\| Python \|.*\| (.*) \|$", page, re.MULTILINE)
+def supported(package: str) -> tuple[list[str], list[str]]:
+    """Return the versions that the page on releases calls tested for each change and each night."""
+    _, section = (ROOT / "docs" / "releases.md").read_text("utf-8").split("\n## Supported versions\n")
+    [row] = re.findall(rf"^\| {package} \|(.*)\|$", section.partition("\n## ")[0], re.MULTILINE)
+    changes, nights = row.split("|")[1:3]
+    return re.findall(r"\d[\d.]*\d", changes), re.findall(r"\d[\d.]*\d", nights)
+
+
+def test_the_page_on_releases_names_the_versions_with_which_each_change_is_tested() -> None:
     [job] = workflow("test")["jobs"].values()
-    rows = job["strategy"]["matrix"]["include"]
-    assert [row["python"] for row in rows if row["targets"] == "services"] == tested.split(", ")
+    matrix = job["strategy"]["matrix"]
+    assert supported("Python")[0] == [*matrix["python"], *(row["python"] for row in matrix["include"])]
+    locked = dict(resolve.pins(ROOT / "requirements.lock"))
+    for package in ("pyspark", "apache-airflow", "pyarrow"):
+        assert [f"{package}=={version}" for version in supported(package)[0]] == [locked[package]]
+
+
+def test_the_page_on_releases_names_the_versions_with_which_nights_are_tested() -> None:
+    jobs = workflow("nightly")["jobs"]["versions"]["strategy"]["matrix"]["include"]
+    assert [f"pyspark=={version}" for version in supported("pyspark")[1]] == [job["with"] for job in jobs]
+    assert {job["lane"] for job in jobs} == {"spark"}
+    assert {job["python"] for job in jobs} == {*supported("Python")[1]}
 
 
 def workflow(name: str) -> dict[str, Any]:
@@ -104,24 +120,28 @@ def test_the_changelog_has_the_changes_after_a_release_first_and_the_newest_rele
     assert [match[4] for match in released if match] == sorted((match[4] for match in released if match), reverse=True)
 
 
-def release_files() -> Any:
-    spec = importlib.util.spec_from_file_location("release_files", RELEASE_FILES)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_constraints_are_the_pins_of_the_lock_and_name_the_version_of_airflow() -> None:
     lock = (ROOT / "requirements.lock").read_text("utf-8")
-    pins = release_files().constraints(lock)
-    lines = pins.splitlines()
+    name, text = release_files.constraints(ROOT / "requirements.lock")
+    lines = text.splitlines()
     assert [line.split("==")[0] for line in lines] == re.findall(r"^([\w.-]+)==", lock, re.MULTILINE) != []
-    assert not re.search(r"--hash|\\|#", pins)
+    assert not re.search(r"--hash|\\|#", text)
     assert any(re.fullmatch(r"numba==\S+( ; .+)?", line) for line in lines)
+    assert f"apache-airflow=={name.removeprefix('constraints-airflow-').removesuffix('.txt')}" in lines
+
+
+def test_the_page_on_releases_names_the_constraints_for_each_supported_airflow() -> None:
     page = (ROOT / "docs" / "releases.md").read_text("utf-8")
-    assert f"constraints-airflow-{release_files().airflow_version(pins)}.txt" in page
+    newest, _ = release_files.constraints(ROOT / "requirements.lock")
+    older = [f"constraints-airflow-{version}.txt" for version in resolve.AIRFLOW]
+    assert re.findall(r"^\| `(constraints-[^`]*)` \|", page, re.MULTILINE) == [*older, newest]
+
+
+def test_pins_of_older_versions_hold_only_for_pythons_that_have_them() -> None:
+    assert resolve._older(["numpy==2.0.0", "tzdata==2026.1 ; sys_platform == 'win32' or sys_platform == 'wasi'"]) == [
+        f"numpy==2.0.0 ; {resolve.OLDER}",
+        f"tzdata==2026.1 ; (sys_platform == 'win32' or sys_platform == 'wasi') and {resolve.OLDER}",
+    ]
 
 
 def test_the_page_on_releases_names_the_files_of_the_next_one() -> None:

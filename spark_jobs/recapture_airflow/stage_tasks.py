@@ -64,7 +64,7 @@ def update_tasks(pipeline: Pipeline, cluster: Cluster, pools: Pools) -> None:
     chain(publish, record_job.override(trigger_rule=TriggerRule.NONE_SKIPPED)(file, newest))
     if pipeline.approval is not None:
         trigger = dag_ids_of(pipeline)["approval"]
-        ask = AskPerson(task_id="ask", trigger_dag_id=trigger, run=run, trigger_rule=TriggerRule.ALL_FAILED)
+        ask = AskPerson(task_id="ask", trigger_dag_id=trigger, run=run, trigger_rule=TriggerRule.ONE_FAILED)
         chain(audit, ask)
 
 

@@ -1,7 +1,7 @@
 """The DAGs on a real scheduler with Azurite: a backfill of Airflow's own, a user of the calendar, and updates.
 
 One Airflow serves all tests. It runs a copy of the DAGs with three pipelines: that of the sample, with credentials in a
-connection; one of CSV blobs, without Spark; and one that updates keep up to date.
+connection; one of CSV blobs, without Spark; and one that updates keep up to date. A second DAG bundle has two more.
 """
 
 import json
@@ -30,6 +30,7 @@ from recapture.run.status import status
 from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
 from recapture.tools.sample import world
+from tests.e2e import team_bundle as team
 from tests.e2e.calendar_steps import approve, approved_run, requested, rolled_back, shown_report, sign_in, stage
 from tests.e2e.late_blob import DAILY, UPDATE, UPDATED, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
@@ -89,6 +90,7 @@ class Site:
     lineage: Path
     """File of the events for OpenLineage."""
     updated: UpdatedWorld
+    team: team.TeamBundle
     watch: Watch
 
     @property
@@ -124,6 +126,8 @@ def site(tmp_path_factory: pytest.TempPathFactory, statsd: socket.socket) -> Ite
             updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")
             environment |= {
                 "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
+                "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+                "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
                 "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
                 "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{READER}:viewer",
                 "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",
@@ -139,14 +143,16 @@ def site(tmp_path_factory: pytest.TempPathFactory, statsd: socket.socket) -> Ite
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]),
             }
             with (
+                team.team_bundle(tmp_path_factory.mktemp("team")) as bundle,
                 Watch(spellings(KEY), homes, lasting=[databases]) as watch,
-                Airflow(environment, schedule=True, homes=homes, databases=databases) as airflow,
+                Airflow(environment | bundle.environment, schedule=True, homes=homes, databases=databases) as airflow,
             ):
                 airflow.connect(
                     "recapture_storage", conn_type="wasb", extra=json.dumps({"connection_string": connection_string})
                 )
+                notes = checkout / "notes"
                 yield Site(
-                    airflow, connection_string, homes / "1", databases, csv, checkout / "notes", lineage, updated, watch
+                    airflow, connection_string, homes / "1", databases, csv, notes, lineage, updated, bundle, watch
                 )
             assert watch.leaks == set()
     finally:
@@ -322,3 +328,21 @@ def test_a_staged_run_waits_unseen_until_a_person_approves_it_without_a_reason(s
     assert airflow.result(UPDATED, dag_run, "report")["run"] == waiting.run
     new = [row for row in published(updated.world.table) if row not in before]
     assert "staged" in {row["deviceId"] for row in new}
+
+
+def test_definitions_in_a_variable_and_at_an_address_are_computed_asked_about_and_checked(site: Site) -> None:
+    airflow, bundle = site.airflow, site.team
+    bundle.define(airflow, site.home)
+    team.unpause(airflow)
+    fetched = airflow.trigger(team.FETCHED, team.RANGE)
+    asked = team.asked_run(airflow)
+    team.approve(airflow, asked, "the row is wanted")
+    airflow.wait(team.FETCHED, fetched)
+    assert published(bundle.table(team.STORED)) == published(bundle.table(team.FETCHED)) != []
+    report = airflow.result(team.APPROVAL, asked, "report")
+    assert report["quality"]["approval"]["reason"] == "the row is wanted"
+
+    bundle.put_late_blob()
+    check = airflow.trigger(team.CHECK, team.RANGE)
+    airflow.wait(team.CHECK, check)
+    assert "2024-03-01T10:00:00Z" in str(airflow.result(team.CHECK, check, "check"))

@@ -1,10 +1,7 @@
 """Identities, from their sign-in to a blob and a commit: the emulator with TLS and tokens, and a sign-in service."""
 
 import base64
-import datetime
-import ipaddress
 import json
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -16,15 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import pytest
 from azure.storage.blob import BlobServiceClient
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from deltalake import DeltaTable, write_deltalake
 
 from embedded.azurite import KEY, Azurite
 from recapture.errors import RunError
 from recapture.storage import credentials, delta_storage_options, delta_table_uri, open_container
+from tests.certificates import use_tls, write_certificate
 
 ACCOUNT = "curating"
 """The account of this emulator; the one that takes no tokens has another."""
@@ -63,10 +57,7 @@ class SignIn(ThreadingHTTPServer):
 
     def __init__(self, certificate: Path) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self.server_port}"
+        self.url = use_tls(self, certificate)
         self.asked: list[dict[str, Any]] = []
 
     def token(self) -> dict[str, Any]:
@@ -117,19 +108,7 @@ class Answer(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a self-signed certificate of 127.0.0.1, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem, pkcs8, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    path = tmp_path_factory.mktemp("tls") / "127.0.0.1.pem"
-    path.write_bytes(key.private_bytes(pem, pkcs8, plain) + made.public_bytes(pem))
-    return path
+    return write_certificate(tmp_path_factory.mktemp("tls") / "127.0.0.1.pem")
 
 
 @pytest.fixture(scope="module")
