@@ -38,7 +38,8 @@ def answer(folder):
             DagFileParseRequest(file=str(file), bundle_path=folder, bundle_name="dags-folder"), structlog.get_logger()
         )
         dags += [dag.data["dag"] for dag in parsed.serialized_dags]
-        errors |= parsed.import_errors
+        for path, error in parsed.import_errors.items():  # before Airflow 3.3, the path is absolute
+            errors[str((folder / path).relative_to(folder))] = error
     heavy = sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "great_expectations"})
     print(json.dumps({"dags": dags, "errors": errors, "heavy": heavy}), file=answers, flush=True)
 
