@@ -23,12 +23,13 @@ REPOSITORY = {
 PARSE = """
 import json, os, sys
 from pathlib import Path
-import structlog
-from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
-import recapture_airflow.dags
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
+
+import structlog
+from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
+import recapture_airflow.dags
 
 def answer(folder):
     os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(folder)
