@@ -190,7 +190,8 @@ def test_the_page_says_which_expectation_catches_each_of_twelve_breakages(
 
 
 def table_of(page: Path) -> dict[str, list[str]]:
-    """Return the rows of the page's table of breakages."""
+    """Return the rows of the page's table of breakages. The critical ones are those that stop the run."""
     _, _, section = page.read_text("utf-8").partition("## Twelve ways to break data")
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE)
-    return {breakage: [text.strip() for text in found.split(";")] for breakage, found in rows[1:]}
+    rows = re.findall(r"^\| ([^|]+) \| (yes|no) \| ([^|]+) \|$", section, re.MULTILINE)
+    assert [(stops == "yes") is ("(critical)" in found) for _, stops, found in rows] == [True] * 12
+    return {breakage: [text.strip() for text in found.split(";")] for breakage, _, found in rows}

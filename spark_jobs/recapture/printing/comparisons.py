@@ -77,6 +77,6 @@ def print_comparison(out: Console, result: Mapping[str, Any]) -> None:
         out.print(table)
         for row in result["examples"]:
             if row["events"]:
-                out.print(f"events behind {shown(', '.join(row['values']))}:")
+                out.print(f"events of the row {shown(', '.join(row['values']))}:")
                 for event in row["events"]:
                     out.print(f"  {shown(event)}")

@@ -172,8 +172,8 @@ def test_an_event_is_shown_with_its_window_its_row_and_what_pushed_the_watermark
         f"partition 0, sequence number 2, offset 200, in {blob}",
         "  enqueued 2024-03-01T10:07:00Z, arrived 2024-03-01T10:12:00Z, time 2024-03-01T10:01:00Z",
         "  out_of_order_adjusted: System.Timestamp 2024-03-01T10:11:30Z (it arrived 11 min after its time, more than "
-        "the late tolerance of 10 min; then its time is 9 min 30 s before the largest one so far, more than the "
-        "out-of-order tolerance of 0 s)",
+        "the late tolerance of 10 min; then its adjusted time is 9 min 30 s before the largest one so far, more than "
+        "the out-of-order tolerance of 0 s)",
         f"  {body('a', at(1)).decode()}",
         "  the event with the largest time so far, 2024-03-01T10:11:30Z, pushed the watermark: partition 0, sequence "
         f"number 1, offset 100, in {blob}",

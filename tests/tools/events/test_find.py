@@ -164,8 +164,8 @@ def test_each_event_is_shown_with_its_place_its_times_and_the_numbers_behind_its
     assert judged[1:6] == [
         f"out_of_order_adjusted: System.Timestamp 2024-03-01T10:09:30Z (its time is 6 min before the largest one so "
         f"far, {behind})",
-        f"out_of_order_adjusted: System.Timestamp 2024-03-01T10:09:30Z ({late}; then its time is 8 min before the "
-        f"largest one so far, {behind})",
+        f"out_of_order_adjusted: System.Timestamp 2024-03-01T10:09:30Z ({late}; then its adjusted time is 8 min "
+        f"before the largest one so far, {behind})",
         "early_dropped (its time is 6 min after its arrival, more than the early window of 5 min)",
         "invalid_timestamp (eventTime is missing or null)",
         "duplicate",

@@ -29,7 +29,7 @@ from recapture.time_model.windows import SnapshotWindow
 _REFUSED_CLAUSES = {
     "with_": "WITH goes before the first SELECT",
     "distinct": "SELECT DISTINCT is not supported: GROUP BY gives each group once",
-    "limit": "TOP is not supported; leave it out",
+    "limit": "TOP is not supported: for the first rows of a window, use CollectTop or TopOne",
     "order": "ORDER BY is not supported: a table has no order; leave it out",
 }
 

@@ -264,7 +264,8 @@ def selects_of(source: Source, query: exp.Expr) -> list[exp.Select]:
         require_only(source, query, "this")
         return selects_of(source, query.this)
     if not isinstance(query, exp.Select):
-        raise source.error(query, f"{query.key.upper()} is not supported: use SELECT and UNION")
+        instead = {"except": "LEFT JOIN and WHERE … IS NULL", "intersect": "JOIN"}.get(query.key, "SELECT and UNION")
+        raise source.error(query, f"{query.key.upper()} is not supported: use {instead}")
     return [query]
 
 

@@ -47,7 +47,8 @@ def _reasons(policies: Policies, ahead: int, judgement: Judgement) -> Iterator[s
         yield f"it arrived {exact_duration(-ahead)} after its time, {_more(policies.late_tolerance, 'late tolerance')}"
     if judgement.behind is not None:
         tolerance = _more(policies.out_of_order_tolerance, "out-of-order tolerance")
-        yield f"its time is {exact_duration(judgement.behind)} before the largest one so far, {tolerance}"
+        time = "adjusted time" if judgement.early or judgement.late else "time"
+        yield f"its {time} is {exact_duration(judgement.behind)} before the largest one so far, {tolerance}"
 
 
 def _more(limit: int, name: str) -> str:
