@@ -3,7 +3,7 @@
 import pytest
 
 from recapture.errors import PermanentError, RunError
-from recapture.execute.spark.failures import run_error
+from recapture.execute.spark.failures import MORE_SPACE, run_error
 
 OF_WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -21,6 +21,10 @@ MISMATCH = (
     "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
     "version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions."
 )
+FULL = """Job aborted due to stage failure: Task 5 in stage 0.0 failed 4 times, most recent failure: Lost task 5.3 \
+in stage 0.0 (TID 11) (10.0.0.7 executor 1): java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)
+"""
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,12 @@ MISMATCH = (
             "the executors have Python 3.12, and the driver 3.11: use the same minor version",
         ),
         (f"{OF_WORKER}OSError: full\n", RunError, "the Spark job failed: OSError: full"),
+        (FULL, RunError, f"the disk with Spark's temporary files is full on 10.0.0.7: {MORE_SPACE}"),
+        (
+            "java.io.IOException: No space left on device",
+            RunError,
+            f"the disk with Spark's temporary files is full: {MORE_SPACE}",
+        ),
         ("[NO_WORKERS] none\n at java", RunError, "the Spark job failed: [NO_WORKERS] none"),
     ],
 )

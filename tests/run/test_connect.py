@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyspark
@@ -30,6 +30,10 @@ JOINED = (
 DEVICES = {"type": "Reference", "alias": "devices", "container": "reference", "format": "Csv", "path": "devices.csv"}
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 SPARK = Path(pyspark.__file__).parent
+WITHOUT_JAVA = (
+    "import sys; sys.modules['py4j'] = sys.modules['pyspark.core'] = None; from recapture.cli import run; run()"
+)
+"""The command where only pyspark-client is installed, which has neither of these packages."""
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +68,11 @@ def listens(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def computed(python: Python, world: World, server: str) -> tuple[int, str]:
+def computed(
+    python: Python, world: World, server: str, command: Sequence[str] = ("-m", "recapture.cli")
+) -> tuple[int, str]:
     """Backfill the hour from ten on a server; return the exit code and what was printed on standard error."""
-    command = ["-m", "recapture.cli", "backfill", str(world.file), *FIRST_HOUR, "--master", server]
-    completed = python(*command)
+    completed = python(*command, "backfill", str(world.file), *FIRST_HOUR, "--master", server)
     return completed.returncode, completed.stderr.decode()
 
 
@@ -83,6 +88,13 @@ def test_a_server_stages_the_same_bytes(
     world.define(query, table="there", inputs=inputs, quality=quality)
     assert computed(python, world, server) == (0, "")
     assert files(tmp_path / "there") == files(tmp_path / "here") != {}
+
+
+def test_a_server_needs_no_java_of_the_client(server: str, python: Python, tmp_path: Path) -> None:
+    world = steady(tmp_path, hours=1)
+    world.define(quality=lenient(world))
+    assert computed(python, world, server, ["-c", WITHOUT_JAVA]) == (0, "")
+    assert files(world.table) != {}
 
 
 def test_an_error_of_a_task_on_a_server_is_one_line(server: str, python: Python, tmp_path: Path) -> None:

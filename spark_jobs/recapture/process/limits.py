@@ -17,7 +17,8 @@ _ADVICE = {
 }
 _NO_THREAD = ("can't start new thread", "cannot join thread before it is started")
 """What Python says if it cannot start a thread, and what a pool of processes then says when it ends."""
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Numbers of the errors that a full disk, or a limit of what may be written to it, causes."""
 
 
 def require_open_files() -> None:
@@ -40,7 +41,7 @@ def reached_limit(error: BaseException) -> str | None:
         return _ADVICE[errno.EAGAIN]
     if not isinstance(error, OSError) or error.errno is None:
         return None
-    if error.errno in _NO_SPACE:
+    if error.errno in NO_SPACE:
         place = error.filename or f"the folder for temporary files, {tempfile.gettempdir()}"
         return f"cannot write to {place}: {os.strerror(error.errno)}; free some space, or set TMPDIR to another folder"
     return _ADVICE.get(error.errno)

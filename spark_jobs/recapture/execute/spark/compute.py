@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,7 +18,7 @@ from recapture.execute.memory import bytes_per_event
 from recapture.execute.references import write_reference
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
-from recapture.execute.spark.compat import partitioned_by_id
+from recapture.execute.spark.compat import Py4JJavaError, partitioned_by_id
 from recapture.execute.spark.connect import cores_of_session
 from recapture.execute.spark.failures import run_error
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division, Source

@@ -6,6 +6,10 @@ from recapture import errors
 from recapture.errors import PermanentError, RunError
 
 MORE_MEMORY = "give Spark more memory, for example with SPARK_DRIVER_MEMORY=4g, or backfill fewer hours at once"
+MORE_SPACE = (
+    "free some, name a folder on a larger disk in SPARK_LOCAL_DIRS of the workers (in TMPDIR with local[*]), or "
+    "backfill fewer hours at once"
+)
 _GIVE_IT = "give them a bundle, or install Recapture there; see docs/spark.md"
 
 
@@ -36,5 +40,8 @@ def _unusable_executors(text: str) -> str | None:
 def _reason(text: str) -> str:
     if "java.lang.OutOfMemoryError" in text:
         return f"Java, which runs Spark, has no memory left: {MORE_MEMORY}"
+    if "No space left on device" in text:
+        host = re.search(r"\((\S+) executor \S+\)", text)
+        return f"the disk with Spark's temporary files is full{f' on {host[1]}' if host else ''}: {MORE_SPACE}"
     raised = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
     return f"the Spark job failed: {raised[-1] if raised else text.strip().splitlines()[0]}"

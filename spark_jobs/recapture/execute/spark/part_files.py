@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import socket
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,18 +11,30 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from recapture.errors import RunError
 from recapture.execute.references import read_reference
+from recapture.execute.spark.failures import MORE_SPACE
 from recapture.execute.spark.parts import Source
 from recapture.execute.task_batches import event_schema
+from recapture.process.limits import NO_SPACE
 from recapture.query.model import CompiledInput
 
 
 @contextmanager
 def local_folder() -> Iterator[Path]:
-    """Yield a temporary folder where Spark keeps its own temporary files, and remove it in the end."""
+    """Yield a temporary folder where Spark keeps its own temporary files, and remove it in the end.
+
+    Raise RunError if its disk is full.
+    """
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]  # Spark sets it for its Python workers
-    with tempfile.TemporaryDirectory(prefix="recapture-", dir=folder or None) as path:
-        yield Path(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix="recapture-", dir=folder or None) as path:
+            yield Path(path)
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        place = folder or tempfile.gettempdir()
+        raise RunError(f"the disk with {place} is full on {socket.gethostname()}: {MORE_SPACE}") from None
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
 from recapture.execute.spark import java
 from recapture.execute.spark.bundle import PYTHON, archives
+from recapture.execute.spark.compat import Py4JError, Py4JJavaError
 from recapture.execute.spark.connect import SHARED_FILES
 from recapture.execute.spark.failures import MORE_MEMORY
 from recapture.process import log
