@@ -72,9 +72,11 @@ def test_the_page_on_releases_names_the_versions_with_which_each_change_is_teste
 
 def test_the_page_on_releases_names_the_versions_with_which_nights_are_tested() -> None:
     jobs = workflow("nightly")["jobs"]["versions"]["strategy"]["matrix"]["include"]
-    assert [f"pyspark=={version}" for version in supported("pyspark")[1]] == [job["with"] for job in jobs]
-    assert {job["lane"] for job in jobs} == {"spark"}
-    assert {job["python"] for job in jobs} == {*supported("Python")[1]}
+    lanes = {"pyspark": "spark", "apache-airflow": "airflow"}
+    named = [(lane, f"{package}=={version}") for package, lane in lanes.items() for version in supported(package)[1]]
+    assert named == [(job["lane"], job["with"]) for job in jobs]
+    assert supported("apache-airflow")[1] == [*resolve.AIRFLOW]
+    assert list(dict.fromkeys(job["python"] for job in jobs)) == supported("Python")[1]
 
 
 def workflow(name: str) -> dict[str, Any]:

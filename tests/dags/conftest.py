@@ -23,12 +23,13 @@ REPOSITORY = {
 PARSE = """
 import json, os, sys
 from pathlib import Path
-import structlog
-from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
-import recapture_airflow.dags
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
+
+import structlog
+from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
+import recapture_airflow.dags
 
 def answer(folder):
     os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(folder)
@@ -38,7 +39,8 @@ def answer(folder):
             DagFileParseRequest(file=str(file), bundle_path=folder, bundle_name="dags-folder"), structlog.get_logger()
         )
         dags += [dag.data["dag"] for dag in parsed.serialized_dags]
-        errors |= parsed.import_errors
+        for path, error in parsed.import_errors.items():  # before Airflow 3.3, the path is absolute
+            errors[str((folder / path).relative_to(folder))] = error
     heavy = sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "great_expectations"})
     print(json.dumps({"dags": dags, "errors": errors, "heavy": heavy}), file=answers, flush=True)
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from recapture.run.stages import Stage
+from tests.airflow_versions import needs_airflow
 from tests.paths import ROOT
 
 DAGS = ROOT / "dags"
@@ -83,6 +84,7 @@ def test_reading_the_dags_imports_neither_spark_nor_great_expectations(parsed: d
     assert parsed["heavy"] == []
 
 
+@needs_airflow("3.3", "asset events with a partition for each slice")
 def test_the_example_runs_for_each_day_that_has_changed_and_is_paused_when_it_is_new(parse: Any) -> None:
     parsed = parse(DAGS / "examples")
     (dag,) = parsed["dags"]

@@ -167,8 +167,8 @@ def test_the_arguments_say_how_the_dags_run_and_the_pipeline_file_when_updates_b
 
 
 def test_updates_have_another_schedule_if_the_argument_says_so(parse: Any, bundle: Path) -> None:
-    dags = made_by(parse, bundle, "RecaptureDags(schedule='@daily')")
-    assert dags["one.update"]["timetable"]["__var"]["expression"] == "0 0 * * *"
+    dags = made_by(parse, bundle, "RecaptureDags(schedule='30 1 * * *')")
+    assert dags["one.update"]["timetable"]["__var"]["expression"] == "30 1 * * *"
     assert dags["one"]["timetable"]["__type"].endswith("SliceTimetable")
 
 

@@ -19,8 +19,11 @@ from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError
 from recapture.tools.monitoring.exposition import Sample
 from recapture.tools.monitoring.figures import GAUGES, figures
+from tests.airflow_versions import needs_airflow
 from tests.recapture_airflow.conftest import LoadPlugin
 from tests.worlds import HOUR, TEN, World, one_event
+
+needs_senders = needs_airflow("3.3", "what chooses the client of Airflow's metrics in these tests")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,7 @@ def own_figures(world: World) -> list[Sample]:
     return figures(load(world.file))
 
 
+@needs_senders
 def test_plain_statsd_has_every_figure_under_a_name_with_its_labels(
     statsd: socket.socket, plugin: ModuleType, world: World
 ) -> None:
@@ -89,6 +93,7 @@ def test_plain_statsd_has_every_figure_under_a_name_with_its_labels(
     assert values["airflow.recapture.newest_slice_end_timestamp_seconds.telemetry"] == (TEN + HOUR).timestamp()
 
 
+@needs_senders
 def test_statsd_with_tags_of_influxdb_has_labels_as_tags(
     statsd: socket.socket, monkeypatch: pytest.MonkeyPatch, plugin: ModuleType, world: World
 ) -> None:
@@ -148,6 +153,7 @@ def _provider() -> Any:
     return opentelemetry.get_meter_provider()
 
 
+@needs_senders
 def test_opentelemetry_has_every_figure_with_its_labels(collector: Collector, plugin: ModuleType, world: World) -> None:
     plugin.send_figures(world.file)
     _provider().force_flush()
@@ -160,6 +166,7 @@ def test_opentelemetry_has_every_figure_with_its_labels(collector: Collector, pl
     }
 
 
+@needs_senders
 def test_a_task_sends_figures_however_it_ends(statsd: socket.socket, plugin: ModuleType, world: World) -> None:
     @plugin.sends_figures
     def task(file: str, error: Exception | None = None) -> str:
@@ -175,6 +182,7 @@ def test_a_task_sends_figures_however_it_ends(statsd: socket.socket, plugin: Mod
     assert received(statsd, number)
 
 
+@needs_senders
 @pytest.mark.usefixtures("statsd")
 def test_figures_that_cannot_be_read_are_logged_and_the_task_goes_on(
     plugin: ModuleType, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -16,7 +16,6 @@ ACTIVITY = """
 import json, os, sys
 from datetime import datetime
 from pathlib import Path
-from uuid import uuid4
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -66,7 +65,7 @@ def answer(question):
                 values |= {"dag_id": run["dag"], "run_id": run["id"], "value": run["due"]}
                 session.execute(XComModel.__table__.insert().values(**values))
             for task, state in run.get("tasks", {}).items():
-                values = {"id": uuid4(), "task_id": task, "dag_id": run["dag"], "run_id": run["id"], "map_index": -1}
+                values = {"task_id": task, "dag_id": run["dag"], "run_id": run["id"], "map_index": -1}
                 values |= {"state": ASKING if state == "asking" else state}
                 values |= {"pool": "spark", "pool_slots": 1, "priority_weight": 1}
                 session.execute(TaskInstance.__table__.insert().values(**values))

@@ -118,7 +118,7 @@ def test_a_range_that_is_too_long_for_one_run_is_refused(
 ) -> None:
     monkeypatch.setattr(run_length, "_SURELY", 0)
     monkeypatch.setattr(run_length, "MOST_COUNTED", 1)
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowFailException
 
     with pytest.raises(
         AirflowFailException, match=r"has 2 slices, .*choose a `to` up to 2024-03-01T11:00:00Z, or give `at`"

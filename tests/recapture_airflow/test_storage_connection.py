@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from recapture.errors import DefinitionError
+from tests.airflow_versions import needs_airflow
 from tests.paths import ROOT
 from tests.recapture_airflow.conftest import LoadPlugin
 
@@ -85,6 +86,7 @@ def test_a_connection_becomes_azure_variables(
     assert taken == dict.fromkeys(NAMES, "from before") | variables
 
 
+@needs_airflow("3.2", "fields for the connection in Airflow's form")
 def test_the_form_of_airflow_has_the_fields_of_the_connection_and_hides_its_secrets(plugin: ModuleType) -> None:
     from airflow.providers_manager import ProvidersManager
 
