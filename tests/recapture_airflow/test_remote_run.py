@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from http import HTTPStatus
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -414,7 +415,9 @@ def test_a_task_that_is_told_to_stop_stops_its_job(
     from airflow.providers.common.compat.sdk import AirflowException
 
     operator = task(run, JOBS[kind])
-    monkeypatch.setattr(load_plugin("remote_run").time, "sleep", lambda seconds: signal.raise_signal(signal.SIGTERM))
+    # Only the task's own pause: other threads go on sleeping, also after the handler is gone.
+    pause = SimpleNamespace(sleep=lambda seconds: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(load_plugin("remote_run"), "time", pause)
     handler = signal.signal(signal.SIGTERM, lambda *unused: operator.on_kill())
     try:
         with pytest.raises(AirflowException, match=r"^the task was told to stop$"):
