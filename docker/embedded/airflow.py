@@ -227,7 +227,7 @@ class Airflow:
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
             if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:
-                raise RuntimeError(f"the task {task} of the run {run} was not {' or '.join(states)}")
+                raise RuntimeError(f"the task {task} of the run {run} was {state}, not {' or '.join(states)}")
             self.keep_running()
             time.sleep(1)
         return str(state)

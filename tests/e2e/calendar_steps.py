@@ -77,7 +77,11 @@ def approved_run(page: Page, airflow: Airflow) -> str:
 
 
 def approve(page: Page, airflow: Airflow, dag: str, run: str, reason: str | None = None) -> None:
-    """Approve the run. If the scheduler has not noted yet that the task waits, Airflow retries it, so approve again."""
+    """Approve the run.
+
+    If the scheduler has not noted yet that the task waits, Airflow retries the task. It then asks again, or finds the
+    answer.
+    """
     page.goto(f"{airflow.url}/dags/{dag}/runs/{run}/tasks/approval/required_actions")
     if reason is not None:
         page.get_by_role("textbox").last.fill(reason)
@@ -85,7 +89,8 @@ def approve(page: Page, airflow: Airflow, dag: str, run: str, reason: str | None
     state = airflow.wait_for_task(dag, run, "approval", "success", "up_for_retry")
     leave(page)
     if state == "up_for_retry":
-        airflow.wait_for_task(dag, run, "approval", "awaiting_input")
+        state = airflow.wait_for_task(dag, run, "approval", "awaiting_input", "success")
+    if state == "awaiting_input":
         approve(page, airflow, dag, run, reason)
 
 
