@@ -40,35 +40,36 @@ def preview(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bo
 
     Raise DefinitionError if the range or pipeline cannot run, and SetupError if blobs are in the archive tier.
     """
-    require_whole_slices(pipeline, start, end)
-    require_publishable(pipeline, take_over=take_over)
-    manifest = pinned(pipeline, slices_of(pipeline, start, end))
-    for planned in manifest.inputs:
-        _require_online(planned)
+    manifest = pinned(pipeline, _runnable_slices(pipeline, start, end, take_over))
+    _require_online(manifest)
     return manifest
 
 
 def preview_run(pipeline: Pipeline, start: datetime, end: datetime, *, take_over: bool = False) -> Manifest:
     """Return the manifest of a range or, if it is too long for one run, of its beginning; see `preview`."""
-    require_whole_slices(pipeline, start, end)
-    require_publishable(pipeline, take_over=take_over)
-    slices = beginning(pipeline, slices_of(pipeline, start, end))
+    slices = beginning(pipeline, _runnable_slices(pipeline, start, end, take_over))
     while is_too_long(manifest := pinned(pipeline, slices)):
         slices = slices[: len(slices) // 2]
-    for planned in manifest.inputs:
-        _require_online(planned)
+    _require_online(manifest)
     return manifest
 
 
-def _require_online(planned: PlannedInput) -> None:
+def _runnable_slices(pipeline: Pipeline, start: datetime, end: datetime, take_over: bool) -> Sequence[Slice]:
+    require_whole_slices(pipeline, start, end)
+    require_publishable(pipeline, take_over=take_over)
+    return slices_of(pipeline, start, end)
+
+
+def _require_online(manifest: Manifest) -> None:
     """Raise SetupError if blobs that a run reads are in the archive tier of Azure, before it reads any."""
-    archived = [pinned.blob.name for pinned in planned.blobs if pinned.blob.archived]
-    if archived:
-        count = f"{len(archived):,} of {counted(len(planned.blobs), 'blob')} of the input {planned.alias}"
-        raise SetupError(
-            f"{count} are in the archive tier, such as {archived[0]}: move them to the tier Hot or Cool, wait until "
-            "they are there, which can take 15 hours, then run the same command again"
-        )
+    for planned in manifest.inputs:
+        archived = [pinned.blob.name for pinned in planned.blobs if pinned.blob.archived]
+        if archived:
+            count = f"{len(archived):,} of {counted(len(planned.blobs), 'blob')} of the input {planned.alias}"
+            raise SetupError(
+                f"{count} are in the archive tier, such as {archived[0]}: move them to the tier Hot or Cool, wait "
+                "until they are there, which can take 15 hours, then run the same command again"
+            )
 
 
 def end_of(manifest: Manifest) -> datetime:
