@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.table.change_feed import PROPERTY
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.files import write_slice_file
 from recapture.table.log import ChangeFile
 from recapture.table.row_changes import CHANGE_TYPE, RowChange
+from recapture.table.snapshot import File
 from tests.keep.memory import Clock, MemoryContainer, Requests
 from tests.table.interleavings import InMemory, Logs
 

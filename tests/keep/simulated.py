@@ -30,8 +30,9 @@ from recapture.run_files.files import RunFiles
 from recapture.run_files.marks import STOPPED_RUNS, Unpublished
 from recapture.storage.container import Blob
 from recapture.table import change_feed, publish
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.publications import SCHEMA, Entry, Publication
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between

@@ -13,8 +13,9 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from recapture.table import publish
-from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import Entry, Publications, shown
+from recapture.table.snapshot import File, HeldFile
 from recapture.table.stored import Look
 from tests.table import publishing
 from tests.table.publishing import Place, digest

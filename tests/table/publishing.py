@@ -19,10 +19,11 @@ from embedded.azurite import Azurite
 from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.address import parse
 from recapture.table import publish
-from recapture.table.delta import METADATA, File, OpenTable, Table
+from recapture.table.delta import METADATA, OpenTable, Table
 from recapture.table.files import write_slice_file
 from recapture.table.publications import SCHEMA, Entry, Publication, Publications
 from recapture.table.publish import Outcome
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.table.delta import File, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
+from recapture.table.snapshot import File
 from tests.draws import examples
 from tests.table.interleavings import InMemory, Logs
 from tests.table.publishing import NINE, TEN, WRITTEN_BY

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.errors import InterruptedRunError, PermanentError, RecaptureError, RunError, UnfinishedError
-from recapture.table.delta import TRY_LATER, File, HeldFile, OpenTable, Table
+from recapture.table.delta import TRY_LATER, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
+from recapture.table.snapshot import File, HeldFile
 from recapture.table.stored import Look
 from recapture.table.unchanged import with_kept_files
 

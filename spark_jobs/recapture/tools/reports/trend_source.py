@@ -18,9 +18,10 @@ from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.contents import AUDIT
 from recapture.run_files.files import RunFiles
 from recapture.storage import Container, in_parallel, open_container
-from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.files import read_slice_table
 from recapture.table.publications import shown_entries
+from recapture.table.snapshot import HeldFile
 from recapture.time_model import ticks
 from recapture.time_model.metrics import total
 from recapture.time_model.partition_metrics import Value
