@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 
 project = "Recapture"
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/performance/*.md", "tests/vectors/README.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/performance/*.md", "tests/vectors/README.md", "benchmarks/README.md"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 5
 nitpicky = True
@@ -21,7 +21,7 @@ html_css_files = ["versions.css"]
 html_js_files = ["versions.js"]
 templates_path = ["templates"]
 html_copy_source = False
-MORE = ("docs/performance/results", "tests/vectors/README", "CHANGELOG", "SECURITY")
+MORE = ("docs/performance/results", "tests/vectors/README", "benchmarks/README", "CHANGELOG", "SECURITY")
 """Pages that the table does not have."""
 
 
