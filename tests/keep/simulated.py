@@ -38,7 +38,7 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
 from tests.keep.memory import Clock, MemoryContainer, Requests
 from tests.keep.memory_tables import ROW, SimulatedTable, Store
-from tests.table.interleavings import NoLook, PublicationsInMemory
+from tests.table.interleavings import TablesInMemory
 
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
 LENGTH = ticks.from_seconds(3600)
@@ -123,15 +123,13 @@ class Deployment:
             name: Table(f"memory:///{name}", ROW, "telemetry", change_feed=self.has_feed and name == ROWS)
             for name in (ROWS, METRICS, QUARANTINE)
         }
-        self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
+        publications = Table("memory:///publications", SCHEMA, "telemetry")
+        self.tables = TablesInMemory(publications, others, self.open, self.entries)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let the protocol of publications use the tables in memory, and not wait."""
+        """Do not wait, and send requests one after another."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(publish, "OpenTable", self.open)
-            patch.setattr(publish, "Publications", lambda table: PublicationsInMemory(self.open(table), self.entries))
-            patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
             # The order of requests depends on the seed alone.
             patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
