@@ -28,7 +28,7 @@ from recapture.run_files.contents import AUDIT, PLANNED_BY
 from recapture.run_files.files import MANIFEST, REPORT_PAGE, RunFiles, range_of_run
 from recapture.storage import in_parallel, open_container
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.calendar import Summary, audited_runs, calendar_page, message_page, pipelines_page
+from recapture.tools.coverage.calendar import Shown, Summary, audited_runs, calendar_page, message_page, pipelines_page
 from recapture.tools.coverage.chosen import failures
 from recapture.tools.coverage.marks import Access
 from recapture.tools.coverage.ranges import chosen_range, shown_month, shown_parameter
@@ -153,16 +153,14 @@ def calendar(
         metrics = reader.metrics(pipeline.outputs[0], chosen.from_, environment) if chosen and only else {}
     except PermanentError as error:
         damage = str(error)
-    shown = shown_month(month, chosen, coverage.slices)
-    runs = audited_runs(coverage.slices, shown, chosen)
+    month_shown = shown_month(month, chosen, coverage.slices)
+    runs = audited_runs(coverage.slices, month_shown, chosen)
     failed = in_parallel(lambda run: _failures(_files(pipeline, run, environment)), runs)
     content = calendar_page(
         pipeline.name,
         _visible(user, session),
         coverage,
-        shown,
-        chosen,
-        metrics,
+        Shown(month_shown, chosen, metrics, damage),
         length,
         Access(
             _airflow(request),
@@ -172,7 +170,6 @@ def calendar(
             _why_waiting(pipeline, session),
         ),
         dict(zip(runs, failed, strict=True)),
-        damage,
     )
     return HTMLResponse(content)
 
