@@ -151,7 +151,7 @@ class FieldTypes:
     def advice(self, field: InputField) -> str:
         """Return what to write where the use does not tell the type."""
         declared = f"CREATE TABLE {field.input} ({field.name} bigint, …)"
-        return f"declare the type of every field, such as {declared}; recapture infer PIPELINE --write does so"
+        return f"declare the type of every field, such as {declared}; recapture infer FILE --write does so"
 
     def state(self) -> tuple[dict[InputField, AsaType], int]:
         """Return the types that uses have decided or suggested; equal before and after a pass that learns nothing."""
