@@ -182,7 +182,7 @@ class FieldTypes:
     def advice(self, field: InputField) -> str:
         """Return what to write where the use does not tell the type."""
         declared = f"CREATE TABLE {field.input} ({field.name} bigint, …)"
-        return f"declare the type of every field, such as {declared}; recapture infer PIPELINE --write does so"
+        return f"declare the type of every field, such as {declared}; recapture infer FILE --write does so"
 
     def used(self, input_: str) -> dict[Path, AsaType | None]:
         """Return an input's declared fields and those that the query reads, with their types; None if no use decides.

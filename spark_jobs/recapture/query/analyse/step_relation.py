@@ -18,7 +18,7 @@ from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import column
 from recapture.query.plan.relations import Item
 
-DECLARE = "run recapture infer PIPELINE --write, which declares them"
+DECLARE = "run recapture infer FILE --write, which declares them"
 """What to do where a * stands for columns that are not known."""
 WHOLE: Path = ()
 """Path of the whole row, as a record, among the columns of a * that later steps use."""
