@@ -39,12 +39,24 @@ class Compiled:
         function = self._function
         names = {**function.__globals__}
         own = FunctionType(function.__code__, names, function.__name__)
-        dispatcher = numba_functions.inlined(own) if isinstance(self, _Inlined) else numba_functions.compiled(own)
-        for name in function.__code__.co_names:
-            called = names.get(name)
-            if isinstance(called, Compiled):
-                names[name] = dispatcher if called is self else called.dispatcher
+        is_inlined = isinstance(self, _Inlined)
+        dispatcher = numba_functions.inlined(own) if is_inlined else numba_functions.compiled(own, self.files)
+        for name, called in self._called.items():
+            names[name] = dispatcher if called is self else called.dispatcher
         return dispatcher
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Files with the code of this function and of those that it calls."""
+        others = (called.files for called in self._called.values() if called is not self)
+        return frozenset([self._function.__code__.co_filename]).union(*others)
+
+    @cached_property
+    def _called(self) -> dict[str, "Compiled"]:
+        """Decorated functions that this one calls, by name."""
+        names = self._function.__globals__
+        called = {name: names.get(name) for name in self._function.__code__.co_names}
+        return {name: value for name, value in called.items() if isinstance(value, Compiled)}
 
 
 class _Inlined(Compiled):
