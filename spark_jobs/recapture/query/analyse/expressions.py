@@ -25,7 +25,7 @@ from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.functions.call import Call
-from recapture.query.parse.asaql import NEGATED_PREDICATE
+from recapture.query.parse.dialect import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
