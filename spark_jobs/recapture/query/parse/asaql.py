@@ -38,6 +38,11 @@ class Step:
     query: exp.Query
     """Its query. A MATCH_RECOGNIZE in FROM is the `match` of a SELECT without columns, which reads its rows."""
 
+    @property
+    def spelled(self) -> str:
+        """Name as the query spells it."""
+        return self.name.text if isinstance(self.name, Token) else self.name.name
+
 
 @dataclass(frozen=True)
 class Script:
