@@ -93,9 +93,11 @@ class NameScope(Protocol):
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         """Return the record of a whole row, if a node is its name; None for any other node."""
+        return None
 
     def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
         """Return a property of a whole row, if a node is the row's name; None for any other node."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -188,10 +190,6 @@ class Expressions(Comparisons):
             return self._like(node.this, node.expression)
         raise not_a_condition(self.source, node)
 
-    def number(self, node: exp.Expr) -> Value:
-        """Return a bigint or a float. Raise DefinitionError for values of other types."""
-        return self._operand(self.value(node), node)
-
     def _operand(self, value: Value, node: exp.Expr) -> Value:
         return self.as_number(value, node, "arithmetic takes bigint and float")
 
@@ -215,7 +213,7 @@ class Expressions(Comparisons):
         require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(bigint(-_LARGEST_BIGINT - 1), AsaType.BIGINT)
-        value = self.number(node.this)
+        value = self._operand(self.value(node.this), node.this)
         return with_kind_of(Value(call(Op.NEGATE, value.node), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:

@@ -31,18 +31,22 @@ class Columns(Protocol):
 
     def has(self, name: str) -> bool:
         """Return whether a column of this name, ignoring case, is known."""
+        return False
 
     def can_have(self, name: str) -> bool:
         """Return whether there may be a column of this name, ignoring case."""
+        return True
 
     def lists(self, name: str) -> bool:
         """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
+        return False
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the properties of a record that CREATE TABLE declares, by name; none if there are none."""
 
     def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
         """Return whether a dotted path names a field of an input."""
+        return False
 
 
 class Relation(Columns, Protocol):
