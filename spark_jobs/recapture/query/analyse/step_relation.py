@@ -56,7 +56,7 @@ class StepRelation:
     star_source: StarSource | None
     """What its * stands for; None if it selects no *."""
     requests: dict[Path, None]
-    """Columns of its * that later steps use, collected in this pass and earlier ones."""
+    """Columns of its * that later steps use, collected in both passes."""
     types: FieldTypes
     ordered: bool
     has_row_column: bool
