@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled
+from recapture.process.compilation import compiled, read_only
 from recapture.time_model.ticks import TICKS_PER_SECOND
 from recapture.time_model.timestamps import NO_DATE, days_until
 
@@ -18,9 +18,9 @@ _YEAR = 2
 def read_times(strings: pa.StringArray) -> NDArray[np.int64]:
     """Return times `M/d/yyyy h:mm:ss AM|PM`, UTC, in ticks; UNREAD for strings that are not written exactly so."""
     _, offsets, data = strings.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    bounds = read_only(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     times = np.empty(len(strings), np.int64)
-    _read(np.frombuffer(data or b"", np.uint8), bounds, times)
+    _read(read_only(data, np.uint8), bounds, times)
     return times
 
 

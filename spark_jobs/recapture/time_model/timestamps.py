@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled, inlined
+from recapture.process.compilation import compiled, inlined, read_only
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND
 
 NO_DATE = -1
@@ -23,13 +23,10 @@ def parse(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """
     text = text.cast(pa.string())
     _, offsets, data = text.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1] if len(text) else _NO_BOUNDS
+    bounds = read_only(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
     ticks, valid = np.zeros(len(text), np.int64), np.zeros(len(text), np.bool_)
-    _parse(np.frombuffer(data or b"", np.uint8), bounds, ticks, valid)
+    _parse(read_only(data, np.uint8), bounds, ticks, valid)
     return ticks, valid
-
-
-_NO_BOUNDS = np.frombuffer(bytes(4), np.int32)
 
 
 @compiled
