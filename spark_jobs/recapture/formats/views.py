@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.process.compilation import read_only
+
 _COPIED = {pa.binary_view(): pa.binary(), pa.string_view(): pa.string()}
 """Type of the copies of each type of views."""
 _HELD = 12
@@ -65,15 +67,15 @@ def located(values: pa.Array) -> Located:
     """Return where values (string, binary, or views) lie in buffers."""
     if not is_view(values.type):
         _, offsets, data = values.buffers()
-        bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        bounds = read_only(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
         sizes = np.where(_is_valid(values), np.diff(bounds), 0)
-        return Located((np.frombuffer(data or b"", np.uint8),), ((0, 0, len(values)),), bounds[:-1], sizes)
-    size, _, buffer, place = _views(values).view(np.int32).astype(np.int64).T
+        return Located((read_only(data, np.uint8),), ((0, 0, len(values)),), bounds[:-1], sizes)
+    size, _, buffer, place = np.ascontiguousarray(_views(values).view(np.int32).T, np.int64)
     sizes = np.where(_is_valid(values) & (size > _HELD), size, 0)
     buffer[sizes == 0] = -1
     bounds = np.flatnonzero(np.diff(buffer, prepend=-2, append=-2))
     runs = tuple((int(buffer[begin]), int(begin), int(end)) for begin, end in itertools.pairwise(bounds))
-    buffers = tuple(np.frombuffer(data, np.uint8) for data in values.buffers()[2:])
+    buffers = tuple(read_only(data, np.uint8) for data in values.buffers()[2:])
     return Located(buffers, tuple(run for run in runs if run[0] >= 0), place, sizes)
 
 

@@ -8,6 +8,10 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+_N = TypeVar("_N", bound=np.generic)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -19,6 +23,13 @@ def compiled(function: _F) -> _F:
 def inlined(function: _F) -> _F:
     """Compile a function into those that call it, as a call would cost more than it. From Python, it runs as Python."""
     return cast(_F, _Inlined(function))
+
+
+def read_only(buffer: Any, type_: type[_N]) -> NDArray[_N]:
+    """Return a buffer, or None, as an array: read-only, as Numba compiles a function once more for one that is not."""
+    array = np.frombuffer(buffer or b"", type_)
+    array.flags.writeable = False
+    return array
 
 
 class Compiled:

@@ -5,7 +5,6 @@ could make this process run their code.
 """
 
 import logging
-import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
@@ -66,9 +65,8 @@ class _Cache(FunctionCache):
 
     def stamp(self, files: Iterable[str]) -> None:
         """Let the cache end when one of these files changes; Numba looks at the function's own file alone."""
-        others = sorted(set(files) - {self._py_func.__code__.co_filename})
-        changed = [(status.st_mtime, status.st_size) for status in map(os.stat, others)]
-        self._cache_file._source_stamp = (*self._cache_file._source_stamp, *changed)
+        others = set(files) - {self._py_func.__code__.co_filename}
+        self._cache_file._source_stamp = (*self._cache_file._source_stamp, *caches.stamps(others))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         overload = self._load(sig, target_context)
