@@ -86,9 +86,7 @@ def measure(folder: Path, suite: Path | None) -> dict[str, object]:
         counts,
         {"aggregates": rows} if suite else {},
         {"aggregates": suites.load(suite, NAMES)} if suite else {},
-        run_start=START,
-        run_end=START + timedelta(hours=SLICES),
-        slice_count=SLICES,
+        suites.RunParameters(SLICES, START, START + timedelta(hours=SLICES)),
     )
     seconds = time.perf_counter() - begin
     return {"peak": peak_mib(), "seconds": seconds, "verdict": result.verdict}

@@ -17,7 +17,7 @@ from recapture.run_files.contents import AUDIT
 from recapture.run_files.planned import files_of
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.calendar import audited_runs, calendar_page
+from recapture.tools.coverage.calendar import Shown, audited_runs, calendar_page
 from recapture.tools.coverage.chosen import failures
 from recapture.tools.coverage.marks import Access
 from recapture.tools.coverage.ranges import Range
@@ -68,9 +68,7 @@ def calendar(pipeline: Pipeline) -> bytes:
         pipeline.name,
         [pipeline.name],
         coverage,
-        month,
-        faulty,
-        {},
+        Shown(month, faulty),
         length,
         Access("", "", dict.fromkeys(("request", "backfill", "rollback", "check")), asks_for_approval=True),
         {run: failures(files_of(pipeline, run).read(AUDIT).audit) for run in runs},

@@ -6,7 +6,8 @@ import pytest
 
 from recapture.archive.definitions import InputDefinition
 from recapture.archive.hole_sentences import remedy, sentence
-from recapture.archive.holes import Hole, Kind, Numbers, Partition, SliceNumbers, find_holes
+from recapture.archive.holes import Hole, Kind, Partition, find_holes
+from recapture.archive.number_chain import Numbers, SliceNumbers
 from recapture.archive.pauses import Pause
 from recapture.formats.event_hubs import CaptureNames
 from recapture.formats.path_names import InputPath

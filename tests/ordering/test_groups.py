@@ -287,3 +287,19 @@ def test_strings_that_occur_often_are_sorted_by_their_bytes_and_null_comes_first
     expected.sort(key=lambda row: row["word"] is not None)
 
     assert groups.sorted_rows(rows).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"w": [1, 1, 2], "k": ["b", "a", "a"]},
+        {"w": [1, 1, 2], "k": ["a", "a", "b"], "n": [2, 1, 0]},
+        {"w": [1, 2, None], "k": ["a", "b", "c"]},
+        {"w": [1, 1, 2], "x": [1.0, math.nan, 0.0], "n": [1, 0, 2]},
+        {"w": [False, True], "k": ["b", "a"]},
+    ],
+)
+def test_rows_that_ascend_only_in_some_columns_are_sorted(columns: dict[str, list[Any]]) -> None:
+    rows = pa.table(columns)
+    expected = sorted(rows.to_pylist(), key=lambda row: [(x is not None, x != x, x or 0) for x in row.values()])
+    assert repr(groups.sorted_rows(rows).to_pylist()) == repr(expected)

@@ -22,7 +22,7 @@ from recapture.time_model.metrics import COUNTS, WATERMARK_DELAY
 from recapture.tools.advise.page import page as advice_page
 from recapture.tools.compare.page import page as comparison_page
 from recapture.tools.coverage.activity import DagRun, RunState
-from recapture.tools.coverage.calendar import Summary, calendar_page, message_page, pipelines_page
+from recapture.tools.coverage.calendar import Shown, Summary, calendar_page, message_page, pipelines_page
 from recapture.tools.coverage.marks import Access
 from recapture.tools.coverage.ranges import Range
 from recapture.tools.coverage.reading import Coverage
@@ -81,7 +81,8 @@ def calendar(chosen: Range) -> bytes:
     access = Access("", "/recapture", disabled, True, "The DAG is paused.")
     pipelines, metrics = ["telemetry", "other"], {"InputEvents": 5.0, "LateInputEvents": 1.0}
     audits = {RUN: ["28.7 % of the events are malformed, such as partition 3", "no row"]}
-    return calendar_page("telemetry", pipelines, coverage, date(2026, 3, 1), chosen, metrics, HOUR, access, audits)
+    shown = Shown(date(2026, 3, 1), chosen, metrics)
+    return calendar_page("telemetry", pipelines, coverage, shown, HOUR, access, audits)
 
 
 def list_of_pipelines() -> bytes:

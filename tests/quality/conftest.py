@@ -9,20 +9,11 @@ import pandas as pd
 import pytest
 
 from recapture.quality import suites
+from recapture.quality.suites import RunParameters
 from recapture.time_model.metrics import COUNTS, WATERMARK, WATERMARK_DELAY
 from tests.quality.staging import COLUMNS, Declared, SoundRun
 
-RUN: dict[str, Any] = {
-    "run_start": datetime(2026, 3, 1, 10, tzinfo=UTC),
-    "run_end": datetime(2026, 3, 1, 12, tzinfo=UTC),
-    "slice_count": 2,
-}
-
-
-@pytest.fixture
-def run(great_expectations: None) -> dict[str, Any]:
-    """The parameters of the audited run."""
-    return dict(RUN)
+RUN = RunParameters(2, datetime(2026, 3, 1, 10, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -41,11 +32,11 @@ def metrics() -> pd.DataFrame:
         "out_of_order_adjusted": 1,
         "out_of_order_dropped": 1,
         WATERMARK_DELAY: 12.5,
-        WATERMARK: RUN["run_start"].timestamp() + 3500,
+        WATERMARK: RUN.run_start.timestamp() + 3500,
         "complete": True,
         "whole": True,
     }
-    slices = pd.date_range(RUN["run_start"], periods=2, freq="h")
+    slices = pd.date_range(RUN.run_start, periods=2, freq="h")
     return pd.DataFrame(
         [
             {"slice_start": start, "input": "in", "partition": partition, **counts}
@@ -68,8 +59,8 @@ def aggregates() -> pd.DataFrame:
 
 
 @pytest.fixture
-def sound(metrics: pd.DataFrame, aggregates: pd.DataFrame, run: dict[str, Any]) -> SoundRun:
-    return SoundRun(metrics, aggregates, run)
+def sound(metrics: pd.DataFrame, aggregates: pd.DataFrame, great_expectations: None) -> SoundRun:
+    return SoundRun(metrics, aggregates, RUN)
 
 
 @pytest.fixture

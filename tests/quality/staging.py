@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from recapture.quality import checkpoint
 from recapture.quality.audit import Audit
 from recapture.quality.rows import FRAME_ROWS, Rows, SliceFile
-from recapture.quality.suites import Suite
+from recapture.quality.suites import RunParameters, Suite
 
 ALIAS = "aggregates"
 COLUMNS = ("windowEnd", "deviceId", "events", "avgTemperature")
@@ -49,10 +49,12 @@ def in_rows(metrics: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def audit(metrics: pd.DataFrame, aggregates: dict[str, pd.DataFrame], suites: dict[str, Suite], **run: Any) -> Audit:
+def audit(
+    metrics: pd.DataFrame, aggregates: dict[str, pd.DataFrame], suites: dict[str, Suite], run: RunParameters
+) -> Audit:
     with tempfile.TemporaryDirectory() as folder:
         rows = {alias: in_files(Path(folder), frame) for alias, frame in aggregates.items()}
-        return checkpoint.audit(in_rows(metrics), rows, suites, **run)
+        return checkpoint.audit(in_rows(metrics), rows, suites, run)
 
 
 @dataclass
@@ -61,9 +63,8 @@ class SoundRun:
 
     metrics: pd.DataFrame
     aggregates: pd.DataFrame
-    run: dict[str, Any]
-    """The parameters of the audited run."""
+    run: RunParameters
 
     def audit(self, suite: Suite | None = None) -> Audit:
         """Audit the run with the built-in checks and a suite of its output."""
-        return audit(self.metrics, {ALIAS: self.aggregates}, {} if suite is None else {ALIAS: suite}, **self.run)
+        return audit(self.metrics, {ALIAS: self.aggregates}, {} if suite is None else {ALIAS: suite}, self.run)

@@ -251,12 +251,12 @@ import pickle, sys
 from pathlib import Path
 from recapture.quality import checkpoint
 rows, run = pickle.loads(Path(sys.argv[1]).read_bytes())
-assert checkpoint.audit(rows, {}, {}, **run).verdict == "passed"
-assert checkpoint.audit([row | {"SequenceGaps": 1} for row in rows], {}, {}, **run).verdict == "passed with warnings"
-assert checkpoint.audit(rows[:1], {}, {}, **run).verdict == "failed"
+assert checkpoint.audit(rows, {}, {}, run).verdict == "passed"
+assert checkpoint.audit([row | {"SequenceGaps": 1} for row in rows], {}, {}, run).verdict == "passed with warnings"
+assert checkpoint.audit(rows[:1], {}, {}, run).verdict == "failed"
 incomplete = [row | {"complete": False} for row in rows]
-assert checkpoint.audit(incomplete, {}, {}, **run).verdict == "failed"
-assert checkpoint.audit(incomplete, {}, {}, **run, provisional=True).verdict == "passed with warnings"
+assert checkpoint.audit(incomplete, {}, {}, run).verdict == "failed"
+assert checkpoint.audit(incomplete, {}, {}, run, provisional=True).verdict == "passed with warnings"
 assert not {"great_expectations", "pandas"} & sys.modules.keys()
 """
     file = tmp_path / "run.pickle"

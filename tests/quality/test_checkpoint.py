@@ -114,7 +114,7 @@ def test_an_impossible_argument_is_refused_before_anything_runs(
 
 
 def test_rows_outside_the_run_block_the_sample_pipeline(sound: SoundRun) -> None:
-    sound.aggregates.loc[0, "windowEnd"] = pd.Timestamp(sound.run["run_start"])
+    sound.aggregates.loc[0, "windowEnd"] = pd.Timestamp(sound.run.run_start)
     audited = sound.audit(suites.load(TELEMETRY, COLUMNS))
     assert reason_of(audited).startswith(
         "telemetry: windows end outside (from, to] (windowEnd: more than 2026-03-01T10:00:00Z, at most "
@@ -159,8 +159,8 @@ def test_the_stored_audit_is_valid_json_with_every_result(sound: SoundRun, decla
 def test_each_output_is_judged_by_its_own_suite(sound: SoundRun, declared: Declared) -> None:
     few = sound.aggregates.iloc[:1].assign(events=0)
     frames = {"all": sound.aggregates, "few": few, "unjudged": few.iloc[:0]}
-    assert audit(sound.metrics, frames, {"all": declared(AT_LEAST_ONE)}, **sound.run).verdict == "passed"
-    audited = audit(sound.metrics, frames, {"few": declared(AT_LEAST_ONE)}, **sound.run)
+    assert audit(sound.metrics, frames, {"all": declared(AT_LEAST_ONE)}, sound.run).verdict == "passed"
+    audited = audit(sound.metrics, frames, {"few": declared(AT_LEAST_ONE)}, sound.run)
     assert [(failure.judged, failure.suite) for failure in failures(audited)] == [("few", "mine")]
     assert "FAILED   mine few " in text_of(audited)
 
@@ -172,7 +172,7 @@ def test_outputs_that_share_a_suite_have_the_metrics_judged_once(sound: SoundRun
         "meta": {"asset": "metrics"},
     }
     frames = {"one": sound.aggregates, "two": sound.aggregates}
-    audited = audit(sound.metrics, frames, {alias: declared(late, AT_LEAST_ONE) for alias in frames}, **sound.run)
+    audited = audit(sound.metrics, frames, {alias: declared(late, AT_LEAST_ONE) for alias in frames}, sound.run)
     mine = [(result.judged, result.expectation) for result in audited.results if result.suite == "mine"]
     assert mine == [(judged, "expect_column_values_to_be_between") for judged in ("metrics", *frames)]
     assert audited.verdict == "passed"
@@ -198,7 +198,7 @@ def test_an_audit_of_many_rows_makes_no_more_calls_than_one_of_few(sound: SoundR
     def calls(rows: pd.DataFrame) -> int:
         profile = cProfile.Profile()
         with profile:
-            assert audit(sound.metrics, {ALIAS: rows}, {ALIAS: suite}, **sound.run).verdict == "passed"
+            assert audit(sound.metrics, {ALIAS: rows}, {ALIAS: suite}, sound.run).verdict == "passed"
         return sum(int(entry.callcount) for entry in profile.getstats())
 
     calls(few)

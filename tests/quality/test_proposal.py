@@ -63,9 +63,7 @@ def judge(folder: Path, suite: suites.Suite, frame: pd.DataFrame, metrics: pd.Da
         in_rows(metrics[is_now]),
         {"rows": judged},
         {"rows": suite},
-        run_start=start,
-        run_end=start + timedelta(hours=1),
-        slice_count=1,
+        suites.RunParameters(1, start, start + timedelta(hours=1)),
         earlier_metrics=earlier if len(earlier) else None,
     )
 

@@ -1,25 +1,18 @@
 """Tell what is missing from an archive, from its pauses and from the sequence numbers of its partitions.
 
-The hub numbers the events of a partition one by one. So the numbers that arrived in successive slices form one range,
-however long a pause was; a number between them that never arrived is an event that the archive lacks:
-
-    slice      01:00          02:00    03:00    04:00
-    numbers    1440 to 2880   none     none     5759 to 7199      2881 to 5758 are lost
-
-A hub that was deleted and recreated starts its numbers again, while its times continue. Its numbers are compared with
-each other only.
+`archive.number_chain` says where the numbers jump.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any, Literal
 
-from recapture.archive.definitions import MAX_CLOCK_SKEW, InputDefinition
+from recapture.archive.definitions import InputDefinition
 from recapture.archive.listing import FAR
+from recapture.archive.number_chain import Chain, Jump, Numbers, Placed, SliceNumbers, or_default
 from recapture.archive.pauses import Pause, within
-from recapture.time_model.partition_metrics import ArrivedNumbers
 from recapture.time_model.slices import DUPLICATE_HORIZON, Slice
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND
 
@@ -46,36 +39,6 @@ class Kind(StrEnum):
     """The same for one partition, while blobs of others arrived."""
     PAUSED = "paused"
     """Blobs are missing, but the sequence numbers continue: no event is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """Successive sequence numbers that arrived in one slice."""
-
-    first: int
-    last: int
-    enqueued: int | None
-    """Earliest enqueued time of these events, in ticks; None if one of them is not known."""
-    enqueued_until: int | None
-    """Latest enqueued time of these events, in ticks; None if one of them is not known."""
-
-
-@dataclass(frozen=True)
-class SliceNumbers:
-    """Numbers that arrived in a slice, of the events that one partition numbered."""
-
-    slice: Slice
-    numbers: tuple[Numbers, ...]
-
-    @classmethod
-    def of(cls, slice_: Slice, arrived: ArrivedNumbers) -> "SliceNumbers":
-        return cls(
-            slice_,
-            tuple(
-                Numbers(first, last, None if earliest < 0 else earliest, None if latest < 0 else latest)
-                for first, last, earliest, latest in arrived.ranges
-            ),
-        )
 
 
 @dataclass(frozen=True)
@@ -124,122 +87,6 @@ class Hole:
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """Successive numbers with the slices in which they arrived."""
-
-    numbers: Numbers
-    slice: Slice
-    last_slice: Slice
-
-
-@dataclass(frozen=True)
-class _Jump:
-    """Two ranges of numbers between which others are missing, or the numbers start again."""
-
-    before: _Placed
-    after: _Placed
-    recreated: bool
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The numbers of one partition over successive slices, in order, and where they jump."""
-
-    placed: tuple[_Placed, ...]
-    """Ranges in the order in which the events were enqueued."""
-    jumps: tuple[_Jump, ...]
-
-    @classmethod
-    def of(cls, slices: Iterable[SliceNumbers], modulus: int | None = None) -> "Chain":
-        """Return the chain of these slices; `modulus` is how many numbers there are before they start again at 0."""
-        placed = [
-            _Placed(numbers, slice_numbers.slice, slice_numbers.slice)
-            for slice_numbers in slices
-            for numbers in slice_numbers.numbers
-        ]
-        ordered = sorted(placed, key=lambda item: (_or(item.numbers.enqueued, item.slice.start), item.numbers.first))
-        jumps: list[_Jump] = []
-        ranges: list[_Placed] = []
-        for generation in _generations(ordered, modulus):
-            merged = _merged(generation)
-            if ranges:
-                jumps.append(_Jump(ranges[-1], merged[0], recreated=True))
-            jumps += [_Jump(before, after, recreated=False) for before, after in pairwise(merged)]
-            ranges += merged
-        return cls(tuple(ranges), tuple(jumps))
-
-    def at(self, time: int) -> "tuple[_Placed | None, _Placed | None, _Jump | None]":
-        """Return the ranges before and after a time, which are the same if one goes on through it, and their jump.
-
-        The time is in ticks. Ranges without enqueued times are passed over.
-        """
-        known = [item for item in self.placed if item.numbers.enqueued is not None]
-        before = next((item for item in reversed(known) if _or(item.numbers.enqueued, 0) <= time), None)
-        after = next((item for item in known if _or(item.numbers.enqueued_until, 0) >= time), None)
-        jump = next((jump for jump in self.jumps if jump.before is before and jump.after is after), None)
-        return before, after, jump
-
-
-def _or(value: int | None, default: int) -> int:
-    return default if value is None else value
-
-
-def _generations(placed: Iterable[_Placed], modulus: int | None) -> Iterator[list[_Placed]]:
-    """Yield the ranges of each hub that gave numbers, one after the other; `placed` are in order of enqueued times."""
-    generation: list[_Placed] = []
-    highest = -1
-    for item in placed:
-        if generation and modulus is not None:
-            item = _continued(item, highest, modulus)
-        if any(_contradicts(item.numbers, earlier.numbers) for earlier in generation):
-            yield generation
-            generation, highest = [], -1
-        generation.append(item)
-        highest = max(highest, item.numbers.last)
-    if generation:
-        yield generation
-
-
-def _continued(item: _Placed, highest: int, modulus: int) -> _Placed:
-    """Return the range with the numbers nearest to the highest so far that are the same modulo `modulus`."""
-    shift = round((highest + 1 - item.numbers.first) / modulus) * modulus
-    numbers = replace(item.numbers, first=item.numbers.first + shift, last=item.numbers.last + shift)
-    return replace(item, numbers=numbers)
-
-
-def _contradicts(numbers: Numbers, earlier: Numbers) -> bool:
-    """Return whether one hub cannot have given both, despite clock skew: numbers that are not higher came later."""
-    if numbers.first > earlier.last or numbers.enqueued is None:
-        return False
-    bound = earlier.enqueued if earlier.first > numbers.last else earlier.enqueued_until
-    return bound is not None and numbers.enqueued > bound + MAX_CLOCK_SKEW
-
-
-def _merged(generation: Iterable[_Placed]) -> list[_Placed]:
-    """Return the ranges of one hub in ascending order, those that touch or overlap as one."""
-    merged: list[_Placed] = []
-    for item in sorted(generation, key=lambda item: (item.numbers.first, item.slice.start)):
-        if merged and item.numbers.first <= merged[-1].numbers.last + 1:
-            merged[-1] = _joined(merged[-1], item)
-        else:
-            merged.append(item)
-    return merged
-
-
-def _joined(lower: _Placed, higher: _Placed) -> _Placed:
-    """Return two ranges that touch or overlap as one; `lower` has the lower first number."""
-    known = None not in (lower.numbers.enqueued, higher.numbers.enqueued)
-    numbers = Numbers(
-        lower.numbers.first,
-        max(lower.numbers.last, higher.numbers.last),
-        min(_or(lower.numbers.enqueued, 0), _or(higher.numbers.enqueued, 0)) if known else None,
-        max(_or(lower.numbers.enqueued_until, 0), _or(higher.numbers.enqueued_until, 0)) if known else None,
-    )
-    has_last = higher if higher.numbers.last >= lower.numbers.last else lower
-    return _Placed(numbers, lower.slice, has_last.last_slice)
-
-
-@dataclass(frozen=True)
 class Partition:
     """What the archive and the publications say about one partition of an input."""
 
@@ -268,7 +115,7 @@ class Partition:
     def begins_at(self) -> int:
         """Time in the name of the first blob, in ticks; 0 if blobs were there before, and LARGEST if there is none."""
         first = next((pause for pause in self.pauses if pause.before is None), None)
-        return 0 if first is None else _or(first.after, LARGEST)
+        return 0 if first is None else or_default(first.after, LARGEST)
 
 
 def find_holes(definition: InputDefinition, partitions: Sequence[Partition]) -> list[Hole]:
@@ -330,7 +177,7 @@ class _Finder:
         holes += self._blobless(chain, Kind.QUIET, self.partition.quiet)
         others = (jump for number, jump in enumerate(chain.jumps) if number not in by_jump)
         holes += [self._of_jump(jump) for jump in others if self._is_reported(jump)]
-        return sorted(holes, key=lambda hole: (_or(hole.start, hole.slice_start), hole.kind))
+        return sorted(holes, key=lambda hole: (or_default(hole.start, hole.slice_start), hole.kind))
 
     def _blobless(self, chain: Chain, kind: Kind, slices: Sequence[Slice]) -> list[Hole]:
         """Return the slices without a blob across which no numbers continue; successive ones are one hole."""
@@ -353,7 +200,7 @@ class _Finder:
             for first, last in pairwise(bounds):
                 yield from within(pause, self.definition, first, last)
 
-    def _of_pause(self, pause: Pause, before: _Placed | None, after: _Placed | None, jump: _Jump | None) -> Hole | None:
+    def _of_pause(self, pause: Pause, before: Placed | None, after: Placed | None, jump: Jump | None) -> Hole | None:
         """Return what a pause is; None if nothing is to be said about it."""
         in_run = self._own.start < self.definition.last_arrival(pause.end) <= self._own.end
         bounds = {"start": pause.start, "end": pause.end}
@@ -381,7 +228,7 @@ class _Finder:
         hole = Hole(kind, alias, self.partition.name, slice_start, sequence_partition=giver, **fields)
         return replace(hole, from_hub=self.definition.names.on_schedule)
 
-    def _of_jump(self, jump: _Jump) -> Hole:
+    def _of_jump(self, jump: Jump) -> Hole:
         before, after = jump.before.numbers, jump.after.numbers
         own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         slice_start = min(max(jump.after.slice, own[0]), own[-1]).start
@@ -398,7 +245,7 @@ class _Finder:
         latest = slice_.start + (self.definition.interval if self.definition.by_enqueued_time else 0)
         return numbers.enqueued is not None and numbers.enqueued <= latest
 
-    def _is_reported(self, jump: _Jump) -> bool:
+    def _is_reported(self, jump: Jump) -> bool:
         """Return whether a jump is a hole of the run that nothing else reports."""
         own = [slice_numbers.slice for slice_numbers in self.partition.slices]
         if jump.after.slice < own[0] or jump.before.last_slice > own[-1]:
@@ -407,7 +254,7 @@ class _Finder:
             return False
         return bool(self.partition.before) or not self._is_old(jump.before)
 
-    def _is_counted(self, jump: _Jump) -> bool:
+    def _is_counted(self, jump: Jump) -> bool:
         """Return whether SequenceGaps counts a jump."""
         if jump.recreated:
             return False
@@ -417,7 +264,7 @@ class _Finder:
         is_short = since is not None and until is not None and until - since < DUPLICATE_HORIZON
         return is_short and jump.after.slice in self.partition.more_gaps_in
 
-    def _is_old(self, placed: _Placed) -> bool:
+    def _is_old(self, placed: Placed) -> bool:
         """Return whether events were enqueued long before their slice, so that they may be copies of earlier ones."""
         until, start = placed.numbers.enqueued_until, placed.slice.start
         return until is not None and until < start - self.definition.interval - FAR

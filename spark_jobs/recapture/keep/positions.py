@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recapture.archive.holes import Chain, SliceNumbers
 from recapture.archive.manifest import Manifest
+from recapture.archive.number_chain import Chain, SliceNumbers
 from recapture.archive.pinning import blobs_that_may_hold
 from recapture.errors import RunError
 from recapture.formats.events import ENQUEUED, Reader

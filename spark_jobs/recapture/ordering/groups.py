@@ -1,6 +1,7 @@
 """The panes of a slice, from all tasks, as groups and as the rows of an output (docs/time-model.md, section 6)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.ordering import spreads
+from recapture.ordering.keys import Numbered, first_rows, joint_codes, ranks, sorted_order
 from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
 from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
@@ -70,9 +72,22 @@ def groups_of_panes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the groups of the windows that end in a slice or within the look-back before it; see `rows_of_panes`."""
     span = Slice(slice_.start - merged_groups.look_back, slice_.end)
-    for windowed in _windowed(window, span, _with_spreads(merged_groups, _with_large_texts(panes))):
-        groups = _groups(merged_groups, window, windowed).cast(merged_groups.schema)
+    panes = _with_spreads(merged_groups, _with_large_texts(panes)).combine_chunks()
+    keys = {key.name: ranks(panes[key.name]) for key in window.aggregation.keys}
+    for windowed in _windowed(window.window, span, panes):
+        groups = _groups(merged_groups, window, panes, keys, windowed).cast(merged_groups.schema)
         yield from groups.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+
+
+class _Windowed(NamedTuple):
+    """The panes of some windows. A pane comes once for each window that holds it."""
+
+    rows: NDArray[np.int64]
+    """Rows of the panes, in the order of window, pane and partition."""
+    windows: NDArray[np.int64]
+    """Number of the window of each of them, from 0 without gaps."""
+    ends: NDArray[np.int64]
+    """End of each window in ticks."""
 
 
 def _with_spreads(groups: MergedGroups, panes: pa.Table) -> pa.Table:
@@ -83,28 +98,26 @@ def _with_spreads(groups: MergedGroups, panes: pa.Table) -> pa.Table:
     return panes
 
 
-def _windowed(window: MergedWindow, slice_: Slice, panes: pa.Table) -> Iterator[pa.Table]:
-    """Yield the panes of each window that ends in a slice, in the order of window, pane and partition.
-
-    A pane comes once for each window that holds it.
-    """
-    panes = panes.sort_by([("_pane", "ascending"), ("_partition", "ascending")])
-    times = panes["_pane"].to_numpy()
-    for ends in _window_ends(window.window, slice_, times):
-        first = np.searchsorted(times, ends - window.window.size, side="right")
-        counts = np.searchsorted(times, ends, side="right") - first
+def _windowed(window: HoppingWindow, slice_: Slice, panes: pa.Table) -> Iterator[_Windowed]:
+    """Yield the panes of the windows that end in a slice, in groups that divide no window."""
+    numbers, count = ranks(panes["_pane"])
+    partitions, partition_count = ranks(panes["_partition"])
+    order = sorted_order([numbers * partition_count + partitions])
+    starts = np.append(0, np.cumsum(np.bincount(numbers, minlength=count)))
+    times = panes["_pane"].to_numpy()[order[starts[:-1]]]
+    for ends in _window_ends(window, slice_, times):
+        first = starts[np.searchsorted(times, ends - window.size, side="right")]
+        counts = starts[np.searchsorted(times, ends, side="right")] - first
         for part in _divided(counts):
             count = counts[part]
             before = np.cumsum(count) - count
-            rows = np.arange(count.sum()) + np.repeat(first[part] - before, count)
-            window_ends = pa.array(np.repeat(ends[part], count))
-            yield panes.take(pa.array(rows)).append_column(WINDOW_END, window_ends)
+            places = np.arange(count.sum()) + np.repeat(first[part] - before, count)
+            yield _Windowed(order[places], np.repeat(np.arange(len(part)), count), ends[part])
 
 
-def _window_ends(window: HoppingWindow, slice_: Slice, times: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _window_ends(window: HoppingWindow, slice_: Slice, panes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Yield, in order, the ends of the windows that end in a slice and hold panes with these ends, in ticks."""
     hop, size = window.hop, window.size
-    panes = np.unique(times)
     most = min(size // hop, (slice_.end - slice_.start) // hop) + 1
     last = slice_.start
     for part in np.array_split(panes, -(-len(panes) * most // ENDS)) if len(panes) else ():
@@ -125,13 +138,26 @@ def _divided(counts: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         yield from np.split(filled, np.flatnonzero(np.diff(group)) + 1)
 
 
-def _groups(merged_groups: MergedGroups, window: MergedWindow, windowed: pa.Table) -> pa.Table:
-    """Return the groups of panes. Floats are added in the order of the rows."""
-    keys = [key.name for key in window.aggregation.keys]
-    groups = merged(windowed, [WINDOW_END, *keys], merged_groups.partials, spreads.add_spreads)
-    ids = pa.repeat(pa.scalar(window.id, pa.string()), len(groups))
-    columns = {WINDOW_END: groups[WINDOW_END], WINDOW_ID: ids, **{key: groups[key] for key in keys}}
-    return pa.table(columns | {result.name: _result(result, groups) for result in merged_groups.results})
+def _groups(
+    merged_groups: MergedGroups,
+    window: MergedWindow,
+    panes: pa.Table,
+    keys: Mapping[str, Numbered],
+    windowed: _Windowed,
+) -> pa.Table:
+    """Return the groups of some windows, in the order of their ends and keys. Floats are added in that of the rows.
+
+    `keys` are those of the panes, as ranks.
+    """
+    rows, windows, ends = windowed
+    codes = joint_codes([(windows, len(ends)), *((values[rows], count) for values, count in keys.values())])
+    partials = [partial.name for partial in merged_groups.partials]
+    results = merged(panes.select(partials).take(pa.array(rows)), codes, merged_groups.partials, spreads.add_spreads)
+    first = first_rows(codes)
+    columns = {WINDOW_END: pa.array(ends[windows[first]])}
+    columns[WINDOW_ID] = pa.repeat(pa.scalar(window.id, pa.string()), len(first))
+    columns |= {key: panes[key].take(pa.array(rows[first])) for key in keys}
+    return pa.table(columns | {result.name: _result(result, results) for result in merged_groups.results})
 
 
 def _result(result: Result | SpreadResult, groups: pa.Table) -> pa.ChunkedArray:
@@ -161,15 +187,32 @@ def row_order(rows: pa.Table) -> pa.Array:
     Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the sorted rows do
     not depend on the order of the rows.
     """
+    if _ascend(rows):
+        return pa.array(np.arange(len(rows)))
     keys: dict[str, pa.ChunkedArray | pa.Array] = {}
     for number, column in enumerate(rows.columns):
         if column.null_count:
             keys[f"{number} is given"] = pc.is_valid(column)
-        keys[f"{number}"] = _ranks(column) if _is_repeated(column) else column
+        keys[f"{number}"] = pa.array(ranks(column.cast(pa.large_string()))[0]) if _is_repeated(column) else column
     for number, column in enumerate(rows.columns):
         if pa.types.is_floating(column.type) and (bits := _bits_of_equals(column)) is not None:
             keys[f"{number} as bits"] = bits
     return pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
+
+
+def _ascend(rows: pa.Table) -> bool:
+    """Return whether rows are certainly sorted, with a difference before the first float and the first NULL."""
+    earlier, later = rows.slice(0, max(len(rows) - 1, 0)), rows.slice(1)
+    is_tie = pa.scalar(True)
+    for column, before, after in zip(rows.columns, earlier.columns, later.columns, strict=True):
+        if column.null_count or pa.types.is_floating(column.type):
+            return False
+        if pc.any(pc.and_(is_tie, pc.less(after, before))).as_py():
+            return False
+        is_tie = pc.and_(is_tie, pc.equal(after, before))
+        if not pc.any(is_tie).as_py():
+            return True
+    return False
 
 
 def in_row_order(rows: pa.Table, order: pa.Array) -> pa.Table:
@@ -184,15 +227,6 @@ def _is_repeated(column: pa.ChunkedArray) -> bool:
         return False
     sample = column.take(pa.array(np.arange(_SAMPLE) * (len(column) // _SAMPLE)))
     return len(sample.unique()) <= _SAMPLE // 2
-
-
-def _ranks(column: pa.ChunkedArray) -> pa.Array:
-    """Return the place of each string among the different ones, in their order: they are faster to sort."""
-    encoded = column.cast(pa.large_string()).combine_chunks().dictionary_encode()
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return pa.array(ranks).take(encoded.indices)
 
 
 def _bits_of_equals(column: pa.ChunkedArray) -> pa.Array | None:

@@ -4,6 +4,7 @@ Spark groups rows by keys in which NULL equals NULL, NaN equals NaN, and -0.0 eq
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from recapture.process.compilation import compiled
 
 DIGIT_BITS = 11
 """Number of bits that one pass of `sorted_stably` sorts by."""
+Numbered: TypeAlias = tuple[NDArray[np.int64], int]
+"""A number for each row, from 0 without gaps, and how many numbers there are."""
 _SPARSE = 4
 """The numbers of several columns together get a table of up to this many entries a row; above that, a hash table."""
 
@@ -23,10 +26,16 @@ def key_codes(columns: Sequence[pa.ChunkedArray | pa.Array]) -> NDArray[np.int64
 
     `columns` are the parts of the key, at least one. Rows have no particular order of numbers.
     """
-    first, *others = columns
-    codes, count = _codes(first)
-    for column in others:
-        more, size = _codes(column)
+    return joint_codes([_codes(column) for column in columns])
+
+
+def joint_codes(parts: Sequence[Numbered]) -> NDArray[np.int64]:
+    """Return a number for each row, from 0 without gaps: rows have the same number if all parts have.
+
+    `parts` are at least one.
+    """
+    (codes, count), *others = parts
+    for more, size in others:
         codes, count = _without_gaps(codes * size + more, count * size)
     return codes
 
@@ -63,11 +72,16 @@ def sorted_order(sort_keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def partition_ranks(partitions: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return the rank of each row's partition, from 0, in the order of their UTF-8 bytes."""
-    codes, _ = _codes(partitions)
-    names = partitions.take(pa.array(first_rows(codes))).to_pylist()
-    ranks = np.empty(len(names), np.int64)
-    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    return ranks[codes]
+    return ranks(partitions)[0]
+
+
+def ranks(column: pa.ChunkedArray | pa.Array) -> Numbered:
+    """Return the rank of each row's value among the distinct values. NULL comes first, strings as their UTF-8 bytes."""
+    codes, values = _encoded(column)
+    order = np.roll(pc.sort_indices(values).to_numpy(), values.null_count)  # Arrow puts NULL last
+    ranks = np.empty(len(values), np.int64)
+    ranks[order] = np.arange(len(values))
+    return ranks[codes], len(values)
 
 
 def comparable(floats: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -77,20 +91,26 @@ def comparable(floats: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
 
 
-def _codes(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], int]:
-    """Return numbers for the values of one column, from 0 without gaps, and how many there are."""
+def _codes(column: pa.ChunkedArray | pa.Array) -> Numbered:
+    """Return numbers for the values of one column."""
+    codes, values = _encoded(column)
+    return codes, len(values)
+
+
+def _encoded(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """Return numbers for the values of one column, and the value of each number; floats are those of `comparable`."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_null(column.type):
-        return np.zeros(len(column), np.int64), min(len(column), 1)
+        return np.zeros(len(column), np.int64), column[:1]
     if pa.types.is_floating(column.type):
         values = comparable(column.fill_null(0.0).to_numpy(zero_copy_only=False))
         column = pa.array(values, mask=column.is_null().to_numpy(zero_copy_only=False))
-    indices = pc.dictionary_encode(column, null_encoding="encode")
-    return indices.indices.to_numpy().astype(np.int64), len(indices.dictionary)
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
-def _without_gaps(codes: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], int]:
-    """Return numbers without gaps in the places of numbers below `bound`, and how many there are."""
+def _without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
+    """Return numbers without gaps in the places of numbers below `bound`."""
     if bound > _SPARSE * len(codes):
         return _codes(pa.array(codes))
     is_used = np.zeros(bound, np.bool_)

@@ -152,25 +152,27 @@ class _FoldedPanes:
             return
         table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        panes = merged(table, by, self.aggregation.partials, spreads.continue_spreads)
-        self._parts = panes.cast(self._columns).combine_chunks().to_batches()
+        codes = key_codes([table[name] for name in by])
+        keys = table.select(by).take(pa.array(first_rows(codes)))
+        partials = merged(table, codes, self.aggregation.partials, spreads.continue_spreads)
+        panes = pa.Table.from_arrays([*keys.columns, *partials.columns], schema=self._columns)
+        self._parts = panes.combine_chunks().to_batches()
         self.events, self._folded = 0, len(panes)
 
 
-def merged(table: pa.Table, by: Sequence[str], partials: Sequence[Partial], merge_spreads: spreads.Loop) -> pa.Table:
-    """Return the columns `by` and the partial aggregates of each group, merged in the order of the rows.
+def merged(
+    table: pa.Table, codes: NDArray[np.int64], partials: Sequence[Partial], merge_spreads: spreads.Loop
+) -> pa.Table:
+    """Return the partial aggregates of each group, merged in the order of the rows.
 
-    Raise RunError if a sum leaves the bigints.
+    `codes` has the number of each row's group. Raise RunError if a sum leaves the bigints.
     """
+    count = int(codes.max(initial=-1)) + 1
     for partial in partials:
         if partial.fold is Fold.SUM and pa.types.is_integer(partial.type):
-            _require_bigints(table, by, partial.name)
-    codes = key_codes([table[name] for name in by])
-    first = first_rows(codes)
-    columns = {name: table[name].take(pa.array(first)) for name in by}
-    for partial in partials:
-        columns[partial.name] = _merged_values(partial, table[partial.name], codes, len(first), merge_spreads)
-    return pa.table(columns)
+            _require_bigints(table[partial.name], codes)
+    values = [_merged_values(partial, table[partial.name], codes, count, merge_spreads) for partial in partials]
+    return pa.table(values, [partial.name for partial in partials])
 
 
 def _merged_values(
@@ -210,14 +212,13 @@ def _folded_value(partial: Partial, argument: pa.Array) -> pa.Array:
     return argument
 
 
-def _require_bigints(table: pa.Table, by: Sequence[str], name: str) -> None:
-    """Raise RunError if a sum of a column by group leaves the bigints at some row, as it would in Spark's ANSI mode."""
-    values = table[name]
+def _require_bigints(values: pa.ChunkedArray, codes: NDArray[np.int64]) -> None:
+    """Raise RunError if a sum of values by group leaves the bigints at some row, as it would in Spark's ANSI mode."""
     sizes: NDArray[np.float64] = np.abs(values.fill_null(0).to_numpy().astype(np.float64))
     if sizes.sum() < _BIGINT_BOUND:
         return
-    totals: dict[tuple[object, ...], int] = {}
-    for *group, value in zip(*(table[name].to_pylist() for name in by), values.to_pylist(), strict=True):
-        total = totals[tuple(group)] = totals.get(tuple(group), 0) + (value or 0)
+    totals: dict[int, int] = {}
+    for group, value in zip(codes.tolist(), values.to_pylist(), strict=True):
+        total = totals[group] = totals.get(group, 0) + (value or 0)
         if not _BIGINTS.min <= total <= _BIGINTS.max:
             raise QueryError("SUM: the sum of bigints is too large for a bigint: CAST the values to float")

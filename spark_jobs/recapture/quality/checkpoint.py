@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
@@ -13,7 +12,7 @@ from recapture.quality.loading import create_context, load_great_expectations
 from recapture.quality.metrics import COLUMNS, derive
 from recapture.quality.rows import Rows
 from recapture.quality.signatures import BOUNDS
-from recapture.quality.suites import Expectation, Suite, columns_of, require_installed
+from recapture.quality.suites import Expectation, RunParameters, Suite, columns_of, require_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,10 +32,8 @@ def audit(
     metrics: Sequence[Mapping[str, Any]],
     aggregates: Mapping[str, Rows],
     suites: Mapping[str, Suite],
+    run: RunParameters,
     *,
-    run_start: datetime,
-    run_end: datetime,
-    slice_count: int,
     slice_results: Sequence[Result] = (),
     earlier_metrics: pd.DataFrame | None = None,
     provisional: bool = False,
@@ -53,12 +50,11 @@ def audit(
         metrics: one row per slice and partition of an input, with the fields of `quality.metrics.COLUMNS`. Times
             without a zone are UTC. Other fields are not judged.
         aggregates: the rows of each output that has a suite, by alias, with the columns that the suite was loaded with.
-        run_start: the start of the run's range, aware; `run_end` is its end.
         slice_results: the results of other checks, which count towards the verdict.
         earlier_metrics: the metrics of slices that were published before, for expectations with a history.
         provisional: whether slices may be published before Capture has written everything.
     """
-    results = [*built_in_checks.results(metrics, slice_count, provisional=provisional), *slice_results]
+    results = [*built_in_checks.results(metrics, run.slice_count, provisional=provisional), *slice_results]
     if not suites:
         return Audit(_verdict(results), tuple(results))
     import pandas as pd
@@ -67,7 +63,6 @@ def audit(
     for suite in suites.values():
         if suite not in distinct:
             distinct.append(suite)
-    run_parameters = {"run_start": run_start, "run_end": run_end, "slice_count": slice_count}
     several_inputs = len({row.get("input") for row in metrics}) > 1
     identifying_columns = ("slice_start", *["input"] * several_inputs, "partition")
     run_metrics = derive(pd.DataFrame(metrics, columns=None if metrics else list(COLUMNS)))
@@ -90,7 +85,7 @@ def audit(
 
     def judge(suite: Suite, judged: str, rows: Rows | None) -> None:
         """Judge the rows of an output, or the metrics if there are none."""
-        parameters = {**run_parameters, **suite.parameters}
+        parameters = {**run._asdict(), **suite.parameters}
         asset, count = ("metrics", len(metrics)) if rows is None else ("aggregates", rows.count)
         declared = [expectation for expectation in suite.expectations if expectation.asset == asset]
         judgeable = [pairs[id(expectation)] for expectation in declared if count or _judges_no_rows(expectation)]

@@ -9,10 +9,11 @@ import the package, because the import takes seconds.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -40,10 +41,19 @@ Check = Literal[
 
 BUILT_IN = "run_metrics"
 """Name that the results of the built-in checks have as their suite."""
-PARAMETERS = ("slice_count", "run_start", "run_end")
-"""Names for `{"$PARAMETER": …}` in every suite: a count, and the bounds of the run as UTC timestamps."""
+
 ParameterValue = int | float | str
 """Value of a parameter of the user's."""
+
+
+class RunParameters(NamedTuple):
+    """Parameters that a run gives to every suite, as in `{"$PARAMETER": "slice_count"}`."""
+
+    slice_count: int
+    run_start: datetime
+    """Start of the run's range, aware."""
+    run_end: datetime
+
 
 _DAY = 86_400 * ticks.TICKS_PER_SECOND
 MAX_DAYS = 366
@@ -125,7 +135,7 @@ def load(
     `aggregate_columns` are the columns of the rows to publish, `parameters` the values of the user's own parameters.
     """
     suite = _load(path, aggregate_columns, parameters or {})
-    for name in PARAMETERS:
+    for name in RunParameters._fields:
         if name in suite.parameters:
             raise DefinitionError(
                 f"{path}: every run has the parameter {name}; choose another name in the pipeline file"
@@ -146,7 +156,7 @@ def _load(path: Path, aggregate_columns: Collection[str], parameters: Mapping[st
         raise DefinitionError(_message(path, error.errors()[0])) from None
     columns = {"metrics": (*COLUMNS, *DERIVED_COLUMNS), "aggregates": tuple(aggregate_columns)}
     expectations = tuple(
-        _validate(item, f"{path}: expectation {number}", columns, (*PARAMETERS, *parameters))
+        _validate(item, f"{path}: expectation {number}", columns, (*RunParameters._fields, *parameters))
         for number, item in enumerate(declared.expectations, 1)
     )
     _reject_duplicates(expectations)

@@ -4,17 +4,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
 
 from recapture.model import TYPES, AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.matches import MatchCompiler
 from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
+from recapture.query.analyse.stars import StarSource
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, token_of
 from recapture.query.analyse.values import Value
@@ -29,6 +28,7 @@ from recapture.query.parse.user_functions import bind_functions, geography_funct
 from recapture.query.plan.expressions import NULL
 from recapture.query.plan.in_tasks import Assignment, InTasks
 from recapture.query.plan.look_backs import Planned, planned
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.merged import Merger
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
 from recapture.query.plan.rewrites import rewritten
@@ -102,15 +102,11 @@ def has_create_table(text: str) -> bool:
 def _compiled(
     script: Script, types: FieldTypes, inputs: Mapping[str, InputMetadata | None], output_aliases: Sequence[str]
 ) -> "_Pass":
-    """Return the last pass over a script, which knows all types."""
-    requests: Requests = {step.key: {} for step in script.steps}
-    # Two for each fact that passes learn: the type of a field, that its kinds are needed, or a column of a *.
-    most_passes = 2 * len(script.tokens) * (len(script.steps) + 2) + 2
-
-    def compile_script() -> _Pass:
-        return _Pass(script, types, requests, inputs, output_aliases).compile()
-
-    return compile_until_settled(types, requests, compile_script, most_passes)
+    """Return the second pass over a script, which knows all types; the first one collects what decides them."""
+    requests: dict[str, dict[Path, None]] = {step.key: {} for step in script.steps}
+    _Pass(script, types, requests, inputs, output_aliases).compile()
+    types.solve()
+    return _Pass(script, types, requests, inputs, output_aliases).compile()
 
 
 @dataclass
@@ -135,11 +131,12 @@ class _Output:
 
 @dataclass
 class _Pass:
-    """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
+    """One of two passes over a script."""
 
     script: Script
     types: FieldTypes
-    requests: Requests
+    requests: Mapping[str, dict[Path, None]]
+    """Columns of a step's * that later steps use, in order, by the step's name in lower case."""
     inputs: Mapping[str, InputMetadata | None]
     """Metadata of the events of each input, by alias; None for reference data."""
     output_aliases: Sequence[str]
@@ -150,7 +147,6 @@ class _Pass:
     outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.types.begin_pass()
         self.source = self.script.source
         relations = {
             alias.lower(): InputRelation(self.source, alias, self.types, offered)
@@ -160,7 +156,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> "_Pass":
-        """Compile the steps and the outputs, as far as the types are known. Return the pass."""
+        """Compile the steps and the outputs with the types that are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -239,52 +235,50 @@ class _Pass:
 
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
-        key, name = step.key, step.name.text if isinstance(step.name, Token) else step.name.name
-        if key in self.from_.steps or key in self.from_.inputs:
-            raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
+        if step.key in self.from_.steps or step.key in self.from_.inputs:
+            raise self.source.error(step.name, f"`{step.spelled}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
         if step.query.args.get("match"):
-            self._matched(step, name, selects[0])
+            self._matched(step, selects[0])
             return
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
-        requests = self.requests[key] if len(selects) == 1 else None
+        requests = self.requests[step.key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
         _check_union(self.source, parts)
         columns, selections = _united(self.source, self.types, parts)
         table = SelectedTable(f"step {len(self.tables)}", selections)
-        self.tables.append(table)
-        self.from_.steps[key] = StepRelation(
-            self.source,
-            name,
-            table.name,
-            [(column, taken_over(column, value)) for column, value in columns],
-            parts[0].star_source,
-            self.requests[key],
-            self.types,
-            ordered=len(parts) == 1 and parts[0].ordered,
-            has_row_column=table.has_row_column,
-            unanchored=table.unanchored,
-        )
+        ordered = len(parts) == 1 and parts[0].ordered
+        self._add_step(step, table, columns, parts[0].star_source, ordered)
 
-    def _matched(self, step: Step, name: str, select: exp.Select) -> None:
+    def _matched(self, step: Step, select: exp.Select) -> None:
         """Compile a MATCH_RECOGNIZE, so that the SELECT around it can read the matches."""
         from_clause, _ = self.from_.compile(select)
         compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
         table, columns = compiler.compile(f"matches {len(self.tables)}")
+        self._add_step(step, table, columns, None, ordered=False)
+
+    def _add_step(
+        self,
+        step: Step,
+        table: SelectedTable | MatchedTable,
+        columns: list[tuple[str, Value]],
+        star_source: StarSource | None,
+        ordered: bool,
+    ) -> None:
         self.tables.append(table)
         self.from_.steps[step.key] = StepRelation(
             self.source,
-            name,
+            step.spelled,
             table.name,
-            [(column, taken_over(column, value)) for column, value in columns],
-            None,
+            [(name, taken_over(name, value)) for name, value in columns],
+            star_source,
             self.requests[step.key],
             self.types,
-            ordered=False,
-            has_row_column=False,
-            unanchored=table.unanchored,
+            ordered,
+            table.has_row_column,
+            table.unanchored,
         )
 
     def _statement(self, query: exp.Query) -> None:
@@ -307,7 +301,7 @@ class _Pass:
         """
         parts, written = with_published_names(self.source, parts)
         columns, selections = _united(self.source, self.types, parts, is_output=True)
-        self.types.decide_published(field for _, value in columns for field in value.fields)
+        self.types.publish([field for _, value in columns for field in value.fields])
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]

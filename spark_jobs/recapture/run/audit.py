@@ -13,7 +13,7 @@ from recapture.errors import AuditError
 from recapture.process.wording import counted
 from recapture.quality import metrics
 from recapture.quality.audit import Result, reason_of, text_of
-from recapture.quality.suites import Check, Severity, require_installed
+from recapture.quality.suites import Check, RunParameters, Severity, require_installed
 from recapture.run.holes import Rows, holes_of
 from recapture.run.leftovers import scratch_name
 from recapture.run.losses import losses_of
@@ -129,9 +129,11 @@ def audit(
             list(map(metrics.columns, rows)),
             aggregates,
             loaded,
-            run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
-            run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
-            slice_count=len(run.manifest.slices),
+            RunParameters(
+                len(run.manifest.slices),
+                run_start=ticks.to_datetime(run.manifest.slices[0].slice.start),
+                run_end=ticks.to_datetime(run.manifest.slices[-1].slice.end),
+            ),
             slice_results=[
                 *archive_results,
                 *slice_checks.results(

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from recapture.archive.definitions import InputDefinition
-from recapture.archive.holes import Hole, Kind, Partition, SliceNumbers, find_holes
+from recapture.archive.holes import Hole, Kind, Partition, find_holes
 from recapture.archive.listing import FAR
 from recapture.archive.manifest import Manifest
+from recapture.archive.number_chain import SliceNumbers
 from recapture.archive.pauses import Pause, missing_blobs, pauses
 from recapture.archive.pinning import PlannedInput
 from recapture.definition.digest import run_definition

@@ -17,7 +17,7 @@ from recapture.run_files.work import Request
 from recapture.table.publications import ShownEntry
 from recapture.time_model import ticks
 from recapture.tools.coverage.activity import DagRun, RunState
-from recapture.tools.coverage.calendar import Summary, audited_runs, calendar_page, pipelines_page
+from recapture.tools.coverage.calendar import Shown, Summary, audited_runs, calendar_page, pipelines_page
 from recapture.tools.coverage.chosen import MOST_APART, failures
 from recapture.tools.coverage.marks import KINDS, SIGNS, STEPS, Access, why
 from recapture.tools.coverage.ranges import Range, chosen_range
@@ -46,9 +46,9 @@ def rendered(*states: SliceState, chosen: Range | None = None, **shown: Any) -> 
     actions, waiting = ALLOWED | shown.get("actions", {}), shown.get("waiting")
     access = Access("", "/recapture", actions, shown.get("asks_for_approval", False), waiting)
     coverage = Coverage(states, Changes(), shown.get("requests", ()), shown.get("problems", ()))
-    month, pipelines = shown.get("month", MARCH), shown.get("pipelines", ["telemetry"])
-    metrics, audits = shown.get("metrics", {}), shown.get("audits", {})
-    return calendar_page("telemetry", pipelines, coverage, month, chosen, metrics, HOUR, access, audits).decode()
+    choice = Shown(shown.get("month", MARCH), chosen, shown.get("metrics", {}))
+    pipelines, audits = shown.get("pipelines", ["telemetry"]), shown.get("audits", {})
+    return calendar_page("telemetry", pipelines, coverage, choice, HOUR, access, audits).decode()
 
 
 def test_every_state_has_a_sign_of_its_own_and_a_next_step() -> None:

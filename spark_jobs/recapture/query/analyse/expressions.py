@@ -14,29 +14,18 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.comparisons import Comparisons
-from recapture.query.analyse.function_calls import FunctionCall
 from recapture.query.analyse.javascript_calls import javascript_call
 from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.kinds import (
-    divided,
-    is_open_number,
-    known_kinds,
-    with_kind_of,
-    with_kind_of_choice,
-)
+from recapture.query.analyse.kinds import divided, is_open_number, known_kinds, with_kind_of, with_kind_of_choice
 from recapture.query.analyse.patterns import like, like_computed
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
-from recapture.query.analyse.tokens import (
-    has_own_types,
-    is_dynamic,
-    key_of,
-    token_of,
-)
+from recapture.query.analyse.tokens import has_own_types, is_dynamic, key_of, token_of
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
-from recapture.query.parse.asaql import NEGATED_PREDICATE
+from recapture.query.functions.call import Call
+from recapture.query.parse.dialect import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
@@ -104,9 +93,11 @@ class NameScope(Protocol):
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         """Return the record of a whole row, if a node is its name; None for any other node."""
+        return None
 
     def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
         """Return a property of a whole row, if a node is the row's name; None for any other node."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,7 @@ class Expressions(Comparisons):
     def user_arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a call of a user-defined function as JavaScript takes them."""
         function, arguments = node.meta[USER_FUNCTION], node.expression.expressions
-        call = FunctionCall(self, node.expression, function.called_as, len(arguments))
+        call = Call(self, node.expression, function.called_as, len(arguments))
         return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in arguments])
 
     def condition(self, node: exp.Expr) -> Expr:
@@ -199,10 +190,6 @@ class Expressions(Comparisons):
             return self._like(node.this, node.expression)
         raise not_a_condition(self.source, node)
 
-    def number(self, node: exp.Expr) -> Value:
-        """Return a bigint or a float. Raise DefinitionError for values of other types."""
-        return self._operand(self.value(node), node)
-
     def _operand(self, value: Value, node: exp.Expr) -> Value:
         return self.as_number(value, node, "arithmetic takes bigint and float")
 
@@ -226,7 +213,7 @@ class Expressions(Comparisons):
         require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(bigint(-_LARGEST_BIGINT - 1), AsaType.BIGINT)
-        value = self.number(node.this)
+        value = self._operand(self.value(node.this), node.this)
         return with_kind_of(Value(call(Op.NEGATE, value.node), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:
@@ -275,7 +262,7 @@ class Expressions(Comparisons):
         if kinds is not None:
             return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)
         undeclared = [path for side in sides for path in side.undeclared]
-        if not self.types.request_kinds(undeclared) and self.types.closed:
+        if not self.types.request_kinds(undeclared):
             reason = "if both values are bigints, ASA truncates this quotient to an integer"
             advice = f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}"
             raise self.source.error(where, f"{reason}, but their types are not known here: {advice}")
@@ -357,22 +344,25 @@ class Expressions(Comparisons):
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            return function(FunctionCall(self, node, name, len(node.expressions)))
+            return function(Call(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
 
     def _membership(self, node: exp.In) -> Expr:
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
+        self.types.note_use(values, lambda current: self._is_in(current, node))
+        return self._is_in(values, node)
+
+    def _is_in(self, values: list[Value], node: exp.In) -> Expr:
         is_converted = any(is_dynamic(value) and self.types.are_of_strings(value.fields) for value in values)
         is_mixed = self._have_tokens(values) and has_own_types(values) and not is_converted
-        if self._have_own_types(values, node) or is_mixed:
+        if self._have_own_types(values) or is_mixed:
             return call(Op.IN, *map(token_of, values))
         parts = self._of_own_types(values)
         if parts is not None:
             return call(Op.IN, *map(token_of, parts))
-        (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
-        return call(Op.IN, subject.node, *(member.node for member in members))
+        return call(Op.IN, *(value.node for value in self._comparable(values, Op.EQUAL, node)))
 
     def _not(self, node: exp.Not) -> Expr:
         """Return the opposite of a condition (docs/time-model.md, section 6).

@@ -2,7 +2,7 @@
 
 A field that nothing declares is read in the type that its uses ask for. Where ASA's result depends on the type of each
 value, as that of 5 / 2 does, its kind decides. The kind of a field is read only if an expression requests it
-(FieldTypes.request_kinds). The pass that makes the request compiles without the kind; a later pass has it.
+(FieldTypes.request_kinds). The first pass over a script makes the requests, and the second has the kinds.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,6 @@ def kind_of_json(text: Expr) -> Expr:
 def is_bigint(kind: Expr) -> Expr:
     """Return the condition that a value is a bigint in ASA."""
     return call(Op.EQUAL, kind, kind_of(AsaType.BIGINT))
-
-
-def number_kind(kinds: list[Expr]) -> Expr:
-    """Return the kind of a number that is computed from others: a bigint if all of them are, else a float."""
-    return _bigint_if(_all_bigint(kinds))
 
 
 def _bigint_if(condition: Expr) -> Expr:
@@ -119,7 +114,7 @@ def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
         return value
     kinds = known_kinds(operands)
     undeclared = tuple(dict.fromkeys(path for operand in operands for path in operand.undeclared))
-    return replace(value, undeclared=undeclared, kind=None if kinds is None else number_kind(kinds))
+    return replace(value, undeclared=undeclared, kind=None if kinds is None else _bigint_if(_all_bigint(kinds)))
 
 
 def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[Expr] | None:

@@ -92,6 +92,23 @@ class Comparison:
         return {number_of(slice_): slice_ for slice_ in self.slices}
 
 
+@dataclass(frozen=True)
+class _Findings:
+    """What a comparison found, beside its examples."""
+
+    live: Live
+    ours: str
+    """Query of the published rows."""
+    unpublished: Sequence[str]
+    """Starts of slices without published rows."""
+    reasons: Reasons
+    tried: Mapping[str, Sequence[Assumption]]
+    """Assumptions with which the rows were computed again, by reason."""
+    silences: Sequence[tuple[datetime, datetime]]
+    """Times between which the live job seems to have stood still."""
+    warnings: Sequence[str]
+
+
 def output_of(pipeline: Pipeline, alias: str | None) -> Output:
     """Return the output of this alias, or the only one. Raise DefinitionError if there is no such output."""
     named = [output for output in pipeline.outputs if alias is None or output.alias.lower() == alias.lower()]
@@ -106,10 +123,10 @@ def time_column(pipeline: Pipeline, output: Output, named: str | None) -> str:
     compiled = pipeline.compiled(output)
     times = [column.name for column in compiled.columns if column.type is AsaType.DATETIME]
     if named is not None:
-        found = [name for name in times if name.lower() == named.lower()]
-        if not found:
+        matching = [name for name in times if name.lower() == named.lower()]
+        if not matching:
             raise DefinitionError(f"--time {named}: {output.alias} has no such column of type datetime")
-        return found[0]
+        return matching[0]
     candidates = [name for name in times if name in compiled.group_columns] or times
     if len(candidates) != 1:
         if not candidates:
@@ -191,11 +208,11 @@ def compare(
         reasons.explain_downtime(time, stop, restart, comparison.reach)
     reasons.choose_guesses()
     reasons.explain_holes()
-    document = _document(
-        comparison, address, live, ours, reasons, [*map(words, tried)], unpublished, silences, warnings
-    )
+    findings = _Findings(live, ours, unpublished, reasons, tried, silences, warnings)
     examples = list(reasons.examples(ours, MAX_EXAMPLES))
-    return document | {"examples": _with_events(examples, comparison, compared, trials, tried)}
+    return _document(comparison, address, findings) | {
+        "examples": _with_events(examples, comparison, compared, trials, tried)
+    }
 
 
 def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: Sequence[OutputColumn]) -> str:
@@ -223,20 +240,10 @@ def rows_of(files: Iterable[StoredFile], folder: Path, layout: Layout, columns: 
     return f"SELECT {layout.slice_number} AS {SLICE}, {selected} FROM ({rows}) WHERE {layout.in_range}"
 
 
-def _document(
-    comparison: Comparison,
-    address: str,
-    live: Live,
-    ours: str,
-    reasons: Reasons,
-    tried: Sequence[str],
-    unpublished: Sequence[str],
-    silences: Sequence[tuple[datetime, datetime]],
-    warnings: Sequence[str],
-) -> dict[str, Any]:
-    by_number = comparison.by_number
+def _document(comparison: Comparison, address: str, findings: _Findings) -> dict[str, Any]:
+    by_number, live, reasons = comparison.by_number, findings.live, findings.reasons
     counts = reasons.counts()
-    keys = reasons.keys(ours)
+    keys = reasons.keys(findings.ours)
     by_reason: dict[str, dict[str, int]] = {}
     by_slice: dict[str, dict[str, int]] = {}
     for number, reason, changed, only_live, only_ours in counts:
@@ -264,17 +271,21 @@ def _document(
         "equal": keys - different,
         "different": different,
         "explained": is_explained,
-        "tried": list(tried),
+        "tried": [*map(words, findings.tried)],
         "reasons": [
             {"reason": words(reason), "causes": causes(reason), **total, "share": total["rows"] / keys}
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
-        "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
-        "silences": [{"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in silences],
+        "by_slice": [
+            {"slice_start": start, "reasons": counts_by_reason} for start, counts_by_reason in by_slice.items()
+        ],
+        "silences": [
+            {"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in findings.silences
+        ],
         "missing_columns": list(live.missing),
-        "unpublished": list(unpublished),
+        "unpublished": list(findings.unpublished),
         "example_columns": names,
-        "warnings": list(warnings),
+        "warnings": list(findings.warnings),
         "version": __version__,
         "exit_code": 0 if is_explained else DIFFERENT,
     }
@@ -310,8 +321,8 @@ def _with_events(
         combination = tried.get(assumed)
         if combination is None or not changes_events(combination):
             continue
-        found = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
-        for (_, example), events in zip(by_key.values(), found, strict=True):
+        by_example = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
+        for (_, example), events in zip(by_key.values(), by_example, strict=True):
             example["events"] = events
     return examples
 

@@ -1,7 +1,7 @@
 """The coverage calendar as a page: the months of a year, a month of slices, the chosen slices, and the requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from types import MappingProxyType
@@ -45,6 +45,20 @@ class Summary:
     """Why its slices cannot be read; None if they can."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What a visitor has chosen to see of a calendar."""
+
+    month: date
+    """First day of the month."""
+    chosen: Range | None = None
+    """Slices whose facts and actions are shown."""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    """Metrics of the chosen slice, if it is only one."""
+    damage: str | None = None
+    """Why there are no metrics, if a file is damaged."""
+
+
 def audited_runs(states: Sequence[SliceState], month: date, chosen: Range | None) -> list[str]:
     """Return the runs whose audits the page explains: those that block the chosen slices, or slices of the month."""
     inside = [state for state in states if state.state in STOPPED and day_of(state.start).replace(day=1) == month]
@@ -56,21 +70,16 @@ def calendar_page(
     pipeline: str,
     pipelines: Sequence[str],
     coverage: Coverage,
-    month: date,
-    chosen: Range | None,
-    metrics: Mapping[str, float | None],
+    shown: Shown,
     length: int,
     access: Access,
     audits: Audits = MappingProxyType({}),
-    damage: str | None = None,
 ) -> bytes:
     """Return the page.
 
-    `metrics` are those of the chosen slice, if it is one. `length` is that of a slice, in ticks. `audits` has what
-    failed in the audits of runs, by run: see `audited_runs`. `damage` says why there are no metrics, if a file is
-    damaged.
+    `length` is that of a slice, in ticks. `audits` has what failed in the audits of runs, by run: see `audited_runs`.
     """
-    states = coverage.slices
+    states, month, chosen = coverage.slices, shown.month, shown.chosen
     days = {day: list(slices) for day, slices in groupby(states, key=lambda state: day_of(state.start))}
     years = sorted({day.year for day in days} | {month.year})
     requests, more_requests = shown_requests(coverage.requests, None, length)
@@ -98,13 +107,13 @@ def calendar_page(
         rows=day_rows(month, days, chosen, length, audits),
         chosen=chosen,
         facts=None if chosen is None else facts(pipeline, states, chosen, access, audits),
-        metrics=[(title, name, value_text(name, value)) for title, name, value in titled(metrics)],
+        metrics=[(title, name, value_text(name, value)) for title, name, value in titled(shown.metrics)],
         newest=next((range_of(state) for state in reversed(states) if state.run), None),
         requests=requests,
         more_requests=more_requests,
         changes=coverage.changes,
         problems=coverage.problems,
-        damage=damage,
+        damage=shown.damage,
         most_apart=MOST_APART,
         most_listed=MOST_LISTED,
         glossary_terms=GLOSSARY,
