@@ -106,11 +106,11 @@ def test_only_events_that_arrived_in_the_slice_count(rows: Any) -> None:
     events = [early("before"), early("x"), ON_TIME, early("after")]
     counts = KeyCounts(("deviceId",))
     counts.observe({"deviceId": pa.array([event[0] for event in events])}, judged(events), rows)
-    assert counts.table()["key"].to_pylist() == ["a", "x"]
+    assert sorted(counts.table()["key"].to_pylist()) == ["a", "x"]
 
 
 def test_the_parts_of_a_key_are_joined() -> None:
     counts = KeyCounts(("site", "number"))
     keys = {"site": pa.array(["s", None]), "number": pa.array([1, 2])}
     counts.observe(keys, judged([ON_TIME, ON_TIME]), slice(0, 2))
-    assert counts.table()["key"].to_pylist() == ["NULL, 2", "s, 1"]
+    assert sorted(counts.table()["key"].to_pylist()) == ["NULL, 2", "s, 1"]
