@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture.storage import open_container
-from recapture.table.delta import File
 from recapture.table.files import write_slice_file
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.tools.diff.files import SliceFiles, StoredFile, output_difference
 

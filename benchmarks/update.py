@@ -29,9 +29,10 @@ from recapture.keep.sources import Sources, sources_of
 from recapture.run.tables import QUARANTINE, tables_of
 from recapture.run_files.changes import Changes, change_record
 from recapture.storage import in_parallel, open_container
-from recapture.table.delta import File, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.files import folder_of
 from recapture.table.publications import ShownEntry
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from tests.storage.fault_proxy import FaultProxy

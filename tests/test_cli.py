@@ -55,7 +55,7 @@ def world(tmp_path: Path) -> World:
         (("suite", "int", "{file}"), "unknown command int: did you mean init?"),
         (("plan", "--form", "2024-03-01T10:00:00Z"), "unknown option --form: did you mean --from?"),
         (("plan", "{file}", *FIRST_HOUR, "--Json"), "unknown option --Json: did you mean --json?"),
-        (("plan",), "PIPELINE"),
+        (("plan",), "FILE"),
         (("plan", "{file}"), "--from"),
         (
             ("plan", "{file}", "--from", "yesterday", "--to", "2024-03-01T11:00:00Z"),
@@ -355,7 +355,7 @@ def test_import_writes_what_it_can_lists_the_rest_and_exits_1(command: Command, 
 
 def test_import_of_a_star_names_the_command_that_declares_its_fields(command: Command, tmp_path: Path) -> None:
     folder, file = project(tmp_path / "job", CAPTURED, "SELECT * INTO aggregates FROM telemetry"), tmp_path / "p.yaml"
-    assert "run recapture infer PIPELINE --write" in command.text("import", folder, "--output", file, code=1)
+    assert "run recapture infer FILE --write" in command.text("import", folder, "--output", file, code=1)
 
 
 def test_import_never_overwrites_and_needs_a_place_to_write_to(command: Command, tmp_path: Path) -> None:

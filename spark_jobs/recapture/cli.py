@@ -138,7 +138,7 @@ def _parser() -> _Parser:
         name: str, text: str, *, ranged: bool = True, required: bool = True, group: Any = commands
     ) -> argparse.ArgumentParser:
         sub = group.add_parser(name, help=text, description=text)
-        sub.add_argument("file", type=Path, metavar="PIPELINE", help="the pipeline file")
+        sub.add_argument("file", type=Path, metavar="FILE", help="the pipeline file")
         if ranged:
             for option, dest, bound in (("--from", "start", "exclusive"), ("--to", "end", "inclusive")):
                 range_text = f"{dest} of the range, {bound}; ISO 8601, UTC"

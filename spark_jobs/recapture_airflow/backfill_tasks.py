@@ -15,17 +15,15 @@ from recapture_airflow.dag_forms import ACCEPT_LOSS, STAGE, assets_of, parameter
 from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.lineage import Lineage, stage_task
 from recapture_airflow.neighbour_runs import computes_neighbours
-from recapture_airflow.plan_tasks import STOPPED
 from recapture_airflow.run_notifications import notify
 from recapture_airflow.run_range import range_of_dag_run
 from recapture_airflow.storage_connection import take_credentials
+from recapture_airflow.task_results import AuditResult, Stopped
 
 CHECK_RANGE = timedelta(days=7)
 """Length of the range that is checked for changed blobs by default."""
 CHATTY_LIBRARIES = ("azure", "great_expectations")
 """Loggers that would write hundreds of lines into the log of a task at INFO."""
-STAGED = "staged"
-"""Key of the audit's result that says whether the run is staged: a person is asked before it is published."""
 
 
 @stage_task(Lineage.AUDITS)
@@ -39,7 +37,7 @@ def audit(
     run_id: str | None = None,
     ti: Any = None,
 ) -> dict[str, Any]:
-    """Audit the run, and return the verdict and the text of the audit, and whether the run is `staged`.
+    """Audit the run, and return an AuditResult.
 
     If the audit stops the run, write its report and notify. Then fail at once, unless the DAG run waits until a
     person has decided. An update does not wait: if its run has one slice, it says that a person is to be asked. If it
@@ -61,16 +59,16 @@ def audit(
     if error is None:
         if is_staged:
             write_run_report(planned_run, computed, audited, warnings_of(planned_run, computed, None))
-        return {"verdict": audited.verdict, "text": audited.text, STAGED: is_staged}
+        return AuditResult(verdict=audited.verdict, text=audited.text, staged=is_staged).to_json()
     error = with_report(error, planned_run, computed, audited)
     is_divided = in_update or computes_neighbours(run_id)
     is_asked, is_final = planned_run.pipeline.approval is not None, not is_divided or len(planned_run.slices) == 1
     if is_final:
         notify(planned_run.pipeline, "blocked", run, str(error))
     if is_divided:
-        ti.xcom_push(key=STOPPED, value={"asks": is_asked and is_final})
+        ti.xcom_push(key=Stopped.KEY, value=Stopped(asks=is_asked and is_final).to_json())
     elif is_asked:
-        return {"verdict": "failed", "reason": str(error)}
+        return AuditResult(verdict="failed", reason=str(error)).to_json()
     raise error
 
 
@@ -88,8 +86,8 @@ def publish(
 ) -> dict[str, Any]:
     """Publish the run, add its slices to the asset events, and return what was published.
 
-    Notify if the run passed its audit and some of its slices were blocked until now. Fail at once if the run
-    waited for a person and cannot be published any more: see `keep.waiting`.
+    `audited` is an AuditResult. Notify if the run passed its audit and some of its slices were blocked until now. Fail
+    at once if the run waited for a person and cannot be published any more: see `keep.waiting`.
     """
     from recapture.keep.claims import release
     from recapture.keep.waiting import Waiting
@@ -103,17 +101,16 @@ def publish(
     from recapture.run_files.planned import load_run
     from recapture.run_files.work import WORK
 
-    pipeline = load(Path(file))
-    if audited.get(STAGED) or audited["verdict"] == APPROVED:
+    pipeline, result = load(Path(file)), AuditResult.read(audited)
+    if result.staged or result.verdict == APPROVED:
         Waiting(pipeline).require_publishable(run)
     planned_run = load_run(pipeline, run)
     files = planned_run.files
     blocked = blocked_slices_of(planned_run) if pipeline.notifications else []
     own_audit, before = files.read(AUDIT), entries_of(pipeline, planned_run.slices)
-    is_staged = bool(audited.get(STAGED))
     approval = approval_of(files, own_audit)
-    outcome = publish(planned_run, read_computed(files), own_audit, approval, is_staged=is_staged)
-    if is_staged:
+    outcome = publish(planned_run, read_computed(files), own_audit, approval, is_staged=result.staged)
+    if result.staged:
         STAGED_RUNS.remove(files.container, run)
     published: dict[str, Any] = OUTCOME.json_types(outcome)
     after = entries_of(pipeline, planned_run.slices)
@@ -123,7 +120,7 @@ def publish(
         by_change = {"new": changes.new, "revised": changes.revised, "completed": changes.completed}
         slices = sorted({start for starts in by_change.values() for start in starts})
         by_change["provisional"] = changes.provisional
-        _add_to_event(event, slices, run=run, audit=audited["verdict"], version=output.version, **by_change)
+        _add_to_event(event, slices, run=run, audit=result.verdict, version=output.version, **by_change)
     if blocked and outcome.quality != APPROVED:
         message = f"{named_slices(blocked)}: run {run} is published, and its audit {outcome.quality}"
         notify(pipeline, "recovered", run, message)

@@ -16,7 +16,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_da
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.pool import Pool
-from airflow.models.xcom import XComModel
+from airflow.models.xcom import XCOM_RETURN_KEY, XComModel
 from fastapi import Depends, FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from sqlalchemy import select
@@ -24,6 +24,7 @@ from sqlalchemy import select
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError, PermanentError, RecaptureError
 from recapture.run.slices import slice_length
+from recapture.run.stages import Stage
 from recapture.run_files.contents import AUDIT, PLANNED_BY
 from recapture.run_files.files import MANIFEST, REPORT_PAGE, RunFiles, range_of_run
 from recapture.storage import in_parallel, open_container
@@ -266,7 +267,7 @@ def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | Non
     """Return the run that a DAG run planned; None if it has not planned one, or does not exist."""
     if not dag_run_id:
         return None
-    query = XComModel.get_many(run_id=dag_run_id, key="return_value", task_ids="plan", dag_ids=dag_id, limit=1)
+    query = XComModel.get_many(run_id=dag_run_id, key=XCOM_RETURN_KEY, task_ids=Stage.PLAN, dag_ids=dag_id, limit=1)
     found = session.scalar(query)
     value = None if found is None else XComModel.deserialize_value(found)
     return value if isinstance(value, str) and range_of_run(value) else None

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from recapture.definition.pipeline import Pipeline
-from recapture.errors import DefinitionError
+from recapture.errors import DefinitionError, PermanentError
 from recapture.run.stages import Stage
 from recapture.run_files.files import range_of_run
 from recapture.time_model import ticks
@@ -23,6 +24,7 @@ from recapture.tools.coverage.activity import Activity, DagRun, RunState
 from recapture_airflow.airflow_versions import ASKING
 from recapture_airflow.dag_forms import RUN, dag_ids_of
 from recapture_airflow.run_range import BACKFILL, DUE, range_of_dag_run
+from recapture_airflow.task_results import Due
 
 
 def activity_of(session: Session, pipeline: Pipeline) -> Activity:
@@ -99,8 +101,9 @@ def _updates(session: Session, dag_id: str) -> dict[str, tuple[int, int]]:
     returned = XComModel.dag_id == dag_id, XComModel.task_id == DUE, XComModel.key == XCOM_RETURN_KEY
     ranges = {}
     for run_id, value in session.execute(select(XComModel.run_id, XComModel.value).where(*returned)):
-        due = json.loads(value) if isinstance(value, str) else value
-        ranges[run_id] = _ticks(due["from"]), _ticks(due["to"])
+        with suppress(PermanentError):  # an update of another version, which does not go on
+            due = Due.read(json.loads(value) if isinstance(value, str) else value)
+            ranges[run_id] = ticks.from_datetime(due.start), ticks.from_datetime(due.end)
     return ranges
 
 
@@ -109,10 +112,6 @@ def _questions(session: Session, dag_id: str) -> dict[str, tuple[int, int]]:
     runs = session.execute(select(AirflowRun.run_id, AirflowRun.conf).where(AirflowRun.dag_id == dag_id))
     asked = ((run_id, range_of_run(str((conf or {}).get(RUN)))) for run_id, conf in runs)
     return {run_id: bounds for run_id, bounds in asked if bounds is not None}
-
-
-def _ticks(text: str) -> int:
-    return ticks.from_datetime(ticks.parse_utc(text))
 
 
 def _range(

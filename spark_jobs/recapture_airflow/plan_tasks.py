@@ -25,9 +25,8 @@ from recapture_airflow.neighbour_trigger import DELETED, DagRunEnded
 from recapture_airflow.run_later import request_later
 from recapture_airflow.run_notifications import notifiers_of
 from recapture_airflow.run_range import BACKFILL, range_of_dag_run
+from recapture_airflow.task_results import Due, Stopped
 
-STOPPED = "stopped"
-"""Key under which the audit says that it stopped a run that may be divided, and whether a person is to be asked."""
 POLL_SECONDS = 20
 """Time between two looks of the triggerer at a run of neighbours."""
 _LOG = logging.getLogger(__name__)
@@ -128,13 +127,13 @@ class Plan(WithLineage, BaseOperator):
 
 @stage_task(Lineage.READS_ARCHIVE, task_id=Stage.PLAN)
 @fail_at_once()
-def plan_range(file: str, range_: dict[str, str], *, dag_run: Any = None) -> str:
-    """Plan a run of a range that is due, and return the run's id.
+def plan_range(file: str, newest: dict[str, Any], *, dag_run: Any = None) -> str:
+    """Plan a run of the range that is due, `newest`, and return the run's id.
 
     Fail at once for a mistake in the pipeline file or the range, and if a notifier cannot be used.
     """
-    start, end = (datetime.fromisoformat(range_[name]) for name in ("from", "to"))
-    return _planned(load(Path(file)), start, end, {}, dag_run)
+    due = Due.read(newest)
+    return _planned(load(Path(file)), due.start, due.end, {}, dag_run)
 
 
 def _planned(pipeline: Pipeline, start: datetime, end: datetime, parameters: dict[str, Any], dag_run: Any) -> str:
@@ -167,7 +166,7 @@ def record_failure(file: str, *, dag_run: Any = None, ti: Any = None) -> None:
 
     pipeline, run = load(Path(file)), ti.xcom_pull(task_ids=Stage.PLAN)
     manifest = None if run is None else readable_manifest(pipeline, run)
-    is_stopped = ti.xcom_pull(task_ids=Stage.AUDIT, key=STOPPED) is not None
+    is_stopped = Stopped.pull(ti) is not None
     if computes_neighbours(dag_run.run_id) and manifest is not None and not is_stopped:
         error = f"a task of the DAG run {dag_run.run_id} failed: see its log"
         record_error(sources_of(pipeline), manifest, ticks.from_datetime(datetime.now(UTC)), error)

@@ -16,7 +16,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from recapture.errors import DefinitionError
 from recapture.keep.messages import parse_fields
-from recapture.keep.requests import cancel_request, make_request
+from recapture.keep.requests import NewRequest, cancel_request, make_request
 from recapture.time_model import ticks
 from recapture_airflow.coverage_pipelines import Environment, reader_of
 
@@ -51,19 +51,9 @@ async def make(
     pipeline = (await run_in_threadpool(reader_of, session, dag_id)).pipeline
     fields, times = parse_fields(body.decode(errors="replace"), REQUIRED, OPTIONAL)
 
-    def made() -> dict[str, Any]:
-        return make_request(
-            pipeline,
-            times["from"],
-            times["to"],
-            user.get_name(),
-            at=times.get("at"),
-            reason=fields.get("reason"),
-            only=_starts(fields.get("only")),
-            environment=environment,
-        )
-
-    return await run_in_threadpool(made)
+    only = _starts(fields.get("only"))
+    new = NewRequest(times["from"], times["to"], user.get_name(), times.get("at"), fields.get("reason"), only)
+    return await run_in_threadpool(make_request, pipeline, new, environment)
 
 
 def _starts(text: str | None) -> list[datetime]:

@@ -10,9 +10,9 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from recapture.definition.pipeline import load
 from recapture.errors import AuditError
-from recapture_airflow.backfill_tasks import STAGED
 from recapture_airflow.final_errors import fail_at_once
 from recapture_airflow.run_notifications import notify
+from recapture_airflow.task_results import AuditResult
 
 APPROVE, REJECT = "Approve", "Reject"
 WHY = "Why you approve or reject the run."
@@ -38,16 +38,16 @@ class RunApproval(HITLOperator):
     @fail_at_once()
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the audit's result if the run needs no decision, or was approved already. Otherwise ask a person."""
-        from recapture.run.approval import APPROVED, approval_of
+        from recapture.run.approval import approval_of
         from recapture.run_files import planned
         from recapture.run_files.contents import AUDIT
 
-        if self.audited["verdict"] != "failed" and not self.audited.get(STAGED):
-            return dict(self.audited)
+        if not self._is_stopped and not self._result.staged:
+            return self._result.to_json()
         run = planned.load_run(load(Path(self.file)), self.run)
         audited = run.files.read(AUDIT)
         if approval_of(run.files, audited) is not None:
-            return {**self.audited, "verdict": APPROVED}
+            return self._approved
         because = " although its audit stopped it" if audited.verdict == "failed" else ""
         self.subject = f"Publish {run.pipeline.name} {run.id}{because}?"
         self.body = _body(audited.text)
@@ -59,20 +59,20 @@ class RunApproval(HITLOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Record the approval and return the audit's result. Fail at once if the run was rejected."""
         from recapture.keep.waiting import Waiting
-        from recapture.run.approval import APPROVED, approve
+        from recapture.run.approval import approve
         from recapture.run_files import planned
         from recapture.table.publications import Approval
 
-        answer, is_stopped = super().execute_complete(context, event), self.audited["verdict"] == "failed"
+        answer = super().execute_complete(context, event)
         pipeline = load(Path(self.file))
         by, reason = answer["responded_by_user"]["name"], (answer["params_input"]["reason"] or "").strip()
         if answer["chosen_options"] == [REJECT]:
-            if not is_stopped:
+            if not self._is_stopped:
                 Waiting(pipeline).discard(self.run)
             why = f": {reason}" if reason else " without a reason"
             raise AuditError(f"run {self.run} {self._state}, and {by} rejected it{why}")
-        if not is_stopped:
-            return dict(self.audited)
+        if not self._is_stopped:
+            return self._result.to_json()
         if not reason:
             self.log.warning("%s approved the run without a reason: asking again", by)
             return self.execute(context)
@@ -80,19 +80,33 @@ class RunApproval(HITLOperator):
         run = planned.load_run(pipeline, self.run)
         approve(run, Approval(by, at, reason))
         notify(pipeline, "approved", run.id, f"{by} approved run {run.id}: {reason}")
-        return {**self.audited, "verdict": APPROVED}
+        return self._approved
 
     def process_trigger_event_error(self, event: dict[str, Any]) -> None:
         """Raise AuditError if nobody answered in time."""
         if event["error_type"] == "timeout":
-            is_staged = self.audited["verdict"] != "failed"
-            advice = ": recapture publish can still publish it until it expires" if is_staged else ""
+            advice = "" if self._is_stopped else ": recapture publish can still publish it until it expires"
             raise AuditError(f"run {self.run} {self._state}, and nobody approved it in time{advice}")
         super().process_trigger_event_error(event)
 
     @property
+    def _result(self) -> AuditResult:
+        return AuditResult.read(self.audited)
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._result.verdict == "failed"
+
+    @property
+    def _approved(self) -> dict[str, Any]:
+        """Return the result of the audit of a run that a person approved although it was stopped."""
+        from recapture.run.approval import APPROVED
+
+        return self._result.model_copy(update={"verdict": APPROVED}).to_json()
+
+    @property
     def _state(self) -> str:
-        return "was stopped by its audit" if self.audited["verdict"] == "failed" else "is staged"
+        return "was stopped by its audit" if self._is_stopped else "is staged"
 
 
 def _reason(*, is_needed: bool) -> Param:

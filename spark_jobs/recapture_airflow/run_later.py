@@ -20,7 +20,7 @@ def request_later(
     However often a task of the DAG run calls this, it makes one request. Raise DefinitionError if the form asks for
     something that a request does not have.
     """
-    from recapture.keep.requests import make_request
+    from recapture.keep.requests import NewRequest, make_request
 
     for name, why in (
         (ACCEPT_LOSS, "a request cannot accept losses"),
@@ -36,4 +36,4 @@ def request_later(
         )
     id = hashlib.sha256(f"{dag_run.dag_id}/{dag_run.run_id}".encode()).hexdigest()[:8]
     by, at = dag_run.triggering_user_name or "airflow", instant(AT, str(params[AT]))
-    return make_request(pipeline, start, end, by, at=at, reason=note_of(dag_run) or None, id=id)
+    return make_request(pipeline, NewRequest(start, end, by, at, note_of(dag_run) or None, id=id))

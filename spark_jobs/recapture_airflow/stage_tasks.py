@@ -18,6 +18,7 @@ from recapture_airflow.plan_tasks import Plan, plan_range, record_failure
 from recapture_airflow.pools import Pools
 from recapture_airflow.processes_run import ProcessesRun
 from recapture_airflow.run_approval import RunApproval
+from recapture_airflow.task_results import AuditResult
 from recapture_airflow.update_tasks import AskPerson, NextUpdate, due, record_job
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def update_tasks(pipeline: Pipeline, cluster: Cluster, pools: Pools) -> None:
 
 def approval_tasks(pipeline: Pipeline) -> None:
     """Add the tasks that ask a person about a run, and publish it."""
-    run = f"{{{{ params.{RUN} }}}}"
-    chain(approval := _approval(pipeline, run, {"verdict": "failed"}), *_publish_and_report(pipeline, run, approval))
+    run, asked = f"{{{{ params.{RUN} }}}}", AuditResult(verdict="failed").to_json()
+    chain(approval := _approval(pipeline, run, asked), *_publish_and_report(pipeline, run, approval))
 
 
 def _approval(pipeline: Pipeline, run: Any, audited: Any) -> Any:

@@ -13,15 +13,14 @@ from recapture.definition.pipeline import load
 from recapture.errors import RunError
 from recapture.printable import one_line
 from recapture.run.stages import Stage
+from recapture.time_model import ticks
 from recapture_airflow.airflow_metrics import sends_figures
 from recapture_airflow.dag_forms import RUN
 from recapture_airflow.final_errors import fail_at_once
-from recapture_airflow.plan_tasks import STOPPED
 from recapture_airflow.run_range import DUE
 from recapture_airflow.slice_schedule import CONTINUED
+from recapture_airflow.task_results import Due, Stopped
 
-JOB = "job"
-NEXT = "next"
 WORKING = (Stage.PLAN, Stage.ORDER_AND_AGGREGATE, Stage.AUDIT, Stage.PUBLISH)
 """Stages after which the slices of an update are published."""
 _LOG = logging.getLogger(__name__)
@@ -31,10 +30,9 @@ _LOG = logging.getLogger(__name__)
 @fail_at_once()
 @sends_figures
 def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
-    """Finish what was interrupted, and take the newest range that is due: return it as `from` and `to`.
+    """Finish what was interrupted, and take the newest range that is due: return it as Due.
 
-    `next` is the start of the newest slice that the next update may compute at once; None if there is none. `job` is
-    for `record_job`. Raise AirflowSkipException if nothing is due, or another run computes it. Raise RunError if the
+    Raise AirflowSkipException if nothing is due, or another run computes it. Raise RunError if the
     state cannot be read, or if nothing is due and something that was interrupted could not be finished.
     """
     from recapture.keep.due import tick
@@ -44,7 +42,6 @@ def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
     from recapture.keep.summary import tick_summary
     from recapture.run.tables import tables_of
     from recapture.table.publish import bring_in_line
-    from recapture.time_model import ticks
 
     pipeline = load(Path(file))
     sources = sources_of(pipeline)
@@ -68,12 +65,12 @@ def due(file: str, *, dag_run: Any = None, ti: Any = None) -> dict[str, Any]:
         raise AirflowSkipException("nothing is due")
     if not take(sources, job, reading.state.now):
         raise AirflowSkipException("another run computes the newest slices that are due")
-    return {
-        "from": ticks.to_text(job.range.start),
-        "to": ticks.to_text(job.range.end),
-        NEXT: None if job.next is None else ticks.to_text(job.next),
-        JOB: job.to_json(),
-    }
+    return Due(
+        start=ticks.to_datetime(job.range.start),
+        end=ticks.to_datetime(job.range.end),
+        next=None if job.next is None else ticks.to_datetime(job.next),
+        job=job.to_json(),
+    ).to_json()
 
 
 def _log(summary: dict[str, Any]) -> None:
@@ -93,7 +90,6 @@ def record_job(file: str, taken: dict[str, Any], *, dag_run: Any = None, ti: Any
     """Write down what became of the range of an update, so that the next ones go on: see `keep.job.finish`."""
     from recapture.keep.job import finish, from_json
     from recapture.keep.sources import sources_of
-    from recapture.time_model import ticks
 
     states = ti.get_task_states(dag_run.dag_id, run_ids=[dag_run.run_id], task_ids=list(WORKING))[dag_run.run_id]
     failed = [stage for stage in WORKING if states.get(stage) == "failed"]
@@ -101,9 +97,9 @@ def record_job(file: str, taken: dict[str, Any], *, dag_run: Any = None, ti: Any
     if states.get(Stage.PUBLISH) != "success":
         where = f"the task {failed[0]}" if failed else "a task"
         run, error = None, f"{where} of the DAG run {dag_run.run_id} failed: see its log"
-    is_stopped = ti.xcom_pull(task_ids=Stage.AUDIT, key=STOPPED) is not None
+    is_stopped = Stopped.pull(ti) is not None
     now = ticks.from_datetime(datetime.now(UTC))
-    finish(sources_of(load(Path(file))), from_json(taken[JOB]), now, run, error, is_stopped=is_stopped)
+    finish(sources_of(load(Path(file))), from_json(Due.read(taken).job), now, run, error, is_stopped=is_stopped)
 
 
 class NextUpdate(TriggerDagRunOperator):
@@ -120,12 +116,13 @@ class NextUpdate(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         """Create the DAG run. Raise AirflowSkipException if nothing is left, or if a run is queued already."""
-        if self.due[NEXT] is None:
+        newest = Due.read(self.due).next
+        if newest is None:
             raise AirflowSkipException("nothing is left")
         task_instance = context["ti"]
         if task_instance.get_dr_count(self.trigger_dag_id, states=["queued"]):
             raise AirflowSkipException("an update is queued already")
-        self.trigger_run_id = f"{CONTINUED}__{self.due[NEXT]}__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
+        self.trigger_run_id = f"{CONTINUED}__{ticks.whole_seconds(newest)}__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
         super().execute(context)
 
 
@@ -145,8 +142,8 @@ class AskPerson(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         """Create the DAG run. Raise AirflowSkipException if there is nothing to ask."""
-        stopped = context["ti"].xcom_pull(task_ids=Stage.AUDIT, key=STOPPED)
-        if not (stopped and stopped["asks"]):
+        stopped = Stopped.pull(context["ti"])
+        if stopped is None or not stopped.asks:
             raise AirflowSkipException("the audit did not stop a run of a single slice")
         self.trigger_run_id = f"asked__{context['run_id']}"
         self.conf = {RUN: self.run}

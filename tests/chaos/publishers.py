@@ -2,12 +2,16 @@
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from tests.table.interleavings import Actors, Schedule
+import pytest
+
+from tests.table.interleavings import Actors, Schedule, ScheduledTables
 from tests.table.publishing import METRICS, QUARANTINE, ROWS, Place
-from tests.table.test_publish_interleavings import actors_of, one_run, scheduled
+from tests.table.test_publish_interleavings import actors_of, one_run
 
 NAMES = (ROWS, METRICS, QUARANTINE)
 
@@ -21,7 +25,7 @@ def table(tables: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         seed, copy = Path(folder, "seed"), Path(folder, "here")
         before = Place(seed.as_uri(), NAMES[:tables])
-        place = Place(copy.as_uri(), NAMES[:tables])
+        place = Place(copy.as_uri(), NAMES[:tables], tables_type=partial(ScheduledTables, schedule=schedule))
         before.publish("first")
         before.publish("second")
 
@@ -33,7 +37,8 @@ def table(tables: int) -> Iterator[str]:
         yield "| steps | every table and the publications | after a rollback |"
         yield "|---|---|---|"
         ends = 0
-        with scheduled(schedule):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "sleep", lambda seconds: None)
             for steps, _ in schedule.interleavings(world):
                 end = one_run(place, steps)
                 place.rollback(run=end)

@@ -12,7 +12,7 @@ from recapture.cli import main
 from recapture.definition.pipeline import load, load_without_query
 from tests.paths import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "benchmarks" / "README.md"])
 SOURCES = sorted(ROOT.glob("spark_jobs/**/*.py")) + sorted(ROOT.glob("plugins/*.py"))
 FOLDERS = "docs|spark_jobs|tests|plugins|docker|expectations|benchmarks"
 

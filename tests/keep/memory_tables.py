@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recapture.table.change_feed import PROPERTY
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.files import write_slice_file
 from recapture.table.log import ChangeFile
 from recapture.table.row_changes import CHANGE_TYPE, RowChange
+from recapture.table.snapshot import File
 from tests.keep.memory import Clock, MemoryContainer, Requests
-from tests.table.interleavings import InMemory, Logs
+from tests.table.interleavings import InMemory, Logs, Schedule
 
 ROW = pa.schema([("blob", pa.string()), ("content", pa.binary())])
 Rows = Counter[tuple[str, str, bytes]]
@@ -87,7 +88,7 @@ class SimulatedTable(InMemory):
 
     def __init__(self, table: Table, store: Store) -> None:
         self._store = store
-        super().__init__(table, store.logs)
+        super().__init__(table, store.logs, Schedule())
 
     def refresh(self) -> None:
         self._store.requests()

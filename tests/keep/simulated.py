@@ -30,14 +30,15 @@ from recapture.run_files.files import RunFiles
 from recapture.run_files.marks import STOPPED_RUNS, Unpublished
 from recapture.storage.container import Blob
 from recapture.table import change_feed, publish
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.publications import SCHEMA, Entry, Publication
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
 from tests.keep.memory import Clock, MemoryContainer, Requests
 from tests.keep.memory_tables import ROW, SimulatedTable, Store
-from tests.table.interleavings import NoLook, PublicationsInMemory
+from tests.table.interleavings import TablesInMemory
 
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
 LENGTH = ticks.from_seconds(3600)
@@ -122,15 +123,13 @@ class Deployment:
             name: Table(f"memory:///{name}", ROW, "telemetry", change_feed=self.has_feed and name == ROWS)
             for name in (ROWS, METRICS, QUARANTINE)
         }
-        self.tables = publish.Tables(Table("memory:///publications", SCHEMA, "telemetry"), others)
+        publications = Table("memory:///publications", SCHEMA, "telemetry")
+        self.tables = TablesInMemory(publications, others, self.open, self.entries)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let the protocol of publications use the tables in memory, and not wait."""
+        """Do not wait, and send requests one after another."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(publish, "OpenTable", self.open)
-            patch.setattr(publish, "Publications", lambda table: PublicationsInMemory(self.open(table), self.entries))
-            patch.setattr(publish, "Look", NoLook)
             patch.setattr(time, "sleep", lambda seconds: None)
             # The order of requests depends on the seed alone.
             patch.setattr(listing, "CONCURRENT_LISTINGS", 1)

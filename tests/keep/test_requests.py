@@ -12,7 +12,7 @@ from recapture.definition.pipeline import load
 from recapture.errors import DefinitionError, FormatError
 from recapture.keep.claims import Known, Result, claim, record
 from recapture.keep.due import DueRange, DueSlice
-from recapture.keep.requests import REMEMBERED, cancelled, make_request, with_request
+from recapture.keep.requests import REMEMBERED, NewRequest, cancelled, make_request, with_request
 from recapture.process.versions import OUTPUT_FORMAT
 from recapture.run_files.json_file import JsonFile
 from recapture.run_files.work import WORK, Request, RequestState, Work
@@ -98,7 +98,7 @@ def test_a_request_that_has_started_cannot_be_cancelled(world: World, shell: She
 def test_a_request_may_name_some_slices_of_its_range(world: World, shell: Shell) -> None:
     pipeline, end = load(world.file), TEN + 3 * HOUR
     selected = [TEN, TEN + 2 * HOUR]
-    made = make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[*reversed(selected), TEN])
+    made = make_request(pipeline, NewRequest(TEN, end, "ann", only=[*reversed(selected), TEN]))
     assert (made["slices"], made["only"]) == (2, ["2024-03-01T10:00:00Z", "2024-03-01T12:00:00Z"])
     (line,) = shell.lines("requests")
     assert ": 2 slices of 2024-03-01T10:00:00Z to 2024-03-01T13:00:00Z, by ann" in line
@@ -107,7 +107,7 @@ def test_a_request_may_name_some_slices_of_its_range(world: World, shell: Shell)
     assert is_requested == [True, False, True]
     for outside in (end, TEN + HOUR / 2):
         with pytest.raises(DefinitionError, match="is not the start of a slice of the range"):
-            make_request(pipeline, TEN, end, "ann", at=None, reason=None, only=[outside])
+            make_request(pipeline, NewRequest(TEN, end, "ann", only=[outside]))
 
 
 def test_a_request_of_some_slices_ends_with_the_last_of_them() -> None:

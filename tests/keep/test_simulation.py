@@ -26,8 +26,8 @@ from recapture.run_files.files import RunFiles
 from recapture.run_files.marks import STOPPED_RUNS
 from recapture.run_files.work import WORK, Request, Work
 from recapture.storage.container import Blob
-from recapture.table.delta import File
 from recapture.table.publications import Entry
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice

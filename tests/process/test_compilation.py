@@ -152,3 +152,26 @@ def test_a_folder_is_private_if_only_its_user_and_root_can_write(
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     assert is_private(tmp_path) is (user == 0)
+
+
+def test_a_function_is_compiled_again_when_the_module_of_one_that_it_calls_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    called, calling = tmp_path / "called_module.py", tmp_path / "calling_module.py"
+    calling.write_text(MODULE.replace("2 * number", "times(number)"))
+
+    def load(factor: int) -> Any:
+        called.write_text(MODULE.replace("double", "times").replace("2 * number", f"{factor} * number"))
+        is_trusted.cache_clear()
+        module: dict[str, Any] = {"__name__": called.stem}
+        exec(compile(called.read_text(), called, "exec"), module)
+        module["__name__"] = calling.stem
+        exec(compile(calling.read_text(), calling, "exec"), module)
+        return module["double"]
+
+    assert load(2)(21) == 42
+    assert load(-11)(2) == -22
+    again = load(-11)
+    assert again(2) == -22
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 0

@@ -272,11 +272,11 @@ def test_an_unsupported_clause_next_to_the_input_is_refused(source: str, column:
         (query(group=""), "line 1, column 8", "it needs GROUP BY with a window"),
         (query("x", group="", having="HAVING COUNT(*) > 1"), "line 6, column 8", "it needs GROUP BY with a window"),
         (query("a.x AS y", group="", having="HAVING y > 1"), "line 6, column 8", "does not know `y` of SELECT"),
-        (query("*", group=""), "line 1, column 8", "* has no known columns here: run recapture infer PIPELINE --write"),
+        (query("*", group=""), "line 1, column 8", "* has no known columns here: run recapture infer FILE --write"),
         (
             "WITH a AS (SELECT * FROM telemetry UNION SELECT x FROM telemetry) SELECT x INTO aggregates FROM a",
             "line 1, column 19",
-            "* has no known columns here: run recapture infer PIPELINE --write",
+            "* has no known columns here: run recapture infer FILE --write",
         ),
         (query("*"), "line 1, column 8", "* cannot be used with GROUP BY"),
         (query(group=f"{GROUP} EXCEPT SELECT a FROM telemetry"), "line 1, column 8", "EXCEPT is not supported"),

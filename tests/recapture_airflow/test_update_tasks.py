@@ -149,7 +149,8 @@ def test_the_next_update_begins_at_once_if_it_may_have_something_to_do(plugin: M
     ti = SimpleNamespace(get_dr_count=lambda dag_id, states: counts[states[0]])
 
     def operator(start: str | None) -> Any:
-        return plugin.NextUpdate(task_id="next_update", trigger_dag_id="telemetry.update", due={"next": start})
+        due: dict[str, Any] = {"from": "2024-03-01T11:00:00Z", "to": "2024-03-01T12:00:00Z", "next": start, "job": {}}
+        return plugin.NextUpdate(task_id="next_update", trigger_dag_id="telemetry.update", due=due)
 
     run = triggered(operator("2024-03-01T11:00:00Z"), ti=ti)
     assert (run.trigger_dag_id, run.logical_date) == ("telemetry.update", None)

@@ -2,8 +2,10 @@
 
 import random
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,8 @@ from recapture.table.files import is_written_by_recapture
 from recapture.time_model import ticks
 from tests.draws import slow
 from tests.table.aging import age
-from tests.table.interleavings import Actors, Schedule
+from tests.table.interleavings import Actors, Schedule, ScheduledTables
 from tests.table.publishing import METRICS, NINE, ROWS, TEN, Place
-from tests.table.test_publish_interleavings import scheduled
 
 LENGTH = ticks.from_seconds(3600)
 
@@ -242,8 +243,9 @@ def test_a_publisher_or_a_rollback_may_do_anything_between_the_steps_of_a_cleani
     seed.publication("late")
     seed.publication("never")
     age(tmp_path / "seed")
-    place = Place((tmp_path / "place").as_uri(), (ROWS,))
     schedule, remove = Schedule(), FolderContainer.remove
+    scheduled = partial(ScheduledTables, schedule=schedule)
+    place = Place((tmp_path / "place").as_uri(), (ROWS,), tables_type=scheduled)
     change = {"publish": lambda: place.publish("late"), "rollback": lambda: place.rollback()}[other]
 
     def remove_at_a_step(container: FolderContainer, blob: Blob) -> bool:
@@ -255,16 +257,16 @@ def test_a_publisher_or_a_rollback_may_do_anything_between_the_steps_of_a_cleani
 
     monkeypatch.setattr(FolderContainer, "remove", remove_at_a_step)
     monkeypatch.setattr(cleaning, "in_parallel", one_by_one)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
         return {"c": lambda: clean(place), "o": change}, lambda: shutil.rmtree(tmp_path / "place")
 
-    with scheduled(schedule):
-        for steps, outcomes in schedule.interleavings(world):
-            assert isinstance(outcomes["c"], list), (steps, outcomes)
-            assert isinstance(outcomes["o"], publish.Outcome), (steps, outcomes)
-            assert set(place.held().values()) == {run}, steps
-            assert named(place, ROWS, NINE) <= files(place), steps
-            place.rollback(run=run)
+    for steps, outcomes in schedule.interleavings(world):
+        assert isinstance(outcomes["c"], list), (steps, outcomes)
+        assert isinstance(outcomes["o"], publish.Outcome), (steps, outcomes)
+        assert set(place.held().values()) == {run}, steps
+        assert named(place, ROWS, NINE) <= files(place), steps
+        place.rollback(run=run)
     assert schedule.states > 10

@@ -16,7 +16,8 @@ from azure.core.pipeline.transport import HttpTransport
 from recapture.errors import DefinitionError, RunError, SetupError
 from recapture.storage import in_parallel, open_container, pages, refusals
 from recapture.storage.delta import refusal_of_delta
-from recapture.table.delta import File, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
+from recapture.table.snapshot import File
 from tests.paths import ROOT
 from tests.storage.fault_proxy import FaultProxy, answered, edited, overstated, portal, reset
 

@@ -12,10 +12,11 @@ from deltalake import DeltaTable, QueryBuilder
 
 from recapture.storage import delta_storage_options, delta_table_uri, open_container
 from recapture.table import publish
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.files import write_slice_file
 from recapture.table.publications import SCHEMA, Publication
 from recapture.table.publish import Outcome
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from tests.table.publishing import NINE, NOON
 

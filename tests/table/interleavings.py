@@ -4,20 +4,20 @@ A state is explored once, so every reachable state and every step between two of
 """
 
 import hashlib
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from greenlet import getcurrent, greenlet
 
 from recapture.table import publish
-from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import Entry, Publications, shown
+from recapture.table.snapshot import File, HeldFile
 from recapture.table.stored import Look
-from tests.table import publishing
-from tests.table.publishing import Place, digest
+from tests.table.publishing import METRICS, ROWS, Place, digest
 
 Commit = Callable[[], bool]
 Actors = Mapping[str, Callable[[], Any]]
@@ -130,10 +130,10 @@ Logs = dict[str, list[dict[str, File]]]
 class InMemory(OpenTable):
     """A table in memory, by the same rules, where thousands of worlds are needed (see test_delta.py)."""
 
-    def __init__(self, table: Table, logs: Logs, schedule: Schedule | None = None) -> None:
+    def __init__(self, table: Table, logs: Logs, schedule: Schedule) -> None:
         self.table = table
         self._logs = logs
-        self._schedule = schedule or Schedule()
+        self._schedule = schedule
         self.refresh()
 
     @property
@@ -223,21 +223,58 @@ class NoLook(Look):
 
 
 class PlaceInMemory(Place):
-    """A place whose files are not written."""
+    """A place with tables in memory, whose files are not written."""
+
+    @classmethod
+    def of(cls, memory: "Memory") -> "PlaceInMemory":
+        tables = partial(TablesInMemory, opened=memory.open, entries=memory.entries)
+        return cls("file:///tables", (ROWS, METRICS), tables_type=tables)
 
     def _stage(self, name: str, run: str, start: str, row: str) -> File:
         content = hashlib.sha256(row.encode()).hexdigest()[:16]
         return File(f"{start}/{digest(run)}-{content}.parquet", 1, 1)
 
 
-def use_memory(
-    patch: pytest.MonkeyPatch, logs: Logs, entries: dict[str, Entry], schedule: Schedule | None = None
-) -> None:
-    """Let the protocol of publications, and a place, use tables in memory, and not wait."""
-    for module in (publish, publishing):
-        patch.setattr(module, "OpenTable", lambda table: InMemory(table, logs, schedule))
-        patch.setattr(
-            module, "Publications", lambda table: PublicationsInMemory(InMemory(table, logs, schedule), entries)
-        )
-    patch.setattr(publish, "Look", NoLook)
-    patch.setattr(time, "sleep", lambda seconds: None)
+@dataclass(frozen=True)
+class ScheduledTables(publish.Tables):
+    """Delta tables whose commits are steps of a schedule."""
+
+    schedule: Schedule
+
+    def open(self, table: Table) -> OpenTable:
+        return ScheduledTable(self.schedule, table)
+
+    def open_publications(self) -> Publications:
+        return Publications(self.open(self.publications))
+
+
+@dataclass
+class Memory:
+    """What tables in memory hold, and the schedule of which their commits are steps."""
+
+    logs: Logs = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """Entries of the publications, by the paths of their files."""
+    schedule: Schedule = field(default_factory=Schedule)
+
+    def open(self, table: Table) -> InMemory:
+        return InMemory(table, self.logs, self.schedule)
+
+
+@dataclass(frozen=True)
+class TablesInMemory(publish.Tables):
+    """Tables in memory. Their files do not exist."""
+
+    opened: Callable[[Table], InMemory]
+    """Function that returns a table as it is now."""
+    entries: dict[str, Entry]
+    """Entries of the publications, by the paths of their files."""
+
+    def open(self, table: Table) -> OpenTable:
+        return self.opened(table)
+
+    def open_publications(self) -> Publications:
+        return PublicationsInMemory(self.opened(self.publications), self.entries)
+
+    def look(self, remedy: str) -> Look:
+        return NoLook(remedy)

@@ -19,10 +19,11 @@ from embedded.azurite import Azurite
 from recapture.storage import Container, delta_storage_options, delta_table_uri, open_container
 from recapture.storage.address import parse
 from recapture.table import publish
-from recapture.table.delta import METADATA, File, OpenTable, Table
+from recapture.table.delta import METADATA, Table
 from recapture.table.files import write_slice_file
-from recapture.table.publications import SCHEMA, Entry, Publication, Publications
+from recapture.table.publications import SCHEMA, Entry, Publication
 from recapture.table.publish import Outcome
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 
 NINE, TEN, ELEVEN = (f"2024-03-01T{hour:02}:00:00Z" for hour in (9, 10, 11))
@@ -44,6 +45,8 @@ class Place:
     """Values of further columns of the query, the same in every row."""
     change_feed: bool = False
     """Whether the pipeline turns on the change data feeds of the tables but the publications."""
+    tables_type: Callable[[Table, Mapping[str, Table]], publish.Tables] = publish.Tables
+    """What opens the tables."""
 
     @property
     def _more(self) -> pa.Table:
@@ -64,7 +67,7 @@ class Place:
         tables = {
             name: Table(self.table_url(name), schema, *writer, change_feed=self.change_feed) for name in self.names
         }
-        return publish.Tables(Table(f"{self.url}/publications", SCHEMA, *writer), tables)
+        return self.tables_type(Table(f"{self.url}/publications", SCHEMA, *writer), tables)
 
     def table_url(self, name: str) -> str:
         return f"{self.url}/{name.replace(' ', '_').strip('@')}"
@@ -129,19 +132,20 @@ class Place:
 
     def paths(self, start: str = NINE) -> dict[str, str | None]:
         """Return the path of the file that a slice holds in each table but the publications."""
-        held = {name: OpenTable(table).held([start]).get(start, ()) for name, table in self.tables.others.items()}
+        tables = self.tables
+        held = {name: tables.open(table).held([start]).get(start, ()) for name, table in tables.others.items()}
         assert all(len(files) <= 1 for files in held.values()), held
         return {name: files[0].path if files else None for name, files in held.items()}
 
     def entry(self, start: str = NINE) -> Entry:
-        return Publications(self.tables.publications).entries([start])[start]
+        return self.tables.open_publications().entries([start])[start]
 
     def version(self, name: str) -> int | None:
-        return OpenTable(self.tables.others[name]).version
+        return self.tables.open(self.tables.others[name]).version
 
     def versions(self) -> dict[str, int | None]:
         names = {**self.tables.others, "publications": self.tables.publications}
-        return {name: OpenTable(table).version for name, table in names.items()}
+        return {name: self.tables.open(table).version for name, table in names.items()}
 
     def _stage(self, name: str, run: str, start: str, row: str) -> File:
         instant = ticks.from_datetime(datetime.fromisoformat(start))

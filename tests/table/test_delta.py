@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapture.table.delta import File, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
+from recapture.table.snapshot import File
 from tests.draws import examples
-from tests.table.interleavings import InMemory, Logs
+from tests.table.interleavings import InMemory, Logs, Schedule
 from tests.table.publishing import NINE, TEN, WRITTEN_BY
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 3))
@@ -46,4 +47,4 @@ def test_two_writers_see_the_same_in_a_delta_table_as_in_a_table_in_memory(
     with tempfile.TemporaryDirectory() as folder:
         on_disk = observations(OpenTable, Path(folder, "table").as_uri(), steps)
     logs: Logs = {}
-    assert on_disk == observations(lambda table: InMemory(table, logs), "file:///table", steps)
+    assert on_disk == observations(lambda table: InMemory(table, logs, Schedule()), "file:///table", steps)

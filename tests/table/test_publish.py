@@ -13,8 +13,9 @@ import pytest
 from recapture.errors import InterruptedRunError, RunError, UnfinishedError
 from recapture.table import delta as delta_table
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.publications import Entry
+from recapture.table.snapshot import File
 from tests.table.publishing import (
     ELEVEN,
     METRICS,

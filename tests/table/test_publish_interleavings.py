@@ -8,21 +8,15 @@ import copy
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from recapture.table import publications, publish
-from recapture.table.publications import Entry
-from tests.table import publishing
+from recapture.table import publish
 from tests.table.feeds import Feed, require_true_feed
-from tests.table.interleavings import Actors, Logs, PlaceInMemory, Schedule, ScheduledTable, use_memory
-from tests.table.publishing import METRICS, ROWS, WRITTEN_BY, Place
-
-
-def no_waiting(seconds: float) -> None:
-    pass
+from tests.table.interleavings import Actors, Memory, PlaceInMemory, Schedule, ScheduledTables
+from tests.table.publishing import ROWS, WRITTEN_BY, Place
 
 
 def actors_of(place: Place) -> Actors:
@@ -40,23 +34,21 @@ def one_run(place: Place, steps: str) -> str | None:
     return held["publications"]
 
 
-def test_two_publishers_and_a_rollback_leave_one_run_in_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule, entries = Schedule(), dict[str, Entry]()
-    logs: Logs = {}
-    use_memory(monkeypatch, logs, entries, schedule)
-    place = PlaceInMemory("file:///tables", (ROWS, METRICS))
+def test_two_publishers_and_a_rollback_leave_one_run_in_every_table() -> None:
+    memory = Memory()
+    place = PlaceInMemory.of(memory)
     place.publish("first")
     place.publish("second")
-    before = copy.deepcopy(logs)
+    before = copy.deepcopy(memory.logs)
 
     def world() -> tuple[Actors, Callable[[], None]]:
-        logs.clear()
-        logs.update(copy.deepcopy(before))
+        memory.logs.clear()
+        memory.logs.update(copy.deepcopy(before))
         return actors_of(place), lambda: None
 
-    ends = set(ends_of(schedule, world, place))
+    ends = set(ends_of(memory.schedule, world, place))
     assert ends == {("run a", "second"), ("run b", "second"), ("run a", "run b"), ("run b", "run a")}
-    assert schedule.states > 1000
+    assert memory.schedule.states > 1000
 
 
 def ends_of(
@@ -70,14 +62,9 @@ def ends_of(
         yield end, one_run(place, steps)
 
 
-@contextmanager
-def scheduled(schedule: Schedule) -> Iterator[None]:
-    """Make the commits to Delta tables steps of a schedule, without waiting."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (publish, publications, publishing):
-            patch.setattr(module, "OpenTable", lambda table: ScheduledTable(schedule, table))
-        patch.setattr(time, "sleep", no_waiting)
-        yield
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +78,8 @@ def test_any_two_of_them_leave_one_run_and_a_true_feed_on_delta_tables(
     seed = Place((tmp_path / "seed").as_uri(), (ROWS,), change_feed=True)
     seed.publish("first")
     seed.publish("second")
-    place = Place((tmp_path / "place").as_uri(), (ROWS,), change_feed=True)
+    scheduled = partial(ScheduledTables, schedule=schedule)
+    place = Place((tmp_path / "place").as_uri(), (ROWS,), change_feed=True, tables_type=scheduled)
 
     def world() -> tuple[Actors, Callable[[], None]]:
         shutil.copytree(tmp_path / "seed", tmp_path / "place")
@@ -99,9 +87,8 @@ def test_any_two_of_them_leave_one_run_and_a_true_feed_on_delta_tables(
         return actors, lambda: shutil.rmtree(tmp_path / "place")
 
     ends = set()
-    with scheduled(schedule):
-        for end in ends_of(schedule, world, place):
-            require_true_feed(Feed(place.url, WRITTEN_BY))
-            ends.add(end)
+    for end in ends_of(schedule, world, place):
+        require_true_feed(Feed(place.url, WRITTEN_BY))
+        ends.add(end)
     assert ends == expected
     assert schedule.states > 20

@@ -14,8 +14,9 @@ from recapture.errors import RunError, UnfinishedError
 from recapture.storage import Blob
 from recapture.storage.folder import FolderContainer
 from recapture.table import publish
-from recapture.table.delta import File, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.publications import Publication
+from recapture.table.snapshot import File
 from recapture.table.stored import MAX_LISTINGS, fault_of, find
 from recapture.time_model import ticks
 from tests.storage.fault_proxy import FaultProxy, forgotten

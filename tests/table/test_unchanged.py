@@ -1,5 +1,6 @@
 """A slice whose rows are unchanged keeps its file: readers see no new version, and only its publication is new."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 from recapture.table import publish
 from recapture.table.delta import OpenTable
 from recapture.table.faults import faults_of, lagging_slices
-from recapture.table.publications import Entry, shown_entries
+from recapture.table.publications import shown_entries
 from recapture.table.publish import Outcome
 from recapture.table.unchanged import is_equal
 from tests.draws import examples
-from tests.table.interleavings import Actors, Logs, PlaceInMemory, Schedule, use_memory
+from tests.table.interleavings import Actors, Memory, PlaceInMemory
 from tests.table.publishing import METRICS, NINE, QUARANTINE, ROWS, TEN, Place, remove
 
 AS_FIRST = {name: "first" for name in (ROWS, METRICS, QUARANTINE)}
@@ -105,18 +106,16 @@ def test_a_kept_slice_is_as_it_was_published(folder: Place) -> None:
 def test_publishers_with_equal_rows_and_a_rollback_leave_what_is_published(
     monkeypatch: pytest.MonkeyPatch, names: str
 ) -> None:
-    logs: Logs = {}
-    entries: dict[str, Entry] = {}
-    schedule = Schedule()
-    use_memory(monkeypatch, logs, entries, schedule)
-    place = PlaceInMemory("file:///tables", (ROWS, METRICS))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    memory = Memory()
+    place = PlaceInMemory.of(memory)
     place.publish("first")
     place.publish("second")
-    before = {url: list(log) for url, log in logs.items()}
+    before = {url: list(log) for url, log in memory.logs.items()}
 
     def world() -> tuple[Actors, Callable[[], None]]:
-        logs.clear()
-        logs.update({url: list(log) for url, log in before.items()})
+        memory.logs.clear()
+        memory.logs.update({url: list(log) for url, log in before.items()})
         actors: dict[str, Callable[[], Outcome]] = {
             "a": lambda: place.publish("run a", rows={ROWS: "second"}),
             "b": lambda: place.publish("run b", rows={ROWS: "second", METRICS: "second"}),
@@ -125,7 +124,7 @@ def test_publishers_with_equal_rows_and_a_rollback_leave_what_is_published(
         return {name: actors[name] for name in names}, lambda: None
 
     ends = set()
-    for steps, outcomes in schedule.interleavings(world):
+    for steps, outcomes in memory.schedule.interleavings(world):
         assert all(isinstance(outcome, Outcome) for outcome in outcomes.values()), (steps, outcomes)
         require_published_files(place, steps)
         ends.add(place.entry().run)
@@ -146,25 +145,22 @@ STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")) | st.
 @given(STEPS)
 @settings(max_examples=examples(60))
 def test_a_table_has_a_new_version_exactly_if_its_rows_change(steps: list[tuple[str, str] | None]) -> None:
-    logs: Logs = {}
     publications: list[tuple[str, str]] = []
-    with pytest.MonkeyPatch.context() as patch:
-        use_memory(patch, logs, {})
-        place = PlaceInMemory("file:///tables", (ROWS, METRICS))
-        place.publish("run 0")
-        publications.append(("run 0", "run 0"))
-        for number, step in enumerate(steps, 1):
-            versions, before = place.versions(), publications[-1]
-            if step is not None:
-                place.publish(f"run {number}", rows=dict(zip((ROWS, METRICS), step, strict=True)))
-                publications.append(step)
-            elif len(publications) > 1:
-                place.rollback(run=place.entry().run)
-                publications.pop()
-            after = place.versions()
-            for name, row_before, row in zip((ROWS, METRICS), before, publications[-1], strict=True):
-                assert (after[name] != versions[name]) == (row != row_before)
-                file = place.entry().file(name)
-                assert file is not None
-                assert is_equal(file, place._stage(name, "", NINE, row))
-            require_published_files(place, steps)
+    place = PlaceInMemory.of(Memory())
+    place.publish("run 0")
+    publications.append(("run 0", "run 0"))
+    for number, step in enumerate(steps, 1):
+        versions, before = place.versions(), publications[-1]
+        if step is not None:
+            place.publish(f"run {number}", rows=dict(zip((ROWS, METRICS), step, strict=True)))
+            publications.append(step)
+        elif len(publications) > 1:
+            place.rollback(run=place.entry().run)
+            publications.pop()
+        after = place.versions()
+        for name, row_before, row in zip((ROWS, METRICS), before, publications[-1], strict=True):
+            assert (after[name] != versions[name]) == (row != row_before)
+            file = place.entry().file(name)
+            assert file is not None
+            assert is_equal(file, place._stage(name, "", NINE, row))
+        require_published_files(place, steps)

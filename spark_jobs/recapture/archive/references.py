@@ -82,14 +82,14 @@ def pin_reference(
 def versions(alias: str, names: BlobNames, container: Archive) -> list[PinnedVersion]:
     """Return all versions of reference data in the order of their times. Raise RunError if there are none."""
     parsed = ((names.parse(blob.name), blob) for blob in container.list(names.prefix))
-    found = [
+    versions = [
         PinnedVersion(ALWAYS if name[1] is None else ticks.from_datetime(name[1]), blob)
         for name, blob in parsed
         if name is not None
     ]
-    if not found:
+    if not versions:
         raise RunError(
             f"reference data {alias}: no blob under {container.url} has the name that its path gives: correct the "
             "path, or write the blob"
         )
-    return sorted(found, key=lambda version: version.valid_from)
+    return sorted(versions, key=lambda version: version.valid_from)

@@ -30,12 +30,12 @@ def run(
     pipeline = load_pipeline(file, stderr)
     if out is not None:
         files.require_writable(pipeline, alias, out)
-    found = find(pipeline, where, alias, start, end, storage_time(pipeline, datetime.now(UTC)))
+    result = find(pipeline, where, alias, start, end, storage_time(pipeline, datetime.now(UTC)))
     if out is not None:
-        files.write(found, out)
+        files.write(result, out)
     if not json:
-        printing.print_found(printing.console(), found, shows_events=out is None)
-    printing.print_warnings(stderr, found.warnings)
+        printing.print_found(printing.console(), result, shows_events=out is None)
+    printing.print_warnings(stderr, result.warnings)
     if out is not None:
         stderr.print(f"{escape(str(out))}: the events are written")
-    return found.summary(with_events=out is None) | ({} if out is None else {"out": str(out)})
+    return result.summary(with_events=out is None) | ({} if out is None else {"out": str(out)})

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from recapture import printing
 from recapture.commands.arguments import load_pipeline
-from recapture.keep.requests import make_request
+from recapture.keep.requests import NewRequest, make_request
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
     json: bool,
 ) -> dict[str, Any]:
     """Make a request, and return it."""
-    request = make_request(load_pipeline(file, stderr), start, end, by, at=at, reason=reason)
+    request = make_request(load_pipeline(file, stderr), NewRequest(start, end, by, at, reason))
     if not json:
         printing.print_requests(printing.console(), [request])
     return request

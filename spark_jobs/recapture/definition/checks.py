@@ -147,7 +147,8 @@ def require_distinct_tables(pipeline: "Pipeline", document: Document) -> None:
     """Raise DefinitionError if the tables of two outputs, or those next to them, share a folder."""
     for index, output in enumerate(pipeline.outputs):
         for other in pipeline.outputs[:index]:
-            if any(_overlap(one, two) for one in _folders(pipeline, output) for two in _folders(pipeline, other)):
+            pairs = itertools.product(_folders(pipeline, output), _folders(pipeline, other))
+            if any(_overlap(left, right) for left, right in pairs):
                 reason = f"it shares a folder with the table of {other.alias}, or with one next to it: choose another"
                 raise document.error(("output", index, "table"), reason)
 

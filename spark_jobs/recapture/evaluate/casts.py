@@ -37,18 +37,18 @@ _FAR_ZONE = r"^.{10}[ T][0-9:.]+[+-](?:(?:19|2[0-3])(?::?[0-9]{2})?|18:?(?:0[1-9
 _ZONE = re.compile(r"(?<=T..)(?:Z|[+-][0-9:]+)$|(?<=[0-9:.])(?:Z|(?<=:..)[+-][0-9:]+|(?<=\.)[+-][0-9:]+)$")
 
 
-def bigint(text: str) -> int | None:
+def bigint(string: str) -> int | None:
     """Return the bigint that Spark reads from a string; None if it reads none."""
-    trimmed = text.strip(_SPARK_BLANKS)
+    trimmed = string.strip(_SPARK_BLANKS)
     if not re.fullmatch("[+-]?[0-9]+", trimmed, re.ASCII):
         return None
     number = int(trimmed) if len(trimmed) < 4000 else int(re.sub("^([+-]?)0+", r"\1", trimmed)[:30] or "0")
     return number if -(2**63) <= number < 2**63 else None
 
 
-def double(text: str) -> float | None:
+def double(string: str) -> float | None:
     """Return the float that Java reads from a string; None if it reads none."""
-    trimmed = text.strip(_JAVA_BLANKS)
+    trimmed = string.strip(_JAVA_BLANKS)
     if _JAVA_FLOAT.fullmatch(trimmed):
         return float(trimmed.rstrip("fFdD"))
     if _JAVA_HEXADECIMAL.fullmatch(trimmed):
@@ -61,14 +61,14 @@ def double(text: str) -> float | None:
     return _SPECIAL.get(trimmed.lower())
 
 
-def asa_float(text: str) -> float | None:
+def asa_float(string: str) -> float | None:
     """Return the float that ASA casts a string to; None if it cannot."""
-    return float(text.strip(" \t")) if _ASA_FLOAT.fullmatch(text) else None
+    return float(string.strip(" \t")) if _ASA_FLOAT.fullmatch(string) else None
 
 
-def asa_bit(text: str) -> bool | None:
+def asa_bit(string: str) -> bool | None:
     """Return the bit that ASA casts a string to; None if it cannot."""
-    return _BITS.get(text.strip(" \t").lower()) if text.isascii() else None
+    return _BITS.get(string.strip(" \t").lower()) if string.isascii() else None
 
 
 def _parsed(column: pa.Array, function: Callable[[str], Any], type_: pa.DataType) -> pa.Array:
@@ -106,8 +106,8 @@ ASA_BIT, ASA_FLOAT = from_string(asa_bit), from_string(asa_float)
 
 def asa_datetime(frame: Frame, node: Node) -> Vector:
     """Return the ticks of ISO times; the second argument stands for a time outside the years 1 to 9999."""
-    text, outside = node.arguments
-    column = frame.array(text)
+    string_node, outside = node.arguments
+    column = frame.array(string_node)
     (lenient,) = node.parameters
     ticks, valid = timestamps.parse(column)
     far = pc.match_substring_regex(column, pattern=_FAR_ZONE).fill_null(False)
@@ -123,11 +123,11 @@ def asa_datetime(frame: Frame, node: Node) -> Vector:
     return Numbers(np.where(valid, ticks, 0), None if valid.all() else ~valid)
 
 
-def _is_time_elsewhere(text: str) -> bool:
+def _is_time_elsewhere(string: str) -> bool:
     """Return whether a string would be a time without its zone."""
-    without = re.sub(r"(?<=[0-9])[+-][0-9]{2}(?::?[0-9]{2})?$", "", text)
+    without = re.sub(r"(?<=[0-9])[+-][0-9]{2}(?::?[0-9]{2})?$", "", string)
     _, valid = timestamps.parse(pa.array([without]))
-    return without != text and "T" in text.replace(" ", "T") and bool(valid[0])
+    return without != string and "T" in string.replace(" ", "T") and bool(valid[0])
 
 
 def datetime_text(frame: Frame, node: Node) -> Vector:

@@ -51,34 +51,34 @@ class _Constant(Number):
     """NaN, Infinity or -Infinity."""
 
 
-def document(text: str, leniency: Leniency) -> Any:
+def document(string: str, leniency: Leniency) -> Any:
     """Return the document that a string begins with; INVALID if it is none.
 
     {"a": [1.50]} => (("a", [Number("1.50")]),)
     """
-    start = _BLANKS.match(text)
+    start = _BLANKS.match(string)
     assert start is not None
-    if text.count("[") + text.count("{") > MOST_LEVELS and _levels(text) > MOST_LEVELS:
+    if string.count("[") + string.count("{") > MOST_LEVELS and _levels(string) > MOST_LEVELS:
         return INVALID
     try:
-        value, _ = _JSON.raw_decode(text, start.end())
+        value, _ = _JSON.raw_decode(string, start.end())
     except RecursionError:  # of Python's decoder, which has a limit of its own
-        return _Reader(text, leniency).document()
+        return _Reader(string, leniency).document()
     except json.JSONDecodeError:
         return (
-            _Reader(text, leniency).document()
-            if "'" in text or (leniency.strings and not text.isprintable())
+            _Reader(string, leniency).document()
+            if "'" in string or (leniency.strings and not string.isprintable())
             else INVALID
         )
-    if not leniency.numbers and ("NaN" in text or "Infinity" in text) and _has_constant(value):
+    if not leniency.numbers and ("NaN" in string or "Infinity" in string) and _has_constant(value):
         return INVALID
     return value
 
 
-def _levels(text: str) -> int:
+def _levels(string: str) -> int:
     """Return how many arrays and objects a document has within each other, or a string that looks like one."""
     levels = most = 0
-    for sign in re.findall(r'"(?:[^"\\\\]|\\\\.)*"|[\[\]{}]', text, re.DOTALL):
+    for sign in re.findall(r'"(?:[^"\\\\]|\\\\.)*"|[\[\]{}]', string, re.DOTALL):
         levels += (sign in "[{") - (sign in "]}")
         most = max(most, levels)
     return most
@@ -104,8 +104,8 @@ _WORD = re.compile(r"-?[A-Za-z]+")
 class _Reader:
     """Reads a document with strings in single quotes, or with control characters."""
 
-    def __init__(self, text: str, leniency: Leniency) -> None:
-        self.text, self.leniency, self.index = text, leniency, 0
+    def __init__(self, string: str, leniency: Leniency) -> None:
+        self.text, self.leniency, self.index = string, leniency, 0
 
     def document(self) -> Any:
         try:
@@ -215,25 +215,25 @@ def _escaped(match: re.Match[str]) -> str:
     return "".join(f"\\u{halves[index]:02X}{halves[index + 1]:02X}" for index in range(0, len(halves), 2))
 
 
-def quoted(text: str) -> str:
+def quoted(string: str) -> str:
     """Return a string as Jackson writes it: characters beyond U+FFFF are escaped."""
-    return f'"{_TO_ESCAPE.sub(_escaped, text)}"'
+    return f'"{_TO_ESCAPE.sub(_escaped, string)}"'
 
 
 _TO_ESCAPE_IN_TEXT = re.compile('["\\\\\x00-\x1f]')
 
 
-def quoted_text(text: str) -> str:
+def quoted_text(string: str) -> str:
     """Return a string as to_json writes it, which escapes no characters beyond U+FFFF."""
-    return f'"{_TO_ESCAPE_IN_TEXT.sub(_escaped, text)}"'
+    return f'"{_TO_ESCAPE_IN_TEXT.sub(_escaped, string)}"'
 
 
 @lru_cache(maxsize=65536)
-def _number(text: str) -> str:
+def _number(string: str) -> str:
     """Return a number as Jackson writes it: 1.50 => 1.5, -0 => 0, 1e400 => "Infinity" with its quotes"""
-    if re.fullmatch("-?[0-9]+", text):
-        return str(int(text)) if len(text) < 4000 else text
-    number = float(text)
+    if re.fullmatch("-?[0-9]+", string):
+        return str(int(string)) if len(string) < 4000 else string
+    number = float(string)
     written = str(texts(np.array([number]), net=False)[0].as_py())
     return written if math.isfinite(number) else f'"{written}"'
 

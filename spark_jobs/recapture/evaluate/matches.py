@@ -66,21 +66,21 @@ def matched(table: MatchedTable, rows: pa.Table, bounds: SliceBounds, extra_look
     return measured(table, matches_in(table, rows, bounds, extra_look_back), bounds)
 
 
-def measured(table: MatchedTable, found: Matches, bounds: SliceBounds) -> pa.Table:
+def measured(table: MatchedTable, matches: Matches, bounds: SliceBounds) -> pa.Table:
     """Return matches as rows with the columns of their measures."""
-    values = _values(found.rows, [aggregate.value for aggregate in table.aggregates], bounds)
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {_TIME: found.times, CLASSIFIER: found.classes}
+    values = _values(matches.rows, [aggregate.value for aggregate in table.aggregates], bounds)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {_TIME: matches.times, CLASSIFIER: matches.classes}
     for number, value in enumerate(values):
-        columns[aggregate_name(number)] = taken(value, found.taken[number])
+        columns[aggregate_name(number)] = taken(value, matches.taken[number])
     measures = evaluated(pa.table(columns), [value for _, value in table.measures], bounds) if table.measures else []
     made: dict[str, pa.Array | pa.ChunkedArray] = {
-        "_partition": pa.repeat(pa.scalar("", pa.string()), len(found.last)),
+        "_partition": pa.repeat(pa.scalar("", pa.string()), len(matches.last)),
         _TIME: columns[_TIME],
         "_arrival": columns[_TIME],
     }
     if table.unanchored:
-        marks = np.append(0, np.cumsum(flags(found.rows[UNANCHORED_COLUMN])))
-        made[UNANCHORED_COLUMN] = pa.array(marks[found.last + 1] > marks[found.first])
+        marks = np.append(0, np.cumsum(flags(matches.rows[UNANCHORED_COLUMN])))
+        made[UNANCHORED_COLUMN] = pa.array(marks[matches.last + 1] > marks[matches.first])
     return pa.table({**made, **{name: value for (name, _), value in zip(table.measures, measures, strict=True)}})
 
 

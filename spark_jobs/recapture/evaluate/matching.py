@@ -42,8 +42,8 @@ def like(frame: Frame, node: Node) -> Any:
     plain = _plain(pattern)
     if plain is None:
         return from_arrow(_matched(column, pattern_of(pattern)))
-    function, text = plain
-    return from_arrow(function(column, text))
+    function, string = plain
+    return from_arrow(function(column, string))
 
 
 @lru_cache(maxsize=1024)
@@ -52,18 +52,18 @@ def _plain(pattern: str) -> Any:
     inner = pattern.removeprefix("(?s)\\A").removesuffix("\\z")
     starts, ends = inner.startswith(".*"), inner.endswith(".*") and len(inner) > 2 and not inner.endswith("\\.*")
     core = inner[2 * starts : len(inner) - 2 * ends]
-    text = re.sub(r"\\(.)", r"\1", core, flags=re.DOTALL)
+    string = re.sub(r"\\(.)", r"\1", core, flags=re.DOTALL)
     if re.sub(r"\\.", "", core, flags=re.DOTALL).replace(".", "") != re.sub(r"\\.", "", core, flags=re.DOTALL):
         return None
-    if not text:
+    if not string:
         return None
     if starts and ends:
-        return (lambda column, sought: pc.match_substring(column, pattern=sought)), text
+        return (lambda column, sought: pc.match_substring(column, pattern=sought)), string
     if starts:
-        return (lambda column, sought: pc.ends_with(column, pattern=sought)), text
+        return (lambda column, sought: pc.ends_with(column, pattern=sought)), string
     if ends:
-        return (lambda column, sought: pc.starts_with(column, pattern=sought)), text
-    return pc.equal, text
+        return (lambda column, sought: pc.starts_with(column, pattern=sought)), string
+    return pc.equal, string
 
 
 @lru_cache(maxsize=4096)
@@ -72,7 +72,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return pattern_of(like_pattern(pattern.replace("\\", "\\\\"))).python
 
 
-like_computed = of_many(lambda text, pattern: _compiled(pattern).match(text) is not None)
+like_computed = of_many(lambda string, pattern: _compiled(pattern).match(string) is not None)
 
 
 def matches(frame: Frame, node: Node) -> Any:
@@ -83,7 +83,7 @@ def matches(frame: Frame, node: Node) -> Any:
 def _matched(column: pa.Array, pattern: Pattern) -> pa.Array:
     if pattern.re2 is not None:
         return pc.match_substring_regex(column, pattern=pattern.re2)
-    return each(lambda text: pattern.python.search(text) is not None, column, pa.bool_())
+    return each(lambda string: pattern.python.search(string) is not None, column, pa.bool_())
 
 
 def first_match(frame: Frame, node: Node) -> Any:
@@ -95,8 +95,8 @@ def first_match(frame: Frame, node: Node) -> Any:
         lengths = pc.utf8_length(pc.struct_field(extracted, 0)).fill_null(0).cast(pa.int64())
         return from_arrow(pc.if_else(column.is_valid(), lengths, pa.scalar(None, pa.int64())))
 
-    def length(text: str) -> int:
-        match = pattern.python.search(f"@{text}")
+    def length(string: str) -> int:
+        match = pattern.python.search(f"@{string}")
         return 0 if match is None else len(match[1])
 
     return from_arrow(each(length, column, pa.int64()))

@@ -79,14 +79,14 @@ _CAPITALS = str.maketrans(_NEW)
 _SMALL = str.maketrans({capital: small for small, capital in _NEW.items()})
 
 
-def upper(text: str) -> str:
+def upper(string: str) -> str:
     """Return a string in capitals."""
-    return text.translate(_CAPITALS).upper()
+    return string.translate(_CAPITALS).upper()
 
 
-def lower(text: str) -> str:
+def lower(string: str) -> str:
     """Return a string in small letters."""
-    return text.translate(_SMALL).lower()
+    return string.translate(_SMALL).lower()
 
 
 UPPER, LOWER = changed(pc.ascii_upper, upper), changed(pc.ascii_lower, lower)
@@ -129,11 +129,11 @@ def _of_rows(frame: Frame, parts: list[Any]) -> list[Any]:
 
 def repeat(frame: Frame, node: Node) -> Vector:
     """Return a string so many times; NULL for a negative count."""
-    text, count = node.arguments
+    string, count = node.arguments
     counts: Numbers = frame.vector(count)
     null = either(counts.null, np.asarray(counts.values < 0))
     assert null is not None
-    strings = frame.scattered([(frame.where(~null), text)], node.type)
+    strings = frame.scattered([(frame.where(~null), string)], node.type)
     times = pa.array(np.clip(_of_each_row(counts, frame), 0, _LONGEST))
     return _null_where(pc.binary_repeat(_strings(strings, frame), times), null)
 
@@ -149,13 +149,13 @@ def replace(frame: Frame, node: Node) -> Vector:
     return _replaced(frame, node)
 
 
-_replaced = of_many(lambda text, old, new: text.replace(old, new) if old else text)
+_replaced = of_many(lambda string, old, new: string.replace(old, new) if old else string)
 
 
 def translate(frame: Frame, node: Node) -> Vector:
     """Return strings with each character replaced by its counterpart; lists of unlike length stop the run."""
-    text, *lists, refused = node.arguments
-    (old, new, strings), _ = frame.strict([*lists, text])
+    string, *lists, refused = node.arguments
+    (old, new, strings), _ = frame.strict([*lists, string])
     lengths = [_of_vector(_length(_strings(vector, frame))) for vector in (old, new)]
     is_unlike = np.asarray(lengths[0].values != lengths[1].values)
     for vector in lengths:
@@ -186,27 +186,27 @@ def _translated(column: pa.Array, characters_: str, others: str) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(column), [valid, offsets, translated], offset=column.offset)
 
 
-def _translate(text: str, old: str, new: str) -> str:
-    return text.translate(_translation(old, new))
+def _translate(string: str, old: str, new: str) -> str:
+    return string.translate(_translation(old, new))
 
 
 def left(frame: Frame, node: Node) -> Vector:
-    text, count, *refused = node.arguments
-    strings, counts = _counted(frame, [text, count], refused)
+    string, count, *refused = node.arguments
+    strings, counts = _counted(frame, [string, count], refused)
     return _part(strings, Numbers(np.zeros((), np.int64)), counts, frame)
 
 
 def right(frame: Frame, node: Node) -> Vector:
-    text, count, *refused = node.arguments
-    strings, counts = _counted(frame, [text, count], refused)
+    string, count, *refused = node.arguments
+    strings, counts = _counted(frame, [string, count], refused)
     lengths = _of_vector(_length(_strings(strings, frame)))
     return _part(strings, Numbers(np.maximum(lengths.values - counts.values, 0), counts.null), lengths, frame)
 
 
 def substring(frame: Frame, node: Node) -> Vector:
     """Return what of the places start to start + length - 1, which count from 1, strings have."""
-    text, start, count, *refused = node.arguments
-    strings, starts, counts = _counted(frame, [text, start, count], refused)
+    string, start, count, *refused = node.arguments
+    strings, starts, counts = _counted(frame, [string, start, count], refused)
     first = Numbers(np.clip(starts.values, -_LONGEST, _LONGEST) - 1, starts.null)
     last = Numbers(first.values + np.minimum(counts.values, _LONGEST), counts.null)
     return _part(strings, Numbers(np.maximum(first.values, 0), first.null), last, frame)
@@ -217,8 +217,8 @@ def stuff(frame: Frame, node: Node) -> Vector:
 
     Empty for a start beyond the end.
     """
-    text, start, count, insertion, *refused = node.arguments
-    strings, starts, counts = _counted(frame, [text, start, count], refused)
+    string, start, count, insertion, *refused = node.arguments
+    strings, starts, counts = _counted(frame, [string, start, count], refused)
     column = _strings(strings, frame)
     null = either(starts.null, counts.null, null_of(column))
     first = np.ascontiguousarray(np.broadcast_to(np.clip(starts.values, 1, _LONGEST) - 1, (frame.size,)))
@@ -235,8 +235,8 @@ def stuff(frame: Frame, node: Node) -> Vector:
 
 def position(frame: Frame, node: Node) -> Vector:
     """Return where strings have what is sought, from a start on, counted from 1; 0 for none."""
-    sought_node, text, start = node.arguments
-    (sought, starts, strings), _ = frame.strict([sought_node, start, text])
+    sought_node, string, start = node.arguments
+    (sought, starts, strings), _ = frame.strict([sought_node, start, string])
     if isinstance(sought, pa.Scalar) and sought.is_valid and sought.as_py():
         column = _strings(strings, frame)
         begins = starts.null is None and not starts.values.shape and starts.values <= 1
@@ -246,8 +246,8 @@ def position(frame: Frame, node: Node) -> Vector:
     return row_by_row(_position, frame, [sought, strings, starts], types, node.type)
 
 
-def _position(sought: str, text: str, start: int) -> int:
-    return text.find(sought, max(start, 1) - 1) + 1 if sought else 0
+def _position(sought: str, string: str, start: int) -> int:
+    return string.find(sought, max(start, 1) - 1) + 1 if sought else 0
 
 
 def contains(frame: Frame, node: Node) -> Vector:
@@ -259,7 +259,7 @@ def contains(frame: Frame, node: Node) -> Vector:
 def code_point(frame: Frame, node: Node) -> Vector:
     """Return the code point of the first character; NULL for an empty string."""
     first = pc.utf8_slice_codeunits(frame.array(node.arguments[0]), 0, 1)
-    return from_arrow(each(lambda text: ord(text) if text else None, first, pa.int64()))
+    return from_arrow(each(lambda string: ord(string) if string else None, first, pa.int64()))
 
 
 def character(frame: Frame, node: Node) -> Vector:

@@ -8,7 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from recapture.model import InputColumn
 
@@ -35,6 +38,21 @@ class Bodies:
     """Values of the timestamp fields as strings, or as tokens where the column has them; NULL if the body lacks it."""
     malformed: pa.Array
     """Reason why a body cannot be used (string), or NULL."""
+
+    def replaced(self, rows: NDArray[np.intp], others: "Bodies") -> "Bodies":
+        """Return the bodies with others at some rows, which ascend."""
+        return Bodies(
+            {column: replaced(values, rows, others.columns[column]) for column, values in self.columns.items()},
+            {column: replaced(values, rows, others.strings[column]) for column, values in self.strings.items()},
+            replaced(self.malformed, rows, others.malformed),
+        )
+
+
+def replaced(values: pa.Array, rows: NDArray[np.intp], others: pa.Array) -> pa.Array:
+    """Return the values with others at some rows, which ascend."""
+    mask = np.zeros(len(values), dtype=bool)
+    mask[rows] = True
+    return pc.replace_with_mask(values, pa.array(mask), others)
 
 
 class BodyDecoder(Protocol):

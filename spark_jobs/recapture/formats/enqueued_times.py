@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled, inlined
+from recapture.process.compilation import compiled, read_only
 from recapture.time_model.ticks import TICKS_PER_SECOND
+from recapture.time_model.timestamps import NO_DATE, days_until
 
 UNREAD = -1
 _SEPARATORS = tuple(b"// :: ")
@@ -17,9 +18,9 @@ _YEAR = 2
 def read_times(strings: pa.StringArray) -> NDArray[np.int64]:
     """Return times `M/d/yyyy h:mm:ss AM|PM`, UTC, in ticks; UNREAD for strings that are not written exactly so."""
     _, offsets, data = strings.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    bounds = read_only(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     times = np.empty(len(strings), np.int64)
-    _read(np.frombuffer(data or b"", np.uint8), bounds, times)
+    _read(read_only(data, np.uint8), bounds, times)
     return times
 
 
@@ -43,20 +44,10 @@ def _read(data: NDArray[np.uint8], bounds: NDArray[np.int32], times: NDArray[np.
                 break
             position += 1
         month, day, year, hour, minute, second = numbers
-        if position < half or field < len(_SEPARATORS) or digits or not 1 <= month <= 12 or year < 1:
+        if position < half or field < len(_SEPARATORS) or digits:
             continue
-        before = _days_before(year, month)
-        if not 1 <= day <= _days_before(year + month // 12, month % 12 + 1) - before:
+        days = days_until(year, month, day)
+        if days == NO_DATE or not 1 <= hour <= 12 or minute > 59 or second > 59:
             continue
-        if not 1 <= hour <= 12 or minute > 59 or second > 59:
-            continue
-        hours = (before + day - 1) * 24 + hour % 12 + (12 if data[half] == ord("P") else 0)
+        hours = days * 24 + hour % 12 + (12 if data[half] == ord("P") else 0)
         times[row] = ((hours * 60 + minute) * 60 + second) * TICKS_PER_SECOND
-
-
-@inlined
-def _days_before(year: np.int64, month: np.int64) -> np.int64:
-    """Return the number of days from the year 1 to the first of a month."""
-    march = year if month > 2 else year - 1  # years that begin in March end in a leap day
-    months = (month + 9) % 12
-    return 365 * march + march // 4 - march // 100 + march // 400 + (153 * months + 2) // 5 - 306

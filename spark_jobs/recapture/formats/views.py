@@ -4,13 +4,20 @@ A view has 16 bytes: the length of a value, then the value itself if it has at m
 bytes, a buffer and an offset (source: "Arrow Columnar Format", Variable-size Binary View Layout).
 """
 
+import itertools
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.process.compilation import read_only
+
 _COPIED = {pa.binary_view(): pa.binary(), pa.string_view(): pa.string()}
 """Type of the copies of each type of views."""
+_HELD = 12
+"""Largest size of a value that its view holds, in bytes."""
 _FIRST = 4
 """Index of a value's first byte in its view; that byte is 0 if the value is empty."""
 
@@ -42,6 +49,34 @@ def copies(values: pa.Array, rows: NDArray[np.intp]) -> pa.Array:
 def lengths(values: pa.Array) -> NDArray[np.int64]:
     """Return the lengths of views in bytes; 0 for NULL."""
     return np.where(_is_valid(values), _views(values)[:, :4].view(np.int32).ravel(), 0).astype(np.int64)
+
+
+class Located(NamedTuple):
+    """Where values lie in buffers."""
+
+    buffers: tuple[NDArray[np.uint8], ...]
+    runs: tuple[tuple[int, int, int], ...]
+    """A buffer, the first row whose value lies in it, and the row after the last one that does."""
+    places: NDArray[np.int64]
+    """Place of each value in its buffer."""
+    sizes: NDArray[np.int64]
+    """Size of each value in bytes; 0 for NULL, and for a value that its view holds."""
+
+
+def located(values: pa.Array) -> Located:
+    """Return where values (string, binary, or views) lie in buffers."""
+    if not is_view(values.type):
+        _, offsets, data = values.buffers()
+        bounds = read_only(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        sizes = np.where(_is_valid(values), np.diff(bounds), 0)
+        return Located((read_only(data, np.uint8),), ((0, 0, len(values)),), bounds[:-1], sizes)
+    size, _, buffer, place = np.ascontiguousarray(_views(values).view(np.int32).T, np.int64)
+    sizes = np.where(_is_valid(values) & (size > _HELD), size, 0)
+    buffer[sizes == 0] = -1
+    bounds = np.flatnonzero(np.diff(buffer, prepend=-2, append=-2))
+    runs = tuple((int(buffer[begin]), int(begin), int(end)) for begin, end in itertools.pairwise(bounds))
+    buffers = tuple(read_only(data, np.uint8) for data in values.buffers()[2:])
+    return Located(buffers, tuple(run for run in runs if run[0] >= 0), place, sizes)
 
 
 def starts_with(values: pa.Array, character: str) -> pa.Array:

@@ -27,32 +27,42 @@ def check(pipeline: Pipeline, start: datetime, end: datetime) -> dict[str, Any]:
     sources.publications.require_writable()
     standing = read_standing_of(sources)
     comparison, stops = Comparison(sources, standing, now), Stops(sources, standing)
-    texts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
-    runs = {text: run for text in texts.values() if (run := comparison.entry(text).run) is not None}
-    listed = [start for start, text in texts.items() if text in runs or text in standing.blocked]
+    slice_starts = {slice_.start: ticks.to_text(slice_.start) for slice_ in slices_of(pipeline, start, end)}
+    runs = {
+        slice_start: run
+        for slice_start in slice_starts.values()
+        if (run := comparison.entry(slice_start).run) is not None
+    }
+    listed = [
+        start for start, slice_start in slice_starts.items() if slice_start in runs or slice_start in standing.blocked
+    ]
     at, unknown = ticks.whole_seconds(now), []
     last_changes: dict[str, int] = {}
     released: dict[str, str] = {}
     for archived in comparison.archived(listed):
-        text = texts[archived.slice.start]
-        difference, is_known = comparison.difference(text, archived)
-        last_changes |= {} if difference is None else {text: difference.last_change}
-        unknown += [] if is_known else [text]
-        released |= {text: at} if stops.is_released(text, archived) else {}
-    before, looked_at, changed = standing.changes, set(texts.values()), comparison.record(last_changes)
+        slice_start = slice_starts[archived.slice.start]
+        difference, is_known = comparison.difference(slice_start, archived)
+        last_changes |= {} if difference is None else {slice_start: difference.last_change}
+        unknown += [] if is_known else [slice_start]
+        released |= {slice_start: at} if stops.is_released(slice_start, archived) else {}
+    before, looked_at, changed = standing.changes, set(slice_starts.values()), comparison.record(last_changes)
     first, last = ticks.text_of(start), ticks.text_of(end)
 
     def updated(before: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
         """Return what is recorded of all slices, with ours for those that were looked at."""
-        return {**{text: value for text, value in before.items() if text not in looked_at}, **ours}
+        return {**{slice_start: value for slice_start, value in before.items() if slice_start not in looked_at}, **ours}
 
     ours = Changes(
         slices=updated(before.slices, changed.slices),
         published=updated(before.published, changed.published),
         noticed=updated(before.noticed, changed.noticed),
         last_changes=updated(before.last_changes, changed.last_changes),
-        released=updated(before.released, {text: before.released.get(text, at) for text in released}),
-        unknown=tuple(sorted({*(text for text in before.unknown if text not in looked_at), *unknown})),
+        released=updated(
+            before.released, {slice_start: before.released.get(slice_start, at) for slice_start in released}
+        ),
+        unknown=tuple(
+            sorted({*(slice_start for slice_start in before.unknown if slice_start not in looked_at), *unknown})
+        ),
         checked=at,
         start=first,
         end=last,

@@ -29,9 +29,9 @@ class Comparison:
         self._sources, self._standing, self._now = sources, standing, now
         self._manifest_of = lru_cache(maxsize=8)(self._read_manifest)  # neighbours often have one run
 
-    def entry(self, text: str) -> ShownEntry:
+    def entry(self, slice_start: str) -> ShownEntry:
         """Return what is published for a slice, given by slice_start."""
-        return self._standing.entries.get(text, NOTHING_SHOWN)
+        return self._standing.entries.get(slice_start, NOTHING_SHOWN)
 
     def archived(self, starts: Iterable[int]) -> Iterator[ArchivedSlice]:
         """Yield what the archive has for slices, given by their starts in ticks and in order of time."""
@@ -39,77 +39,79 @@ class Comparison:
         definition, containers = self._sources.definition, self._sources.containers
         return archived_slices(definition, containers, slices, self._now, self._arrivals_read, self._references)
 
-    def difference(self, text: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
+    def difference(self, slice_start: str, archived: ArchivedSlice) -> tuple[Difference | None, bool]:
         """Return how the archive differs from what the published slice read, and whether that is known.
 
         A slice that read another container does not differ: it is outdated.
         """
-        entry = self.entry(text)
-        is_elsewhere = "containers" in self._outdated(text)
+        entry = self.entry(slice_start)
+        is_elsewhere = "containers" in self._outdated(slice_start)
         if entry.run is None or is_elsewhere or entry.read == archived.read_before:
             return None, True
         manifest = self._manifest_of(entry.run)
         if entry.read is None and manifest is None:
             return None, False
-        noticed = ticks.from_text(self._noticed(text))
-        same_references = not self._outdated(text) - _CHANGES_NO_READING
+        noticed = ticks.from_text(self._noticed(slice_start))
+        same_references = not self._outdated(slice_start) - _CHANGES_NO_READING
         return archived.difference_from(manifest, noticed, same_definition=same_references), True
 
-    def recorded_difference(self, text: str) -> Difference | None:
+    def recorded_difference(self, slice_start: str) -> Difference | None:
         """Return the difference of a slice whose blobs are not listed, by the record of what was found before."""
-        if not self._is_recorded(text) or "containers" in self._outdated(text):
+        if not self._is_recorded(slice_start) or "containers" in self._outdated(slice_start):
             return None
         changes = self._standing.changes
-        last_change = changes.last_changes.get(text, changes.noticed.get(text))
+        last_change = changes.last_changes.get(slice_start, changes.noticed.get(slice_start))
         return Difference(last_change=0 if last_change is None else ticks.from_text(last_change))
 
     def record(self, last_changes: Mapping[str, int]) -> Changes:
         """Return what is recorded of changed slices; `last_changes` has the times of their last changes, in ticks."""
-        entries = {text: self.entry(text) for text in last_changes}
+        entries = {slice_start: self.entry(slice_start) for slice_start in last_changes}
         return Changes(
-            slices={text: entry.run for text, entry in entries.items() if entry.run is not None},
-            published={text: entry.published for text, entry in entries.items() if entry.published is not None},
-            noticed={text: self._noticed(text) for text in entries},
-            last_changes={text: ticks.to_text(last_change) for text, last_change in last_changes.items()},
+            slices={slice_start: entry.run for slice_start, entry in entries.items() if entry.run is not None},
+            published={
+                slice_start: entry.published for slice_start, entry in entries.items() if entry.published is not None
+            },
+            noticed={slice_start: self._noticed(slice_start) for slice_start in entries},
+            last_changes={slice_start: ticks.to_text(last_change) for slice_start, last_change in last_changes.items()},
         )
 
-    def reference_differences(self, texts: Iterable[str]) -> Iterator[tuple[str, Difference]]:
+    def reference_differences(self, slice_starts: Iterable[str]) -> Iterator[tuple[str, Difference]]:
         """Yield the published slices whose reference data changed, without a listing of their blobs."""
         if not self._references:
             return
         digests = lru_cache(maxsize=64)(versions_read)
-        for text in texts:
-            entry = self.entry(text)
-            if entry.run is None or entry.read is None or self._outdated(text) - _CHANGES_NO_READING:
+        for slice_start in slice_starts:
+            entry = self.entry(slice_start)
+            if entry.run is None or entry.read is None or self._outdated(slice_start) - _CHANGES_NO_READING:
                 continue
-            start = ticks.from_text(text)
+            start = ticks.from_text(slice_start)
             slice_, then = Slice(start, start + self._sources.length), loads(entry.read)["references"]
             needed = {reference.alias: tuple(reference.needed(slice_, slice_)) for reference in self._references}
             changed = [alias for alias, versions in needed.items() if then.get(alias) != digests(versions)]
             if changed:
                 written = [ticks.from_datetime(v[-1].blob.last_modified) for alias in changed if (v := needed[alias])]
                 is_gone = len(written) < len(changed)
-                last_change = max([*written, *([ticks.from_text(self._noticed(text))] if is_gone else [])])
-                yield text, Difference(references=tuple(changed), last_change=last_change)
+                last_change = max([*written, *([ticks.from_text(self._noticed(slice_start))] if is_gone else [])])
+                yield slice_start, Difference(references=tuple(changed), last_change=last_change)
 
     @cached_property
     def _references(self) -> list[PlannedReference]:
         """All versions of all reference data."""
         return all_references(self._sources.definition, self._sources.containers)
 
-    def _outdated(self, text: str) -> set[str]:
-        return set(self._standing.outdated.get(text, ()))
+    def _outdated(self, slice_start: str) -> set[str]:
+        return set(self._standing.outdated.get(slice_start, ()))
 
-    def _is_recorded(self, text: str) -> bool:
+    def _is_recorded(self, slice_start: str) -> bool:
         """Return whether a slice is recorded as changed since it was published."""
-        entry, changes = self.entry(text), self._standing.changes
-        is_same_run = entry.run is not None and changes.slices.get(text) == entry.run
-        return is_same_run and changes.published.get(text, entry.published) == entry.published
+        entry, changes = self.entry(slice_start), self._standing.changes
+        is_same_run = entry.run is not None and changes.slices.get(slice_start) == entry.run
+        return is_same_run and changes.published.get(slice_start, entry.published) == entry.published
 
-    def _noticed(self, text: str) -> str:
+    def _noticed(self, slice_start: str) -> str:
         """Return the time at which a slice was first found changed: now, if it is not recorded as changed."""
         present = ticks.whole_seconds(self._now)
-        return self._standing.changes.noticed.get(text, present) if self._is_recorded(text) else present
+        return self._standing.changes.noticed.get(slice_start, present) if self._is_recorded(slice_start) else present
 
     def _arrivals_read(self, slice_: Slice) -> Mapping[str, Arrivals]:
         """Return the arrivals that a published slice read, by the alias of the input; none if that is not known."""

@@ -138,8 +138,8 @@ def _input_end(
         reason = "the newest slice does not record its sequence numbers, or read another hub: backfill it again"
         return InputEnd(definition.alias, first, None, (), reason)
     container, reader = open_container(section.container), section.reader(())
-    found = list(positions(arrived))
-    slices = sorted({ticks.to_text(position.slice.start) for position in found if position.slice is not None})
+    located = list(positions(arrived))
+    slices = sorted({ticks.to_text(position.slice.start) for position in located if position.slice is not None})
     runs = {start: str(entry.run) for start, entry in publications.entries(slices).items()}
     manifests = {run: readable_manifest(pipeline, run) for run in sorted(set(runs.values()))}
 
@@ -150,5 +150,5 @@ def _input_end(
         event = find_event(position, manifest, definition.alias, container, reader)
         return PartitionEnd(position, None, event) if isinstance(event, str) else PartitionEnd(position, event, None)
 
-    partitions = tuple(in_parallel(partition_end, found))
+    partitions = tuple(in_parallel(partition_end, located))
     return InputEnd(definition.alias, first, arrived[0][0].start, partitions, None)

@@ -6,9 +6,10 @@ Such an update computes only its newest range, so that the newest slice waits fo
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from recapture.archive.manifest import Manifest
+from recapture.errors import FormatError
 from recapture.keep.claims import Known, Result, claim, is_claimed, record, release
 from recapture.keep.due import DueRange, DueSlice, Tick
 from recapture.keep.sources import Sources
@@ -42,8 +43,14 @@ _JOB = TypeAdapter(Job)
 
 
 def from_json(job: Any) -> Job:
-    """Return the job that `Job.to_json` returned."""
-    return _JOB.validate_python(job)
+    """Return the job that `Job.to_json` returned. Raise FormatError if another version of Recapture returned it."""
+    try:
+        return _JOB.validate_python(job)
+    except ValidationError:
+        raise FormatError(
+            "another version of Recapture took the range of this update: clear the DAG run's task due, so that it "
+            "takes a range again"
+        ) from None
 
 
 def newest_job(reading: Reading, tick: Tick, sources: Sources, update: str) -> Job | None:

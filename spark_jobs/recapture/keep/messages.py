@@ -10,7 +10,7 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import DefinitionError
-from recapture.keep.requests import make_request
+from recapture.keep.requests import NewRequest, make_request
 from recapture.printable import one_line
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
@@ -99,15 +99,8 @@ def make_requests(texts: Iterable[str], pipelines: Sequence[Pipeline]) -> list[d
 
 
 def _make(message: Message, pipeline: Pipeline) -> dict[str, Any]:
-    return make_request(
-        pipeline,
-        message.start,
-        message.end,
-        message.by,
-        at=message.at,
-        reason=message.reason,
-        id=message.request,
-    )
+    new = NewRequest(message.start, message.end, message.by, message.at, message.reason, id=message.request)
+    return make_request(pipeline, new)
 
 
 def _pipeline(name: str, pipelines: Sequence[Pipeline]) -> Pipeline:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -20,38 +20,46 @@ REMEMBERED = 100
 """Number of ended requests that are remembered."""
 
 
-def make_request(
-    pipeline: Pipeline,
-    start: datetime,
-    end: datetime,
-    by: str,
-    *,
-    at: datetime | None,
-    reason: str | None,
-    only: Sequence[datetime] = (),
-    id: str | None = None,
-    environment: Mapping[str, str] = os.environ,
-) -> dict[str, Any]:
-    """Request the slices of a range, and return the request in JSON types. `at` is None for the next update.
+@dataclass(frozen=True)
+class NewRequest:
+    """What somebody asks for. Times are aware."""
 
-    `only` has the starts of the requested slices, if not all of the range are requested. If there is a request with
-    this id already, return it, and make none. An id of None stands for a new one. Raise DefinitionError if the range is
-    not one of whole slices that have ended, if `only` has others than its slices, if the tables belong to another
-    pipeline, or if the request with this id asks for something else.
+    start: datetime
+    end: datetime
+    by: str
+    """Name of the person or program that asks."""
+    at: datetime | None = None
+    """Time from which the slices may be computed; None for the next update."""
+    reason: str | None = None
+    only: Sequence[datetime] = ()
+    """Starts of the requested slices, if not all of the range are requested."""
+    id: str | None = None
+    """Id that the request gets, however often it is made; None for one of its own each time."""
+
+    def made(self, now: int) -> Request:
+        """Return the request, made at this time in ticks."""
+        return Request(
+            id=uuid4().hex[:8] if self.id is None else self.id,
+            by=self.by,
+            start=ticks.from_datetime(self.start),
+            end=ticks.from_datetime(self.end),
+            at=now if self.at is None else ticks.from_datetime(self.at),
+            made=now,
+            reason=self.reason,
+            only=tuple(sorted(set(map(ticks.from_datetime, self.only)))),
+        )
+
+
+def make_request(pipeline: Pipeline, new: NewRequest, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Request the slices of a range, and return the request in JSON types.
+
+    If there is a request with this id already, return it, and make none. Raise DefinitionError if the range is not one
+    of whole slices that have ended, if `only` has others than its slices, if the tables belong to another pipeline, or
+    if the request with this id asks for something else.
     """
-    require_whole_slices(pipeline, start, end)
+    require_whole_slices(pipeline, new.start, new.end)
     OpenTable(tables_of(pipeline).publications, environment).require_writable()
-    now = ticks.from_datetime(datetime.now(UTC))
-    request = Request(
-        id=uuid4().hex[:8] if id is None else id,
-        by=by,
-        start=ticks.from_datetime(start),
-        end=ticks.from_datetime(end),
-        at=now if at is None else ticks.from_datetime(at),
-        made=now,
-        reason=reason,
-        only=tuple(sorted(set(map(ticks.from_datetime, only)))),
-    )
+    request = new.made(ticks.from_datetime(datetime.now(UTC)))
     outside = [
         start for start in request.only if start not in range(request.start, request.end, slice_length(pipeline))
     ]

@@ -85,19 +85,21 @@ class _Reader:
         unknown: set[str] = set()
         released: dict[str, str] = {}
         for archived in self.comparison.archived(listed.starts):
-            start, text = archived.slice.start, ticks.to_text(archived.slice.start)
+            start, slice_start = archived.slice.start, ticks.to_text(archived.slice.start)
             is_final = not self.sources.is_never_final
-            difference, is_known = self.comparison.difference(text, archived) if is_final else (None, True)
+            difference, is_known = self.comparison.difference(slice_start, archived) if is_final else (None, True)
             facts[start] = replace(
-                self._facts(start, text),
+                self._facts(start, slice_start),
                 difference=difference,
                 stop=self.stops.stop(start, archived),
                 waits_for=archived.waits_for,
                 size=archived.size,
                 read=archived.read,
             )
-            unknown |= set() if is_known else {text}
-            released |= {text: self._released(text)} if self.stops.is_released(text, archived) else {}
+            unknown |= set() if is_known else {slice_start}
+            released |= (
+                {slice_start: self._released(slice_start)} if self.stops.is_released(slice_start, archived) else {}
+            )
             complete = complete if archived.waits_for else start
         since = (complete if complete < self.until else None) if since is None else since
         changes = self._changes(facts, listed, unknown, released, since)
@@ -129,52 +131,61 @@ class _Reader:
         changes, schedule = self.standing.changes, self.sources.schedule
         kept = range(self._since() or 0, self.until, self.length)
         stale = set(changes.slices) if schedule.late_data == "republish" else set()
-        stopped = (start for start, text in self.stopped.items() if not is_up_to_date(self._facts(start, text)))
+        stopped = (
+            start for start, slice_start in self.stopped.items() if not is_up_to_date(self._facts(start, slice_start))
+        )
         candidates = Candidates(
             kept=kept,
             requested=[start for request in self.work.open_requests for start in request.slices(self.length)],
             known={*self.published, *self.stopped},
-            published={start for start, text in self.published.items() if text in self.recent.changed},
-            older={*(start for start, text in self.published.items() if text in stale), *stopped}.intersection(kept),
+            published={start for start, slice_start in self.published.items() if slice_start in self.recent.changed},
+            older={
+                *(start for start, slice_start in self.published.items() if slice_start in stale),
+                *stopped,
+            }.intersection(kept),
         )
-        updated, turn = (None if text is None else ticks.from_text(text) for text in (changes.updated, changes.turn))
+        updated, turn = (
+            None if instant is None else ticks.from_text(instant) for instant in (changes.updated, changes.turn)
+        )
         return scope(self.sources.definition.inputs, self.length, self.instant, candidates, updated, turn)
 
     def _unlisted(self) -> dict[int, SliceFacts]:
         """Return what is known of every slice that was ever published or stopped, without a listing of its blobs."""
         standing, entries = self.standing, self.standing.entries
         changed = dict(self.comparison.reference_differences(self.published.values()))
-        provisional = (text for text, entry in entries.items() if entry.provisional)
+        provisional = (slice_start for slice_start, entry in entries.items() if entry.provisional)
         remarkable = {*standing.changes.slices, *standing.outdated, *self.recent.unfinished, *changed, *provisional}
         facts = {
-            start: self._facts(start, text)
-            if text in remarkable or entries[text].run is None or entries[text].taken_back is not None
+            start: self._facts(start, slice_start)
+            if slice_start in remarkable
+            or entries[slice_start].run is None
+            or entries[slice_start].taken_back is not None
             else _UP_TO_DATE
-            for start, text in self.published.items()
+            for start, slice_start in self.published.items()
         }
-        facts |= {start: self._facts(start, text) for start, text in self.stopped.items()}
+        facts |= {start: self._facts(start, slice_start) for start, slice_start in self.stopped.items()}
         return facts | {
-            start: replace(facts[start], difference=changed[text])
-            for start, text in self.published.items()
-            if text in changed
+            start: replace(facts[start], difference=changed[slice_start])
+            for start, slice_start in self.published.items()
+            if slice_start in changed
         }
 
-    def _facts(self, start: int, text: str) -> SliceFacts:
+    def _facts(self, start: int, slice_start: str) -> SliceFacts:
         """Return what is known of a slice without a listing of its blobs."""
-        entry = self.comparison.entry(text)
+        entry = self.comparison.entry(slice_start)
         return SliceFacts(
             run=entry.run,
             is_provisional=bool(entry.provisional),
-            is_unfinished=text in self.recent.unfinished,
-            difference=self.comparison.recorded_difference(text),
-            outdated=self.standing.outdated.get(text, ()),
+            is_unfinished=slice_start in self.recent.unfinished,
+            difference=self.comparison.recorded_difference(slice_start),
+            outdated=self.standing.outdated.get(slice_start, ()),
             rolled_back=entry.taken_back,
             stop=self.stops.stop(start, None),
         )
 
-    def _released(self, text: str) -> str:
+    def _released(self, slice_start: str) -> str:
         """Return the time at which other blobs than those of a stopped run were found first."""
-        return self.standing.changes.released.get(text, self.now)
+        return self.standing.changes.released.get(slice_start, self.now)
 
     def _changes(
         self,
@@ -186,10 +197,13 @@ class _Reader:
     ) -> Changes:
         """Return the record of this update."""
         before, looked_at = self.standing.changes, set(map(ticks.to_text, listed.starts))
-        before_released = {text: at for text, at in before.released.items() if text in self.standing.blocked}
+        before_released = {
+            slice_start: at for slice_start, at in before.released.items() if slice_start in self.standing.blocked
+        }
         changes = replace(
             before,
-            released={text: at for text, at in before_released.items() if text not in looked_at} | released,
+            released={slice_start: at for slice_start, at in before_released.items() if slice_start not in looked_at}
+            | released,
             finished=self.recent.finished,
             since=None if since is None or self.published else ticks.to_text(since),
             turn=None if listed.turn is None else ticks.to_text(listed.turn),
@@ -201,7 +215,11 @@ class _Reader:
         stale = self.comparison.record(
             {ticks.to_text(start): difference.last_change for start, difference in differing if difference is not None}
         )
-        unreadable = {text for text in before.unknown if text not in looked_at and self._is_unreadable(text)}
+        unreadable = {
+            slice_start
+            for slice_start in before.unknown
+            if slice_start not in looked_at and self._is_unreadable(slice_start)
+        }
         changes = replace(
             changes,
             slices=stale.slices,
@@ -216,8 +234,8 @@ class _Reader:
         start, end = ticks.to_text(min(first, self.end)), ticks.to_text(self.end)
         return replace(changes, checked=self.now, start=start, end=end)
 
-    def _is_unreadable(self, text: str) -> bool:
-        entry = self.comparison.entry(text)
+    def _is_unreadable(self, slice_start: str) -> bool:
+        entry = self.comparison.entry(slice_start)
         return entry.run is not None and entry.read is None
 
     def _with_sizes(self, state: State) -> State:
@@ -231,12 +249,12 @@ class _Reader:
         return replace(state, slices={**state.slices, **known})
 
 
-def _slices(texts: Iterable[str], length: int, end: int) -> Iterator[tuple[int, str]]:
+def _slices(slice_starts: Iterable[str], length: int, end: int) -> Iterator[tuple[int, str]]:
     """Yield the slices of these that have ended, with slice_start; rows that another program wrote are left out."""
-    for text in texts:
+    for slice_start in slice_starts:
         try:
-            start = ticks.from_text(text)
+            start = ticks.from_text(slice_start)
         except ValueError:
             continue
         if start % length == 0 and start < end:
-            yield start, text
+            yield start, slice_start

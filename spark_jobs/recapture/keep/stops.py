@@ -33,36 +33,36 @@ class Stops:
         A slice that its audit stopped alone waits for a person, also if a later run failed by another error.
         `archived` is what the archive has for the slice now; None if it is not listed.
         """
-        text = ticks.to_text(start)
-        run, failure = self._standing.blocked.get(text), self._standing.failures.get(text)
+        slice_start = ticks.to_text(start)
+        run, failure = self._standing.blocked.get(slice_start), self._standing.failures.get(slice_start)
         stops = []
         if failure is not None:
-            stops.append((ticks.to_text(failure.last), self._stop_of_error(text, failure, archived)))
+            stops.append((ticks.to_text(failure.last), self._stop_of_error(slice_start, failure, archived)))
         if run is not None:
             stopped = self._stopped_of(run)
-            stops.append(("" if stopped is None else stopped.at, self._stop_of_audit(text, run, archived)))
+            stops.append(("" if stopped is None else stopped.at, self._stop_of_audit(slice_start, run, archived)))
         return max(stops, key=_precedence)[1] if stops else None
 
-    def is_released(self, text: str, archived: ArchivedSlice) -> bool:
+    def is_released(self, slice_start: str, archived: ArchivedSlice) -> bool:
         """Return whether the archive has other blobs for a slice than the run that its audit stopped had read."""
-        run = self._standing.blocked.get(text)
+        run = self._standing.blocked.get(slice_start)
         stopped = None if run is None else self._stopped_of(run)
-        return stopped is not None and stopped.read.get(text) != archived.read
+        return stopped is not None and stopped.read.get(slice_start) != archived.read
 
-    def _stop_of_audit(self, text: str, run: str, archived: ArchivedSlice | None) -> Stop:
+    def _stop_of_audit(self, slice_start: str, run: str, archived: ArchivedSlice | None) -> Stop:
         bounds, stopped = range_of_run(run), self._stopped_of(run)
         assert bounds is not None  # `Marks.runs` leaves out other names
         if archived is None or stopped is None:
-            noticed = self._standing.changes.released.get(text, "")
+            noticed = self._standing.changes.released.get(slice_start, "")
             has_changed = bool(noticed) and (stopped is None or noticed > stopped.at)
         else:
-            has_changed = self.is_released(text, archived)
+            has_changed = self.is_released(slice_start, archived)
         same_definition = stopped is None or stopped.parts == self._sources.parts
         slices = (bounds[1] - bounds[0]) // self._sources.length
         return Stop(run, bounds[0], slices, repeats=same_definition and not has_changed)
 
-    def _stop_of_error(self, text: str, failure: Failure, archived: ArchivedSlice | None) -> Stop:
-        read = failure.read.get(text)
+    def _stop_of_error(self, slice_start: str, failure: Failure, archived: ArchivedSlice | None) -> Stop:
+        read = failure.read.get(slice_start)
         has_changed = read is not None and archived is not None and read != archived.read
         pause = min(max(failure.last - failure.first, SHORTEST_PAUSE), LONGEST_PAUSE)
         return Stop(

@@ -102,10 +102,10 @@ class Update(Generic[Run]):
         before = self.reading
 
         def is_same(start: int) -> bool:
-            text = ticks.to_text(start)
+            slice_start = ticks.to_text(start)
             return (
-                standing.entries.get(text) == before.standing.entries.get(text)
-                and standing.blocked.get(text) == before.standing.blocked.get(text)
+                standing.entries.get(slice_start) == before.standing.entries.get(slice_start)
+                and standing.blocked.get(slice_start) == before.standing.blocked.get(slice_start)
                 and _failures(work, start) == _failures(before.standing.work, start)
             )
 
@@ -134,8 +134,8 @@ def known_of(sources: Sources, reading: Reading, range_: DueRange) -> Known:
     """Return what is known of the slices of a range before they are computed."""
     facts, entries = reading.state.slices, reading.standing.entries
     starts = {ticks.to_text(slice_.start): slice_.start for slice_ in range_.slices}
-    read = {text: facts[start].read for text, start in starts.items() if start in facts}
-    runs = {text: entries[text].run for text in starts if text in entries}
+    read = {slice_start: facts[start].read for slice_start, start in starts.items() if start in facts}
+    runs = {slice_start: entries[slice_start].run for slice_start in starts if slice_start in entries}
     return Known(sources.parts, _present(read), _present(runs))
 
 

@@ -37,7 +37,7 @@ NOTES_SCHEMA = pa.schema(
 """Schema of notes, a row for each blob; times are ticks.
 
 The range of the sequence numbers is null if the events have none; that of System.Timestamps, if none reaches the query.
-`largest_time` is the largest time with which an event reached the disorder stage, and `pushed_by_…` the first event
+`largest_time` is the largest time with which an event reached the disorder rule, and `pushed_by_…` the first event
 that had it; null if there is none. `keys` is the number of different values in the Bloom filter.
 """
 
@@ -164,7 +164,7 @@ def _note_times(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> Non
 
 
 def _note_largest(notes: Sequence[_BlobNote], chunk: Chunk, judged: Judged) -> None:
-    """Note the largest time with which an event of each blob reached the disorder stage, and the first such event."""
+    """Note the largest time with which an event of each blob reached the disorder rule, and the first such event."""
     rows = np.flatnonzero(judged.largest_time != BEFORE_EVERYTHING)
     times, blobs = judged.largest_time[rows] - judged.behind[rows], chunk.blob_index[rows]
     largest = np.full(len(notes), BEFORE_EVERYTHING)

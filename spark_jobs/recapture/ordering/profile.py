@@ -73,7 +73,7 @@ PROFILE_SCHEMA = pa.schema(
 """Schema of profiles, a row for each slice and partition; times are ticks.
 
 `lateness` and `disorder` count the events of each bin. An event of the `sample` has its application time, arrival and
-System.Timestamp, the largest time of its scope after it (null for an event that does not reach the disorder stage), its
+System.Timestamp, the largest time of its scope after it (null for an event that does not reach the disorder rule), its
 verdict, its OVER key as text, its blob, and its sequence number or, if it has none, its place in the blob. Only the
 events that lead most, those whose System.Timestamp is furthest ahead of their arrival, have the start of their body.
 """

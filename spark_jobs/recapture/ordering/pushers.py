@@ -82,7 +82,7 @@ class Pushers:
         return known.taken(pa.array(by_row[rows]))
 
     def observe_one(self, time: int, number: int | None, place: int | None, blob: str) -> None:
-        """Note an event that reached the disorder stage with this time, in ticks; there is only one scope."""
+        """Note an event that reached the disorder rule with this time, in ticks; there is only one scope."""
         self._make_room(1 - len(self._by_scope))
         if time > self._largest[0]:
             columns = (pa.array([number], pa.int64()), pa.array([place], pa.int64()), pa.array([blob], pa.string()))

@@ -45,7 +45,7 @@ VERDICTS_SCHEMA = pa.schema(
 
 An event has a sequence number or, if it has none, a `place`: its index in the blob, from 0. `late_seconds` is its
 arrival less its time, and `behind_seconds` how far its time was below the largest one so far when it reached the
-disorder stage. Only an event that is out of order has a `watermark`, and the event that had pushed it.
+disorder rule. Only an event that is out of order has a `watermark`, and the event that had pushed it.
 """
 
 

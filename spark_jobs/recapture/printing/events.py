@@ -14,18 +14,18 @@ from recapture.process.wording import counted
 from recapture.time_model import ticks
 
 if TYPE_CHECKING:
-    from recapture.tools.events.find import Found
+    from recapture.tools.events.find import SearchResult
 
 SHOWN_EVENTS = 100
 """Maximum number of events that are printed; a file has more."""
 
 
-def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
+def print_found(out: Console, result: SearchResult, *, shows_events: bool) -> None:
     """Print events that were found, at most SHOWN_EVENTS, and how many there are."""
     from recapture.tools.events.event import json_types, lines
     from recapture.tools.events.index import read_lines
 
-    events = found.events
+    events = result.events
     for line in lines(json_types(events.slice(0, SHOWN_EVENTS))) if shows_events else ():
         out.print(shown(line))
     if shows_events and len(events) > SHOWN_EVENTS:
@@ -33,10 +33,10 @@ def print_found(out: Console, found: Found, *, shows_events: bool) -> None:
         out.print(f"{more}: --out FILE.jsonl, .parquet or .avro writes all of them")
     verdicts = Counter(events["verdict"].to_pylist())
     counts = ", ".join(f"{verdict} {count:,}" for verdict, count in sorted(verdicts.items()))
-    bounds = f"{ticks.to_text(found.range.start)} to {ticks.to_text(found.range.end)}"
+    bounds = f"{ticks.to_text(result.range.start)} to {ticks.to_text(result.range.end)}"
     number = counted(len(events), "event") if len(events) else "no such event"
     out.print(f"{number} arrived from {bounds}" + (f": {counts}" if counts else ""))
-    for line in read_lines(found.summary(with_events=False)["inputs"]):
+    for line in read_lines(result.summary(with_events=False)["inputs"]):
         out.print(shown(line))
 
 

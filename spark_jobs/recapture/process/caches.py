@@ -4,6 +4,7 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,11 @@ def is_private(folder: str | Path) -> bool:
     status = os.stat(folder)
     writable_by_group = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
     return status.st_uid in (os.geteuid(), 0) and not (writable_by_group or status.st_mode & stat.S_IWOTH)
+
+
+def stamps(files: Iterable[str]) -> tuple[tuple[float, int], ...]:
+    """Return what changes when one of these files changes."""
+    return tuple((status.st_mtime, status.st_size) for status in map(os.stat, sorted(files)))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ from functools import cached_property
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+_N = TypeVar("_N", bound=np.generic)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -19,6 +23,13 @@ def compiled(function: _F) -> _F:
 def inlined(function: _F) -> _F:
     """Compile a function into those that call it, as a call would cost more than it. From Python, it runs as Python."""
     return cast(_F, _Inlined(function))
+
+
+def read_only(buffer: Any, type_: type[_N]) -> NDArray[_N]:
+    """Return a buffer, or None, as an array: read-only, as Numba compiles a function once more for one that is not."""
+    array = np.frombuffer(buffer or b"", type_)
+    array.flags.writeable = False
+    return array
 
 
 class Compiled:
@@ -39,12 +50,24 @@ class Compiled:
         function = self._function
         names = {**function.__globals__}
         own = FunctionType(function.__code__, names, function.__name__)
-        dispatcher = numba_functions.inlined(own) if isinstance(self, _Inlined) else numba_functions.compiled(own)
-        for name in function.__code__.co_names:
-            called = names.get(name)
-            if isinstance(called, Compiled):
-                names[name] = dispatcher if called is self else called.dispatcher
+        is_inlined = isinstance(self, _Inlined)
+        dispatcher = numba_functions.inlined(own) if is_inlined else numba_functions.compiled(own, self.files)
+        for name, called in self._called.items():
+            names[name] = dispatcher if called is self else called.dispatcher
         return dispatcher
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Files with the code of this function and of those that it calls."""
+        others = (called.files for called in self._called.values() if called is not self)
+        return frozenset([self._function.__code__.co_filename]).union(*others)
+
+    @cached_property
+    def _called(self) -> dict[str, "Compiled"]:
+        """Decorated functions that this one calls, by name."""
+        names = self._function.__globals__
+        called = {name: names.get(name) for name in self._function.__code__.co_names}
+        return {name: value for name, value in called.items() if isinstance(value, Compiled)}
 
 
 class _Inlined(Compiled):

@@ -5,7 +5,7 @@ could make this process run their code.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from types import FunctionType
@@ -22,11 +22,15 @@ with hidden(["scipy"]):
     from numba.core.compiler_lock import global_compiler_lock
 
 
-def compiled(function: FunctionType) -> Any:
-    """Return the dispatcher of a function, with a cache if its folder can be trusted."""
+def compiled(function: FunctionType, files: Iterable[str]) -> Any:
+    """Return the dispatcher of a function, with a cache if its folder can be trusted.
+
+    `files` have its code and that of the functions that it calls: after a change of one, it is compiled again.
+    """
     dispatcher: Any = njit(nogil=True, error_model="numpy")(function)
     with suppress(RuntimeError):  # none of Numba's folders of caches is writable
         kept = _Cache(function)  # type: ignore[no-untyped-call]
+        kept.stamp(files)
         if is_trusted(kept.cache_path):
             dispatcher._cache = kept
             dispatcher.compile = kept.unlocking(dispatcher.compile)
@@ -35,7 +39,7 @@ def compiled(function: FunctionType) -> Any:
 
 def inlined(function: FunctionType) -> Any:
     """Return the dispatcher of a function that is compiled into those that call it."""
-    return njit(inline="always", error_model="numpy")(function)
+    return njit(forceinline=True, nogil=True, error_model="numpy")(function)
 
 
 @cache
@@ -58,6 +62,11 @@ class _Cache(FunctionCache):
     """
 
     _lock: caches.Lock | None = None
+
+    def stamp(self, files: Iterable[str]) -> None:
+        """Let the cache end when one of these files changes; Numba looks at the function's own file alone."""
+        others = set(files) - {self._py_func.__code__.co_filename}
+        self._cache_file._source_stamp = (*self._cache_file._source_stamp, *caches.stamps(others))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         overload = self._load(sig, target_context)

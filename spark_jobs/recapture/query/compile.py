@@ -10,7 +10,6 @@ from recapture.model import TYPES, AsaType, InputColumn, InputMetadata, JavaScri
 from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.inference import Requests, compile_until_settled
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.matches import MatchCompiler
 from recapture.query.analyse.published_names import with_published_names
@@ -102,15 +101,11 @@ def has_create_table(text: str) -> bool:
 def _compiled(
     script: Script, types: FieldTypes, inputs: Mapping[str, InputMetadata | None], output_aliases: Sequence[str]
 ) -> "_Pass":
-    """Return the last pass over a script, which knows all types."""
-    requests: Requests = {step.key: {} for step in script.steps}
-    # Two for each fact that passes learn: the type of a field, that its kinds are needed, or a column of a *.
-    most_passes = 2 * len(script.tokens) * (len(script.steps) + 2) + 2
-
-    def compile_script() -> _Pass:
-        return _Pass(script, types, requests, inputs, output_aliases).compile()
-
-    return compile_until_settled(types, requests, compile_script, most_passes)
+    """Return the second pass over a script, which knows all types; the first one collects what decides them."""
+    requests: dict[str, dict[Path, None]] = {step.key: {} for step in script.steps}
+    _Pass(script, types, requests, inputs, output_aliases).compile()
+    types.solve()
+    return _Pass(script, types, requests, inputs, output_aliases).compile()
 
 
 @dataclass
@@ -135,11 +130,12 @@ class _Output:
 
 @dataclass
 class _Pass:
-    """One pass over a script. It knows the types, and the columns of each *, that earlier passes asked for."""
+    """One of two passes over a script."""
 
     script: Script
     types: FieldTypes
-    requests: Requests
+    requests: Mapping[str, dict[Path, None]]
+    """Columns of a step's * that later steps use, in order, by the step's name in lower case."""
     inputs: Mapping[str, InputMetadata | None]
     """Metadata of the events of each input, by alias; None for reference data."""
     output_aliases: Sequence[str]
@@ -150,7 +146,6 @@ class _Pass:
     outputs: list[_Output] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.types.begin_pass()
         self.source = self.script.source
         relations = {
             alias.lower(): InputRelation(self.source, alias, self.types, offered)
@@ -160,7 +155,7 @@ class _Pass:
         self.selects = SelectCompiler(self.source, self.types, self.from_)
 
     def compile(self) -> "_Pass":
-        """Compile the steps and the outputs, as far as the types are known. Return the pass."""
+        """Compile the steps and the outputs with the types that are known. Return the pass."""
         for step in self.script.steps:
             self._step(step)
         for statement in self.script.statements:
@@ -307,7 +302,7 @@ class _Pass:
         """
         parts, written = with_published_names(self.source, parts)
         columns, selections = _united(self.source, self.types, parts, is_output=True)
-        self.types.decide_published(field for _, value in columns for field in value.fields)
+        self.types.publish([field for _, value in columns for field in value.fields])
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
         ]

@@ -17,7 +17,7 @@ from recapture.run_files.marks import STAGED_RUNS, STOPPED_RUNS
 from recapture.storage import Container, in_parallel, open_container
 from recapture.storage.container import Blob
 from recapture.table.delta import OpenTable, Table
-from recapture.table.publications import Publications, shown_entries
+from recapture.table.publications import shown_entries
 from recapture.table.publish import Tables
 from recapture.table.unused import CHANGE_DATA, unused_files
 from recapture.table.writable import RETENTION
@@ -83,7 +83,7 @@ def clean_tables(
     """
     for table in (tables.publications, *tables.others.values()):
         OpenTable(table).require_writable()
-    publications = Publications(tables.publications)
+    publications = tables.open_publications()
     if publications.table.version is None and not _exists(run_files):
         return []
     removals, oldest = _Removals(dry_run), run_files.clock() - wait

@@ -60,8 +60,8 @@ def _suite_digest(pipeline: Pipeline) -> str:
 def outdated_slices(present: Mapping[str, str], entries: Mapping[str, ShownEntry]) -> dict[str, tuple[str, ...]]:
     """Return the names of the parts that differ from the present ones, by slice_start; `entries` are the snapshot's."""
     differing = cache(lambda written: _differing(written, present))
-    found = {start: differing(entry.parts) for start, entry in entries.items() if entry.run is not None}
-    return {start: names for start, names in found.items() if names}
+    differences = {start: differing(entry.parts) for start, entry in entries.items() if entry.run is not None}
+    return {start: names for start, names in differences.items() if names}
 
 
 def is_outdated(differing: Collection[str]) -> bool:

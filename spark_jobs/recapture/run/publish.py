@@ -34,9 +34,9 @@ from recapture.run_files.metrics import output_metrics
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
 from recapture.table import publish as table_publish
-from recapture.table.delta import File
 from recapture.table.files import write_slice_file
 from recapture.table.publications import Approval, Publication
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 
 _LOG = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from recapture.process.wording import values_of_only
 from recapture.run.problems import Problem, TableState, read_tables
 from recapture.run.slice_state import Standing, State
 from recapture.run.slices import require_whole_slices, slice_length
-from recapture.table.delta import HeldFile
 from recapture.table.publications import NOTHING_SHOWN
+from recapture.table.snapshot import HeldFile
 from recapture.time_model import ticks
 
 

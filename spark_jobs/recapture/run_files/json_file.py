@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from recapture.process.versions import FORMAT, require_format
 
@@ -33,7 +34,7 @@ class JsonFile(Generic[Content]):
     def encode(self, content: Content) -> bytes:
         """Return the file."""
         fields = self._adapter.dump_python(content, by_alias=True)
-        return json.dumps({"format": self.format_of(content), "content": fields}, indent=1, allow_nan=False).encode()
+        return to_json({"format": self.format_of(content), "content": fields}, indent=1, inf_nan_mode="constants")
 
     def decode(self, document: bytes, what: str) -> Content:
         """Return the content of a file; `what` names it in messages.

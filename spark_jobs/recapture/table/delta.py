@@ -9,12 +9,11 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -26,7 +25,7 @@ from recapture.table.change_feed import PROPERTY as FEED
 from recapture.table.change_feed import SliceFiles, UnreadableFileError, needs_change_files, write_change_files
 from recapture.table.log import Action, Added, ChangeFile, Removed, statistics, write_commit
 from recapture.table.schema import SLICE_COLUMN, new_columns, partition_values, schema_of
-from recapture.table.snapshot import NO_FILES, SHOWN, files_of
+from recapture.table.snapshot import File, HeldFile, Snapshot
 from recapture.table.writable import PIPELINE, SLICE_HOURS, require_slice_hours, require_writable, retention_of
 
 METADATA = "recapture"
@@ -53,40 +52,6 @@ class Table:
     """Whether the pipeline turns on the table's change data feed. Another program may have turned it on, too."""
 
 
-@dataclass(frozen=True)
-class File:
-    """Parquet file of one slice."""
-
-    path: str
-    """Path relative to the table. It identifies the content, so equal paths are equal files."""
-    size: int
-    """Size in bytes."""
-    rows: int
-    values: Mapping[str, str | int | None] = field(default_factory=dict)
-    """Columns of a file of one row that the table's snapshot shows, so that the file need not be read."""
-
-
-@dataclass(frozen=True)
-class HeldFile:
-    """File of a slice as the table's snapshot shows it. Another program may have written it."""
-
-    path: str
-    """Path relative to the table, decoded."""
-    size: int
-    """Size in bytes."""
-    rows: int | None
-    """Number of rows, including deleted ones; None if the writer did not count them."""
-    has_deletions: bool = False
-    """Whether a deletion vector hides some of the rows."""
-    logged_path: str = field(default="", compare=False)
-    """Path as the log has it, with escaped characters."""
-
-    def is_file(self, file: File) -> bool:
-        """Return whether this is the file, with all its rows."""
-        same = (self.path, self.size) == (file.path, file.size) and self.rows in (None, file.rows)
-        return same and not self.has_deletions
-
-
 class OpenTable:
     """Table as it was when it was last read. Opening it reads it. The table need not exist."""
 
@@ -100,9 +65,7 @@ class OpenTable:
         """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._files = NO_FILES
-        self._files_version: int | None = None
-        """Version of the table that has these files."""
+        self._snapshot = Snapshot()
         self._open()
 
     @property
@@ -117,12 +80,8 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        if self._delta.version() != self._files_version:
-            self._read_files()
-
-    def _read_files(self) -> None:
-        assert self._delta is not None
-        self._files, self._files_version = files_of(self._delta), self._delta.version()
+        if self._delta.version() != self._snapshot.version:
+            self._snapshot = Snapshot.of(self._delta)
 
     @property
     def _container(self) -> Container:
@@ -140,31 +99,18 @@ class OpenTable:
 
     def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
         """Return the files that slices hold, by slice_start; slices that hold nothing are left out. None means all."""
-        files = self._files
-        if slice_starts is not None:
-            is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
-            files = files.filter(is_requested)
-        held: dict[str, tuple[HeldFile, ...]] = {}
-        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *SHOWN)), strict=True):
-            held[start] = (*held.get(start, ()), HeldFile(*shown))
-        return held
+        return self._snapshot.held(slice_starts)
 
     def slices(self) -> dict[str, dict[str, Any]]:
         """Return all slices that hold a file, in order: its `path`, its `rows` and its `File.values`."""
-        names = {name: name.removeprefix("min.") for name in self._files.column_names if name.startswith("min.")}
-        names |= {"path": "path", "num_records": "rows"}
-        columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
-        return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
+        return self._snapshot.slices()
 
     def shown_values(self, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         """Yield slice_start and the values of these columns, for each slice that holds a file and in order.
 
         The values are those of `File.values`, None for a column that no file shows.
         """
-        shown = set(self._files.column_names)
-        nothing = pa.nulls(self._files.num_rows)
-        values = (self._files[name] if name in shown else nothing for name in map("min.{}".format, columns))
-        return zip(*(column.to_pylist() for column in (self._files[SLICE_COLUMN], *values)), strict=True)
+        return self._snapshot.values(columns)
 
     def slices_since(self, version: int) -> set[str] | None:
         """Return the slices that Recapture's commits after a version changed; None if some are not in the log any more.
@@ -358,8 +304,7 @@ class OpenTable:
         if self._delta is not None:
             require_writable(self._delta, self.table.url, self.table.pipeline, take_over)
         if self.table.slice_hours is not None:
-            starts = self._files[SLICE_COLUMN].unique().to_pylist()
-            require_slice_hours(self._properties(), starts, self.table.url, self.table.slice_hours)
+            require_slice_hours(self._properties(), self._snapshot.starts, self.table.url, self.table.slice_hours)
 
     @property
     def _rows(self) -> pa.Schema:
@@ -381,7 +326,7 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        self._read_files()
+        self._snapshot = Snapshot.of(self._delta)
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -405,7 +350,7 @@ class OpenTable:
             if self._delta is None:
                 raise
         else:
-            self._read_files()
+            self._snapshot = Snapshot.of(self._delta)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

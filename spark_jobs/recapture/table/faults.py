@@ -6,9 +6,10 @@ The table's snapshot and a listing of its files show what an interrupted change,
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.files import is_for_input, is_written_by_recapture
 from recapture.table.publications import ShownEntry
+from recapture.table.snapshot import HeldFile
 from recapture.table.stored import fault_of, find
 
 DELETED = "lacks rows that another program deleted"

@@ -19,8 +19,9 @@ from recapture.archive.holes import Hole
 from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
-from recapture.table.delta import File, HeldFile, OpenTable, Table
+from recapture.table.delta import OpenTable, Table
 from recapture.table.files import input_of, is_for_input, require_slice_file, write_slice_file
+from recapture.table.snapshot import File, HeldFile
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recapture.errors import InterruptedRunError, PermanentError, RecaptureError, RunError, UnfinishedError
-from recapture.table.delta import TRY_LATER, File, HeldFile, OpenTable, Table
+from recapture.table.delta import TRY_LATER, OpenTable, Table
 from recapture.table.publications import Entry, Publication, Publications
+from recapture.table.snapshot import File, HeldFile
 from recapture.table.stored import Look
 from recapture.table.unchanged import with_kept_files
 
@@ -38,7 +39,19 @@ class Tables:
     def require_publishable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if a table takes no rows of the pipeline: see `OpenTable.require_publishable`."""
         for table in (self.publications, *self.others.values()):
-            OpenTable(table).require_publishable(take_over)
+            self.open(table).require_publishable(take_over)
+
+    def open(self, table: Table) -> OpenTable:
+        """Return one of the tables as it is now."""
+        return OpenTable(table)
+
+    def open_publications(self) -> Publications:
+        """Return the publications as they are now."""
+        return Publications(self.publications)
+
+    def look(self, remedy: str) -> Look:
+        """Return a look at the files of the tables."""
+        return Look(remedy)
 
 
 @dataclass
@@ -92,7 +105,7 @@ def publish(
     runs = sorted({publication.run for publication in publications.values()})
     what = f"the publication of run {', '.join(runs)}"
     again = "repeat the backfill; in Airflow, clear the DAG run's task order_and_aggregate"
-    look = Look(again)
+    look = tables.look(again)
     return _change(tables, list(publications), change, what, look, is_new=True, take_over=take_over)
 
 
@@ -116,7 +129,7 @@ def rollback(tables: Tables, slice_starts: Sequence[str], run: str | None = None
     def change(before: Mapping[str, Entry]) -> dict[str, Entry]:
         return {start: _rolled_back(tables, start, entry, run) for start, entry in before.items()}
 
-    return _change(tables, slice_starts, change, "the rollback", Look("backfill the slice again instead"))
+    return _change(tables, slice_starts, change, "the rollback", tables.look("backfill the slice again instead"))
 
 
 def bring_in_line(tables: Tables, slice_starts: Sequence[str]) -> Outcome:
@@ -124,7 +137,7 @@ def bring_in_line(tables: Tables, slice_starts: Sequence[str]) -> Outcome:
 
     Errors are as in `publish`.
     """
-    return _change(tables, slice_starts, dict, "the repair", Look("backfill the slice again"))
+    return _change(tables, slice_starts, dict, "the repair", tables.look("backfill the slice again"))
 
 
 def _rolled_back(tables: Tables, start: str, entry: Entry, run: str | None) -> Entry:
@@ -157,8 +170,8 @@ def _change(
     """
     new_entries: dict[str, Entry] = {}
     with _progress_in_errors(tables, new_entries, what):
-        others = {name: OpenTable(table) for name, table in tables.others.items()}
-        publications = Publications(tables.publications)
+        others = {name: tables.open(table) for name, table in tables.others.items()}
+        publications = tables.open_publications()
         for table in (publications.table, *others.values()):
             (table.require_publishable if is_new else table.require_writable)(take_over)
         _require_same_names(tables, change(publications.entries(starts)))  # refuses before anything is written
@@ -326,12 +339,12 @@ def _progress_in_errors(tables: Tables, new_entries: Mapping[str, Entry], what: 
 
 def _lagging(tables: Tables, new_entries: Mapping[str, Entry]) -> list[str] | None:
     """Return the urls of the tables that do not hold the new entries; None if the publications do not hold them."""
-    publications = Publications(tables.publications)
+    publications = tables.open_publications()
     if not new_entries or publications.entries(list(new_entries)) != new_entries:
         return None
     lagging = []
     for name, table in tables.others.items():
-        held = OpenTable(table).held(new_entries)
+        held = tables.open(table).held(new_entries)
         if not all(_holds(held.get(start, ()), entry.file(name)) for start, entry in new_entries.items()):
             lagging.append(table.url)
     return lagging

@@ -41,9 +41,9 @@ def new_columns(delta: DeltaTable, rows: pa.Schema, url: str) -> list[Field]:
     """
     metadata = delta.metadata()
     is_mapped = metadata.configuration.get("delta.columnMapping.mode", "none").lower() != "none"
-    found = [*obstacles(delta.schema(), metadata.partition_columns, rows, is_mapped=is_mapped)]
-    if found:
-        raise DefinitionError(f"the rows do not fit the columns of table {url}: {'; '.join(found)}: {_WAYS_OUT}")
+    problems = [*obstacles(delta.schema(), metadata.partition_columns, rows, is_mapped=is_mapped)]
+    if problems:
+        raise DefinitionError(f"the rows do not fit the columns of table {url}: {'; '.join(problems)}: {_WAYS_OUT}")
     return added(delta.schema(), rows)
 
 

@@ -1,5 +1,8 @@
-"""Read from the snapshot of a Delta table which files its slices hold."""
+"""The files that the slices of a Delta table hold, as the table's snapshot shows them."""
 
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -8,7 +11,7 @@ from deltalake import DeltaTable
 
 from recapture.table.schema import SLICE_COLUMN
 
-SHOWN = {
+_SHOWN = {
     "path": pa.string(),
     "size_bytes": pa.int64(),
     "num_records": pa.int64(),
@@ -16,18 +19,98 @@ SHOWN = {
     "logged_path": pa.string(),
 }
 """Columns of a snapshot that say what a slice holds, and their types."""
-NO_FILES = pa.schema([*SHOWN.items(), (SLICE_COLUMN, pa.string())]).empty_table()
+_NO_FILES = pa.schema([*_SHOWN.items(), (SLICE_COLUMN, pa.string())])
 
 
-def files_of(delta: DeltaTable) -> pa.Table:
+@dataclass(frozen=True)
+class File:
+    """Parquet file of one slice."""
+
+    path: str
+    """Path relative to the table. It identifies the content, so equal paths are equal files."""
+    size: int
+    """Size in bytes."""
+    rows: int
+    values: Mapping[str, str | int | None] = field(default_factory=dict)
+    """Columns of a file of one row that the table's snapshot shows, so that the file need not be read."""
+
+
+@dataclass(frozen=True)
+class HeldFile:
+    """File of a slice as the table's snapshot shows it. Another program may have written it."""
+
+    path: str
+    """Path relative to the table, decoded."""
+    size: int
+    """Size in bytes."""
+    rows: int | None
+    """Number of rows, including deleted ones; None if the writer did not count them."""
+    has_deletions: bool = False
+    """Whether a deletion vector hides some of the rows."""
+    logged_path: str = field(default="", compare=False)
+    """Path as the log has it, with escaped characters."""
+
+    def is_file(self, file: File) -> bool:
+        """Return whether this is the file, with all its rows."""
+        same = (self.path, self.size) == (file.path, file.size) and self.rows in (None, file.rows)
+        return same and not self.has_deletions
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the slices of a table hold in one version."""
+
+    version: int | None = None
+    """None if the table does not exist."""
+    _files: pa.Table = field(default_factory=_NO_FILES.empty_table)
+    """Rows of `_files_of`."""
+
+    @classmethod
+    def of(cls, delta: DeltaTable) -> Self:
+        """Return the snapshot of the version that was read."""
+        return cls(delta.version(), _files_of(delta))
+
+    @property
+    def starts(self) -> list[str]:
+        """Return the slices that hold a file."""
+        starts: list[str] = self._files[SLICE_COLUMN].unique().to_pylist()
+        return starts
+
+    def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
+        """Return the files that slices hold, by slice_start; see `OpenTable.held`."""
+        files = self._files
+        if slice_starts is not None:
+            is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
+            files = files.filter(is_requested)
+        held: dict[str, tuple[HeldFile, ...]] = {}
+        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+            held[start] = (*held.get(start, ()), HeldFile(*shown))
+        return held
+
+    def slices(self) -> dict[str, dict[str, Any]]:
+        """Return all slices that hold a file, with what is shown of it; see `OpenTable.slices`."""
+        names = {name: name.removeprefix("min.") for name in self._files.column_names if name.startswith("min.")}
+        names |= {"path": "path", "num_records": "rows"}
+        columns = [self._files[name].to_pylist() for name in (SLICE_COLUMN, *names)]
+        return {start: dict(zip(names.values(), row, strict=True)) for start, *row in zip(*columns, strict=True)}
+
+    def values(self, columns: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield slice_start and the values of these columns; see `OpenTable.shown_values`."""
+        shown = set(self._files.column_names)
+        nothing = pa.nulls(self._files.num_rows)
+        values = (self._files[name] if name in shown else nothing for name in map("min.{}".format, columns))
+        return zip(*(column.to_pylist() for column in (self._files[SLICE_COLUMN], *values)), strict=True)
+
+
+def _files_of(delta: DeltaTable) -> pa.Table:
     """Return a row for each file, in the order of the slices.
 
-    The columns are those of SHOWN, min.COLUMN and slice_start (a string). Another program may have written a
+    The columns are those of _SHOWN, min.COLUMN and slice_start (a string). Another program may have written a
     slice_start that is not the start of a slice, or null, which is the string "null".
     """
     files = pa.table(delta.get_add_actions(flatten=True))
     if not files.num_rows:
-        return NO_FILES
+        return _NO_FILES.empty_table()
     instants = files[f"partition.{SLICE_COLUMN}"].cast(pa.timestamp("us", tz="UTC"))
     starts = pc.replace_substring(pc.strftime(instants, format="%Y-%m-%dT%H:%M:%SZ"), ".000000Z", "Z")
     paths = pa.array([unquote(path) for path in files["path"].to_pylist()], pa.string())
@@ -35,7 +118,7 @@ def files_of(delta: DeltaTable) -> pa.Table:
     has_deletions = pc.is_in(paths, value_set=pa.array(_with_deletions(delta), pa.string()))
     smallest = {name: files[name] for name in files.column_names if name.startswith("min.")}
     shown = (paths, files["size_bytes"], files["num_records"], has_deletions, files["path"].cast(pa.string()))
-    columns = {**dict(zip(SHOWN, shown, strict=True)), **smallest, SLICE_COLUMN: starts}
+    columns = {**dict(zip(_SHOWN, shown, strict=True)), **smallest, SLICE_COLUMN: starts}
     return pa.table(columns).sort_by([(SLICE_COLUMN, "ascending"), ("path", "ascending")])
 
 

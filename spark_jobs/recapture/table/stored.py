@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from recapture.errors import PermanentError
 from recapture.storage import Blob, in_parallel, open_container
-from recapture.table.delta import File, HeldFile, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.files import read_slice_file, require_slice_file
+from recapture.table.snapshot import File, HeldFile
 
 MAX_LISTINGS = 4
 """Maximum number of listings that look for the files of one table, unless they span more than four years."""

@@ -7,9 +7,10 @@ for byte, the new publication names the file that is held.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from recapture.table.delta import File, Table
+from recapture.table.delta import Table
 from recapture.table.files import has_same_content
 from recapture.table.publications import Entry, Publication
+from recapture.table.snapshot import File
 from recapture.table.stored import Look
 
 

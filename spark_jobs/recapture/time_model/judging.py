@@ -24,7 +24,7 @@ class LargestTimes:
         """Largest time of each scope in ticks, by number; `judge` updates it."""
 
     def observe(self, time: int) -> None:
-        """Take a time into account that reached the disorder stage, in ticks; there is only one scope."""
+        """Take a time into account that reached the disorder rule, in ticks; there is only one scope."""
         before = self.by_scope.max(initial=BEFORE_EVERYTHING)
         self.by_scope = np.array([max(before, time)], np.int64)
 

@@ -91,10 +91,10 @@ class Judged(NamedTuple):
     largest_time: NDArray[np.int64]
     """Largest System.Timestamp so far in the event's scope, itself included, in ticks.
 
-    BEFORE_EVERYTHING if the event does not reach the disorder stage (docs/time-model.md, section 2).
+    BEFORE_EVERYTHING if the event does not reach the disorder rule (docs/time-model.md, section 2).
     """
     behind: NDArray[np.int64]
-    """How far the event's time was below `largest_time` when it reached the disorder stage, in ticks; 0 otherwise."""
+    """How far the event's time was below `largest_time` when it reached the disorder rule, in ticks; 0 otherwise."""
     scope: NDArray[np.int64]
     """Number of the event's scope in its partition, from 0; -1 for an event that is not judged."""
 
@@ -129,8 +129,8 @@ def apply_policies(
             judged.late[event] = True
             judged.verdict[event] = LATE_ADJUSTED if policies.adjust else LATE_DROPPED
             system = arrival - late_tolerance
-        reaches_disorder_stage = (not early or policies.adjust_early) and (not late or policies.adjust)
-        if reaches_disorder_stage:
+        reaches_disorder_rule = (not early or policies.adjust_early) and (not late or policies.adjust)
+        if reaches_disorder_rule:
             largest = max(largest_by_scope[scope], system)
             largest_by_scope[scope] = judged.largest_time[event] = largest
             judged.behind[event] = largest - system

@@ -271,7 +271,7 @@ def test_fields_have_the_types_of_the_schemas_and_are_unknown_without_them(tmp_p
     destination = node("lake", "Lakehouse", "bikes-stream")
     draft = drafted(tmp_path, definition(destinations=[destination]))
     assert query(draft) == "SELECT * INTO [lake] FROM [bikes-stream]\n"
-    assert "run recapture infer PIPELINE --write" in missing(draft)[-1]
+    assert "run recapture infer FILE --write" in missing(draft)[-1]
     assert "a value of another type is NULL" not in str(draft.different)
 
 

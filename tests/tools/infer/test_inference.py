@@ -110,7 +110,7 @@ def test_infer_prints_create_table_and_changes_no_file(command: Command, world: 
 def test_a_star_is_refused_with_the_command_that_makes_it_compile(command: Command, world: World) -> None:
     file = define(world)
     _, err = command.run("plan", file, *FIRST_HOUR, code=2)
-    assert "run recapture infer PIPELINE --write" in err
+    assert "run recapture infer FILE --write" in err
     _, err = infer(command, file, "--write")
     assert err.endswith(f"\n{file}: CREATE TABLE telemetry is written\n")
     command.text("plan", file, *FIRST_HOUR)
@@ -141,7 +141,7 @@ def test_the_properties_of_a_record_are_declared_where_the_query_selects_all_of_
     )
     file = define(world, "WITH t AS (SELECT * FROM telemetry) SELECT t.site.* INTO aggregates FROM t")
     _, err = command.run("plan", file, *FIRST_HOUR, code=2)
-    assert "such as t.site.id, or run recapture infer PIPELINE --write" in err
+    assert "such as t.site.id, or run recapture infer FILE --write" in err
     file = define(world, query)
     out, _ = infer(command, file, "--write")
     assert {"site.x float", "site.at nvarchar(max)", "site.y record"} <= set(declared(out))

@@ -3,7 +3,6 @@
 from recapture.process.startup import loaded_for_forks
 
 with loaded_for_forks():
-    import duckdb  # noqa: F401, `formats` imports it on demand
     import numpy as np
     import pyarrow as pa
     import pyarrow.acero
@@ -11,12 +10,16 @@ with loaded_for_forks():
 
     import recapture.execute.processes.task_files  # noqa: F401
     from recapture.formats import avro
+    from recapture.formats.bodies import Projection
     from recapture.formats.enqueued_times import read_times
+    from recapture.formats.json_bodies.decoder import JsonBodies
+    from recapture.model import AsaType, InputColumn
     from recapture.time_model.judging import LargestTimes, judge
     from recapture.time_model.policies import Policies
 
-    # Reading and judging nothing loads the compiled code.
+    # Reading and judging next to nothing loads the compiled code.
     avro.load()
     read_times(pa.array([], pa.string()))
+    JsonBodies().decode(pa.array([b'{"time":null}']), Projection([InputColumn(("time",), AsaType.DATETIME)]))
     no_times = np.empty(0, np.int64)
     judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)

@@ -1,30 +1,15 @@
-"""The decoder of JSON bodies.
+"""The decoder of JSON bodies: a scan reads the usual ones, and DuckDB all others."""
 
-DuckDB parses them: it is the fastest of the parsers measured (benchmarks/), and gives NULL for a value that it cannot
-read instead of failing the column. A second look finds the values that are NULL but are not null in the body: the
-event is malformed, because ASA drops an event if a field cannot be converted on input.
-"""
-
-import contextlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recapture.formats.bodies import Bodies, Projection
-from recapture.formats.duckdb_sql import one_array, utf8
-from recapture.formats.json_bodies import spellings
-from recapture.formats.json_bodies.checks import first_reasons, inexact, not_objects, unconverted
-from recapture.formats.json_bodies.columns import read_columns
 from recapture.formats.json_bodies.declared import Declared
-from recapture.formats.json_bodies.spellings import Spelling
-from recapture.formats.json_bodies.values import convert, strings_in, tokens_in, with_integral_floats
-from recapture.formats.views import copied, copies, is_view, starts_with
-from recapture.model import AsaType, InputColumn
-
-_BYTE_ORDER_MARK = "\ufeff"
+from recapture.formats.json_bodies.parsed import Reading, documents_of, parsed
+from recapture.formats.json_bodies.usual import usual_bodies
+from recapture.formats.views import taken
 
 
 @dataclass(frozen=True)
@@ -34,102 +19,20 @@ class JsonBodies:
     only_strings: bool = False
 
     def decode(self, bodies: pa.Array, projection: Projection, unreadable: pa.Array | None = None) -> Bodies:
-        documents, malformed = _documents(bodies)
-        if unreadable is not None:
-            malformed = pc.coalesce(unreadable, malformed)
         columns = tuple(dict.fromkeys([*projection.columns, *projection.declared]))
-        timestamp_fields = tuple(projection.timestamp_fields)
-        fields = tuple(column for column in dict.fromkeys([*columns, *timestamp_fields]) if column.path)
-        spelling = spellings.spelling_of(documents, fields)
-        reading = _Reading(columns, timestamp_fields, Declared(tuple(projection.declared), self.only_strings))
-        usual, raw = _decoded(documents, malformed, reading, spelling)
-        rows = spellings.differing(documents, raw, spelling)
-        parts, order = [usual], np.arange(len(documents))
-        for other, chosen in spellings.by_spelling(copies(documents, rows), fields) if len(rows) else ():
-            if other != spelling:
-                again = rows[chosen]
-                order[again] = sum(len(part.malformed) for part in parts) + np.arange(len(again))
-                reasons, whole = malformed.take(pa.array(again)), copies(documents, again)
-                respelt, new_spelling = (whole, other) if other is not None else spellings.respelt(whole, fields)
-                parts.append(_decoded(respelt, reasons, reading, new_spelling, whole)[0])
-        return usual if len(parts) == 1 else _interleaved(parts, pa.array(order))
+        declared = Declared(tuple(projection.declared), self.only_strings)
+        reading = Reading(columns, tuple(projection.timestamp_fields), declared)
+        scanned = usual_bodies(bodies, reading)
+        if scanned is None:
+            return parsed(bodies, reading, unreadable)
+        usual, is_usual = scanned
+        if unreadable is not None:
+            is_usual &= unreadable.is_null().to_numpy(zero_copy_only=False)
+        others = np.flatnonzero(~is_usual)
+        if not len(others):
+            return usual
+        reasons = None if unreadable is None else unreadable.take(pa.array(others))
+        return usual.replaced(others, parsed(taken(bodies, others), reading, reasons))
 
     def as_json(self, bodies: pa.Array) -> pa.Array:
-        return _documents(bodies)[0]
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """What is read of bodies."""
-
-    columns: tuple[InputColumn, ...]
-    timestamp_fields: tuple[InputColumn, ...]
-    declared: Declared
-
-
-def _documents(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return the bodies as strings, without byte order marks, and, for each body that is not UTF-8, the reason.
-
-    A NULL body has a reason, too. The strings of views may be views.
-    """
-    if is_view(bodies.type) and not bodies.null_count and pc.all(starts_with(bodies, "{")).as_py():
-        with contextlib.suppress(pa.ArrowInvalid):
-            return bodies.cast(pa.string_view()), pa.nulls(len(bodies), pa.string())
-    bodies = copied(bodies)
-    malformed = pc.if_else(pc.is_valid(bodies), pa.scalar(None, pa.string()), "no body")
-    documents = utf8(bodies)
-    marked = pc.starts_with(documents, _BYTE_ORDER_MARK)
-    if pc.any(marked).as_py():
-        documents = pc.if_else(marked, pc.utf8_slice_codeunits(documents, 1), documents)
-    return documents, first_reasons(malformed, pc.if_else(pc.is_valid(documents), None, "not UTF-8"))
-
-
-def _decoded(
-    documents: pa.Array, malformed: pa.Array, reading: _Reading, spelling: Spelling, whole: pa.Array | None = None
-) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
-    """Return bodies that spell the columns in one way, and what was read of each column before it was converted.
-
-    `whole` has the bodies as they were sent, if `documents` has not.
-    """
-    declared = reading.declared
-    index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
-    strict = frozenset(spelt for column, spelt in spelling.items() if declared.is_strict(column))
-    table = read_columns(documents, tuple(index), strict)
-    malformed = first_reasons(malformed, not_objects(documents, one_array(table["valid"])))
-    raw = {column: one_array(table[f"c{index[spelt]}"]) for column, spelt in spelling.items()}
-    raw |= {
-        column: tokens_in(raw[column]) if column.is_token else strings_in(raw[column])
-        for column in raw
-        if column.type is AsaType.STRING and declared.is_strict(column)
-    }
-    converted: dict[InputColumn, pa.Array] = {}
-    for column in reading.columns:
-        if not column.path:
-            converted[column] = pc.if_else(pc.is_null(malformed), copied(documents if whole is None else whole), None)
-            continue
-        path = spelling[column].path
-        values = convert(raw[column], column.type, declared.is_strict(column))
-        if column.type is AsaType.BIGINT:
-            values = with_integral_floats(values, raw[column], documents, path)
-        converted[column] = values
-        if column in declared.columns:
-            malformed = first_reasons(malformed, declared.reasons(documents, values, column, path))
-        elif column not in reading.timestamp_fields:
-            if column.type is not AsaType.STRING:
-                malformed = first_reasons(malformed, unconverted(documents, values, column, path))
-            if not column.declared:
-                malformed = first_reasons(malformed, inexact(documents, values, column, path))
-    return Bodies(converted, {column: raw[column] for column in reading.timestamp_fields}, malformed), raw
-
-
-def _interleaved(parts: Sequence[Bodies], order: pa.Array) -> Bodies:
-    """Return all of these bodies in an order."""
-
-    def ordered(arrays: Iterable[pa.Array]) -> pa.Array:
-        return pa.concat_arrays(list(arrays)).take(order)
-
-    return Bodies(
-        {column: ordered(part.columns[column] for part in parts) for column in parts[0].columns},
-        {column: ordered(part.strings[column] for part in parts) for column in parts[0].strings},
-        ordered(part.malformed for part in parts),
-    )
+        return documents_of(bodies)[0]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recapture import tokens
+from recapture.formats.bodies import replaced
 from recapture.formats.duckdb_sql import one_array, pointer, select
 from recapture.formats.views import copies
 from recapture.model import AsaType
@@ -71,7 +71,7 @@ def with_integral_floats(bigints: pa.Array, raw: pa.Array, documents: pa.Array, 
     integers = one_array(
         select({"body": copies(documents, suspects.to_numpy()), "value": raw.take(suspects)}, floats)["value"]
     )
-    return replaced(bigints, suspects, integers)
+    return replaced(bigints, suspects.to_numpy(), integers)
 
 
 def strings_in(values: pa.Array) -> pa.Array:
@@ -121,11 +121,4 @@ def reasons_in(documents: pa.Array, suspects: pa.Array, reading: str) -> pa.Arra
     if not len(suspects):
         return reasons
     read = select({"body": copies(documents, suspects.to_numpy())}, reading)
-    return replaced(reasons, suspects, one_array(read["reason"]).cast(pa.string()))
-
-
-def replaced(values: pa.Array, places: pa.Array, replacements: pa.Array) -> pa.Array:
-    """Return the values with others at these places, which ascend."""
-    mask = np.zeros(len(values), dtype=bool)
-    mask[places.to_numpy()] = True
-    return pc.replace_with_mask(values, pa.array(mask), replacements)
+    return replaced(reasons, suspects.to_numpy(), one_array(read["reason"]).cast(pa.string()))

@@ -65,6 +65,10 @@ class Coercion:
 
         Raise DefinitionError if no type fits all values.
         """
+        self.types.note_use(values, lambda current: self._unified(current, where, may_differ))
+        return self._unified(values, where, may_differ)
+
+    def _unified(self, values: list[Value], where: exp.Expr, may_differ: bool = False) -> tuple[list[Value], AsaType]:
         types = {value.type for value in values if value.type and not self._is_open(value)}
         if not types:
             return self._unify_open(values, where)
@@ -123,7 +127,7 @@ class Coercion:
         if value.type is None:
             return Value(NULL, type_)
         if is_open:
-            self.types.decide(value.fields, type_, where)
+            self.types.decide(value.fields, type_)
             return replace(value, type=type_)
         if value.is_json_element:
             if type_ in INCOMPARABLE:

@@ -30,29 +30,32 @@ class Comparisons(Coercion):
 
         x = 1 => equal(x, cast(1) to a float)
         """
-        if self._have_own_types([left, right], where):
-            return compared(comparison, left, right)
-        parts = self._of_own_types([left, right])
+        self.types.note_use([left, right], lambda sides: self._comparison(comparison, sides, where))
+        return self._comparison(comparison, [left, right], where)
+
+    def _comparison(self, comparison: Op, sides: list[Value], where: exp.Expr) -> Expr:
+        if self._have_own_types(sides):
+            return compared(comparison, *sides)
+        parts = self._of_own_types(sides)
         if parts is not None:
             return compared(comparison, *parts)
-        (converted_left, converted_right), _ = self._comparable([left, right], comparison, where)
-        return call(comparison, converted_left.node, converted_right.node)
+        return call(comparison, *(side.node for side in self._comparable(sides, comparison, where)))
 
-    def _comparable(self, values: list[Value], comparison: Op, where: exp.Expr) -> tuple[list[Value], AsaType]:
+    def _comparable(self, values: list[Value], comparison: Op, where: exp.Expr) -> list[Value]:
         if any(value.type is None for value in values):
             raise self.source.error(where, "nothing is equal to NULL: write IS NULL or IS NOT NULL")
         if self.types.closed and all(map(self.types.untyped, values)):
             raise self.source.error(where, "the type of the values that are compared here is not known: CAST them")
-        unified, type_ = self.unify(values, where)
+        unified, type_ = self._unified(values, where)
         if type_ in INCOMPARABLE:
             parts = "properties" if type_ is AsaType.RECORD else "elements"
             raise self.source.error(where, f"{type_}s cannot be compared: compare their {parts}")
         is_open = any(self.types.are_open(value.fields) for value in values)
         if type_ is AsaType.BIT and comparison in _ORDERED and not is_open:
             raise self.source.error(where, f"{type_} is compared with = and <> only, not with {_ORDERED[comparison]}")
-        return unified, type_
+        return unified
 
-    def _have_own_types(self, values: list[Value], where: exp.Expr) -> bool:
+    def _have_own_types(self, values: list[Value]) -> bool:
         """Return whether values are compared by the type that each of them has, and numbers exactly.
 
         A field of open type that is compared with a number is published as a float. In CSV, it is one.
@@ -67,9 +70,9 @@ class Comparisons(Coercion):
         if types & {AsaType.BIGINT, AsaType.FLOAT}:
             if self.types.are_of_strings(fields):
                 return False
-            self.types.suggest(fields, AsaType.FLOAT, where)
+            self.types.suggest(fields, AsaType.FLOAT)
         elif any(self.types.suggested([field]) for field in fields):
-            self.types.suggest(fields, AsaType.FLOAT, where)
+            self.types.suggest(fields, AsaType.FLOAT)
         if AsaType.STRING in types:
             self.types.note_string(fields)
         return True
@@ -77,7 +80,7 @@ class Comparisons(Coercion):
     def _of_own_types(self, values: list[Value]) -> list[Value] | None:
         """Return values of which nothing decides the types, and parts of JSON among them, with their tokens.
 
-        Return None in a pass in which a use may still decide a type, and if a part of JSON has lost its own.
+        Return None while a use may still decide a type, and if a part of JSON has lost its own.
         """
         if not self.types.closed or not all(map(self.types.untyped, values)):
             return None

@@ -275,7 +275,7 @@ class Expressions(Comparisons):
         if kinds is not None:
             return Value(divided(left.node, right.node, kinds), AsaType.FLOAT)
         undeclared = [path for side in sides for path in side.undeclared]
-        if not self.types.request_kinds(undeclared) and self.types.closed:
+        if not self.types.request_kinds(undeclared):
             reason = "if both values are bigints, ASA truncates this quotient to an integer"
             advice = f"CAST one to bigint or float, or {self.types.advice(undeclared[0])}"
             raise self.source.error(where, f"{reason}, but their types are not known here: {advice}")
@@ -364,15 +364,18 @@ class Expressions(Comparisons):
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
+        self.types.note_use(values, lambda current: self._is_in(current, node))
+        return self._is_in(values, node)
+
+    def _is_in(self, values: list[Value], node: exp.In) -> Expr:
         is_converted = any(is_dynamic(value) and self.types.are_of_strings(value.fields) for value in values)
         is_mixed = self._have_tokens(values) and has_own_types(values) and not is_converted
-        if self._have_own_types(values, node) or is_mixed:
+        if self._have_own_types(values) or is_mixed:
             return call(Op.IN, *map(token_of, values))
         parts = self._of_own_types(values)
         if parts is not None:
             return call(Op.IN, *map(token_of, parts))
-        (subject, *members), _ = self._comparable(values, Op.EQUAL, node)
-        return call(Op.IN, subject.node, *(member.node for member in members))
+        return call(Op.IN, *(value.node for value in self._comparable(values, Op.EQUAL, node)))
 
     def _not(self, node: exp.Not) -> Expr:
         """Return the opposite of a condition (docs/time-model.md, section 6).

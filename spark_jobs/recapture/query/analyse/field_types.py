@@ -1,6 +1,18 @@
-"""The types of the fields of bodies: declared by CREATE TABLE, else inferred from their use (see `inference`)."""
+"""The types of the fields of bodies: declared by CREATE TABLE, else decided by their uses.
 
-from collections.abc import Collection, Iterable, Mapping
+A script is compiled twice. The first time, fields are open, and a use that asks for a type decides it. A use of several
+values whose types are all open is noted. `solve` lets these uses decide the types that follow from others. The second
+time, all types are known: a field whose type no use decides is nvarchar(max). For example:
+
+    SELECT COALESCE(x, y) AS z, y * 2 AS v INTO output FROM input
+
+    first:  COALESCE(x, y) is noted, y * 2 makes y a float
+    solve:  COALESCE(x, y) makes x a float
+    second: z is a float
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -27,16 +39,18 @@ class FieldTypes:
     only_strings: Collection[str] = ()
     """Aliases of the inputs whose bodies have only strings."""
     closed: bool = False
-    """Whether this is the last pass, in which no field is open."""
+    """Whether the types are solved, so that no field is open."""
     _spellings: dict[InputField, Path] = field(default_factory=dict)
     """First spelling of every field in the query, by the field in lower case."""
-    _known: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
-    _suggested: dict[InputField, tuple[AsaType, exp.Expr]] = field(default_factory=dict)
+    _known: dict[InputField, AsaType] = field(default_factory=dict)
+    _suggested: dict[InputField, AsaType] = field(default_factory=dict)
     _strings: set[InputField] = field(default_factory=set)
-    kinds: set[InputField] = field(default_factory=set)
+    _uses: list[Callable[[], object]] = field(default_factory=list)
+    """Uses that may decide types once other types are known, in the order of the query."""
+    _kinds: set[InputField] = field(default_factory=set)
     """Fields of which a use needs the type of every single value."""
-    _kinds_of_pass: frozenset[InputField] = frozenset()
-    """Fields of which this pass reads the type of every single value."""
+    _written: list[Value] = field(default_factory=list)
+    """Values of which a use needs the type of every single value, unless one type is that of all."""
 
     def __post_init__(self) -> None:
         for input_, types in self.declared.items():
@@ -71,15 +85,31 @@ class FieldTypes:
         fields = list(fields)
         return bool(fields) and not any(self._decided(field) for field in fields)
 
-    def decide(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> None:
+    def decide(self, fields: Iterable[InputField], type_: AsaType) -> None:
         """Let open fields be of a type."""
-        for input_field in fields:
-            self._known[input_field] = (type_, where)
+        self._known |= dict.fromkeys(fields, type_)
 
-    def suggest(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> None:
+    def suggest(self, fields: Iterable[InputField], type_: AsaType) -> None:
         """Let open fields be of a type where one is needed: in a published column."""
         for input_field in fields:
-            self._suggested.setdefault(input_field, (type_, where))
+            self._suggested.setdefault(input_field, type_)
+
+    def note_use(self, values: Sequence[Value], decide: Callable[[list[Value]], object]) -> None:
+        """Note a use of several values. `decide` takes them in the types that are known by then."""
+        if any(self.are_open(value.fields) for value in values):
+            self._uses.append(lambda: decide(list(map(self.refreshed, values))))
+
+    def solve(self) -> None:
+        """Let the noted uses decide types until they decide nothing more. No field is open afterwards."""
+        uses, before = tuple(self._uses), None
+        while before != (before := (len(self._known), len(self._suggested))):
+            for use in uses:
+                with suppress(DefinitionError):  # It is raised again where the script is compiled with these types.
+                    use()
+        self.closed = True
+        for value in map(self.refreshed, self._written):
+            if self.is_of_open_type(value):
+                self._kinds.update(value.undeclared)
 
     def are_of_strings(self, fields: Iterable[InputField]) -> bool:
         """Return whether one of these fields is of an input whose bodies have only strings."""
@@ -87,33 +117,38 @@ class FieldTypes:
 
     def suggested(self, fields: Iterable[InputField]) -> AsaType | None:
         """Return the type that uses suggest for all of these open fields; None if they suggest none."""
-        types = {self._suggested[field][0] if field in self._suggested else None for field in fields}
+        types = {self._suggested.get(field) for field in fields}
         return types.pop() if len(types) == 1 else None
 
-    def decide_published(self, fields: Iterable[InputField]) -> None:
+    def publish(self, fields: Sequence[InputField]) -> None:
         """Let open fields that are published have the type that uses suggest for them."""
-        for input_field in fields:
-            if input_field in self._suggested and self.are_open([input_field]):
-                self.decide([input_field], *self._suggested[input_field])
+
+        def decide() -> None:
+            for input_field in fields:
+                if input_field in self._suggested and self.are_open([input_field]):
+                    self.decide([input_field], self._suggested[input_field])
+
+        decide()
+        self._uses.append(decide)
 
     def untyped(self, value: Value) -> bool:
-        """Return whether a value may be of any type of JSON, in the last pass: its text would be a guess."""
+        """Return whether a value may be of any type of JSON, once types are solved: its text would be a guess."""
         return value.is_json_element or self.is_of_open_type(value)
 
     def is_of_open_type(self, value: Value) -> bool:
-        """Return whether nothing decides the type of a value that is not taken out of JSON, in the last pass."""
+        """Return whether nothing decides the type of a value that is not taken out of JSON, once types are solved."""
         is_open = any(not self._decided(field) for field in value.undeclared)
         return self.closed and value.type is AsaType.STRING and is_open
 
     def is_known_of_each(self, value: Value) -> bool:
-        """Return whether the type of a value is known, or that of each single value is, maybe in a later pass."""
-        if not self.untyped(value):
-            return True
-        return not value.is_json_element and (value.kind is not None or self.request_kinds(value.undeclared))
+        """Return whether the type of a value is known, or that of each single value is; if it is asked for, it is."""
+        if not self.closed:
+            self._written.append(value)
+        return not self.untyped(value) or (value.kind is not None and not value.is_json_element)
 
     def refreshed(self, value: Value) -> Value:
         """Return a step's column in the type that a use of its fields has decided since the step was compiled."""
-        types = {self._known[field][0] for field in value.fields if field in self._known}
+        types = {self._known[field] for field in value.fields if field in self._known}
         whole = all(field in self._known for field in value.fields)
         return replace(value, type=types.pop()) if whole and len(types) == 1 else value
 
@@ -122,18 +157,14 @@ class FieldTypes:
         return self._declared(field) is not None
 
     def request_kinds(self, fields: Iterable[InputField]) -> bool:
-        """Ask for the type of every single value of some fields; return whether a later pass will know more of them."""
-        requested = set(fields)
-        self.kinds |= requested
-        return not requested <= self._kinds_of_pass
+        """Ask for the type of every single value of some fields. Return whether they will be known: not any more."""
+        if not self.closed:
+            self._kinds.update(fields)
+        return not self.closed
 
     def has_kind(self, field: InputField) -> bool:
-        """Return whether this pass reads the type of every single value of a field."""
-        return field in self._kinds_of_pass
-
-    def begin_pass(self) -> None:
-        """Begin a pass over the script: it reads the types of single values that earlier passes asked for."""
-        self._kinds_of_pass = frozenset(self.kinds)
+        """Return whether the type of every single value of a field is read."""
+        return self.closed and field in self._kinds
 
     def note_string(self, fields: Iterable[InputField]) -> None:
         """Note fields of open type that are used as texts; another use may still decide their type."""
@@ -142,7 +173,7 @@ class FieldTypes:
     def disagreement(self, fields: Iterable[InputField], type_: AsaType, where: exp.Expr) -> DefinitionError | None:
         """Return the error for a field that is used as `type_` here and as another type elsewhere, if there is one."""
         for used in fields:
-            held, _ = self._known.get(used, (AsaType.DATETIME, where))
+            held = self._known.get(used, AsaType.DATETIME)
             if held is not AsaType.DATETIME:
                 message = f"`{used.name}` is used as {type_} here and as {held} elsewhere: {self.advice(used)}"
                 return self.source.error(where, message)
@@ -151,11 +182,7 @@ class FieldTypes:
     def advice(self, field: InputField) -> str:
         """Return what to write where the use does not tell the type."""
         declared = f"CREATE TABLE {field.input} ({field.name} bigint, …)"
-        return f"declare the type of every field, such as {declared}; recapture infer PIPELINE --write does so"
-
-    def state(self) -> tuple[dict[InputField, AsaType], int]:
-        """Return the types that uses have decided or suggested; equal before and after a pass that learns nothing."""
-        return {field: type_ for field, (type_, _) in self._known.items()}, len(self._suggested)
+        return f"declare the type of every field, such as {declared}; recapture infer FILE --write does so"
 
     def used(self, input_: str) -> dict[Path, AsaType | None]:
         """Return an input's declared fields and those that the query reads, with their types; None if no use decides.
@@ -174,7 +201,7 @@ class FieldTypes:
 
     def _type(self, field: InputField) -> AsaType | None:
         """Return the type of a field; None if neither CREATE TABLE nor a use decides it."""
-        return self._declared(field) or (self._known[field][0] if field in self._known else None)
+        return self._declared(field) or self._known.get(field)
 
     def _decided(self, field: InputField) -> bool:
         return self._type(field) is not None

@@ -57,7 +57,7 @@ class FunctionCall:
         kind = known_kind(value)
         if kind is not None:
             return kind
-        if not types.request_kinds(value.undeclared) and types.closed:
+        if not types.request_kinds(value.undeclared):
             raise self.error(index, f"the type of each value is not known here: {types.advice(value.undeclared[0])}")
         return kind_of(value.type)
 

@@ -2,7 +2,7 @@
 
 A field that nothing declares is read in the type that its uses ask for. Where ASA's result depends on the type of each
 value, as that of 5 / 2 does, its kind decides. The kind of a field is read only if an expression requests it
-(FieldTypes.request_kinds). The pass that makes the request compiles without the kind; a later pass has it.
+(FieldTypes.request_kinds). The first pass over a script makes the requests, and the second has the kinds.
 """
 
 from collections.abc import Callable, Sequence

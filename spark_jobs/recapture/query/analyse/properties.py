@@ -22,7 +22,7 @@ def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence
     if not names:
         return value
     if types.are_open(value.fields):
-        types.decide(value.fields, AsaType.RECORD, names[0])
+        types.decide(value.fields, AsaType.RECORD)
     elif value.type is not AsaType.RECORD and not value.is_json_element:
         raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
     source.case_sensitive.update(name.meta["start"] for name in names if "start" in name.meta)

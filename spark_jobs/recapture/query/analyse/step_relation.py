@@ -18,7 +18,7 @@ from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import column
 from recapture.query.plan.relations import Item
 
-DECLARE = "run recapture infer PIPELINE --write, which declares them"
+DECLARE = "run recapture infer FILE --write, which declares them"
 """What to do where a * stands for columns that are not known."""
 WHOLE: Path = ()
 """Path of the whole row, as a record, among the columns of a * that later steps use."""
@@ -56,7 +56,7 @@ class StepRelation:
     star_source: StarSource | None
     """What its * stands for; None if it selects no *."""
     requests: dict[Path, None]
-    """Columns of its * that later steps use, collected in this pass and earlier ones."""
+    """Columns of its * that later steps use, collected in both passes."""
     types: FieldTypes
     ordered: bool
     has_row_column: bool

@@ -117,7 +117,7 @@ def _require(from_clause: From, column: InputColumn, type_: AsaType, where: exp.
     """Let a field be of a type; raises DefinitionError if it is of another."""
     field, types = from_clause.input_field(column), from_clause.types
     if types.are_undecided([field]):
-        types.decide([field], type_, where)
+        types.decide([field], type_)
     elif types.of(field, where) is not type_:
         message = f"`{column.name}` is declared {column.type}: TIMESTAMP BY takes a {type_} here"
         raise types.disagreement([field], type_, where) or from_clause.source.error(where, message)

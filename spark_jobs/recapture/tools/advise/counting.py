@@ -137,7 +137,7 @@ class _LateToleranceCounter:
     def __init__(self, policies: Policies, out_of_order: Sequence[int], spans: Sequence[Span]) -> None:
         self.largest_disorder = 0
         self.by_disorder = np.zeros((len(Verdict), len(out_of_order) + 1), np.int64)
-        """Events by the verdict before the disorder stage, and by how many tolerances their disorder exceeds."""
+        """Events by the verdict before the disorder rule, and by how many tolerances their disorder exceeds."""
         self._policies = policies
         self._tolerances = np.array([from_seconds(seconds) for seconds in out_of_order])
         self._spans = [(span, LargestTimes()) for span in spans]

@@ -117,11 +117,11 @@ def _are_nested(left: pa.Array, right: pa.Array) -> bool:
     return _determines(left, right) or _determines(right, left)
 
 
-def _determines(one: pa.Array, other: pa.Array) -> bool:
-    """Return whether nearly all events with the same value of one column have the same value of another."""
-    pairs = pa.table({"one": one, "other": other}).group_by(["one", "other"]).aggregate([([], "count_all")])
-    most = pairs.group_by("one").aggregate([("count_all", "max")])
-    return bool(pc.sum(most["count_all_max"]).as_py() >= MIN_SHARE * len(one))
+def _determines(key: pa.Array, value: pa.Array) -> bool:
+    """Return whether nearly all events with the same key have the same value."""
+    pairs = pa.table({"key": key, "value": value}).group_by(["key", "value"]).aggregate([([], "count_all")])
+    most = pairs.group_by("key").aggregate([("count_all", "max")])
+    return bool(pc.sum(most["count_all_max"]).as_py() >= MIN_SHARE * len(key))
 
 
 def _kinds(compiled: CompiledInput, sample: Chunk) -> dict[InputColumn | MetadataColumn, Collection[AsaType | None]]:

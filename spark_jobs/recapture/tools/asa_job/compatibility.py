@@ -17,21 +17,21 @@ _NEVER_BIT = (AsaType.DATETIME, AsaType.RECORD, AsaType.ARRAY)
 
 def differences(level: str, query: CompiledQuery) -> list[str]:
     """Return the differences between a level below 1.2 and 1.2 that touch a query; each is a clause of a sentence."""
-    found = list(_since_1_2(query))
-    return found + list(_since_1_1(query)) if level == "1.0" else found
+    clauses = list(_since_1_2(query))
+    return clauses + list(_since_1_1(query)) if level == "1.0" else clauses
 
 
 def all_differences(level: str) -> list[str]:
     """Return the differences between a level below 1.2 and 1.2, for a query that cannot be compiled."""
     bits = "true and false in JSON are bit instead of bigint 1 and 0: add a CAST if the query relies on bigint"
-    found = [bits, "geospatial functions compare shapes on a plane instead of on the globe"]
+    clauses = [bits, "geospatial functions compare shapes on a plane instead of on the globe"]
     if level == "1.0":
-        found += [
+        clauses += [
             "field names keep their case instead of becoming lower case",
             "a string that looks like a time stays a string instead of becoming a datetime in UTC",
             "CREATE TABLE rejects NaN as a float",
         ]
-    return found
+    return clauses
 
 
 def _since_1_2(query: CompiledQuery) -> Iterator[str]:

@@ -123,10 +123,10 @@ def time_column(pipeline: Pipeline, output: Output, named: str | None) -> str:
     compiled = pipeline.compiled(output)
     times = [column.name for column in compiled.columns if column.type is AsaType.DATETIME]
     if named is not None:
-        found = [name for name in times if name.lower() == named.lower()]
-        if not found:
+        matching = [name for name in times if name.lower() == named.lower()]
+        if not matching:
             raise DefinitionError(f"--time {named}: {output.alias} has no such column of type datetime")
-        return found[0]
+        return matching[0]
     candidates = [name for name in times if name in compiled.group_columns] or times
     if len(candidates) != 1:
         if not candidates:
@@ -276,7 +276,9 @@ def _document(comparison: Comparison, address: str, findings: _Findings) -> dict
             {"reason": words(reason), "causes": causes(reason), **total, "share": total["rows"] / keys}
             for reason, total in sorted(by_reason.items(), key=lambda item: (-item[1]["rows"], item[0]))
         ],
-        "by_slice": [{"slice_start": start, "reasons": found} for start, found in by_slice.items()],
+        "by_slice": [
+            {"slice_start": start, "reasons": counts_by_reason} for start, counts_by_reason in by_slice.items()
+        ],
         "silences": [
             {"after": ticks.text_of(after), "before": ticks.text_of(before)} for after, before in findings.silences
         ],
@@ -319,8 +321,8 @@ def _with_events(
         combination = tried.get(assumed)
         if combination is None or not changes_events(combination):
             continue
-        found = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
-        for (_, example), events in zip(by_key.values(), found, strict=True):
+        by_example = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
+        for (_, example), events in zip(by_key.values(), by_example, strict=True):
             example["events"] = events
     return examples
 

@@ -49,13 +49,13 @@ class Compared:
         """Return the condition that two rows have the same key."""
         return " AND ".join(f"{left}.{name} IS NOT DISTINCT FROM {right}.{name}" for name in self.keys)
 
-    def close(self, one: str, other: str) -> str:
+    def close(self, left_rows: str, right_rows: str) -> str:
         """Return the condition that two rows differ in the last digits of floats only."""
         conditions = ["true"]
         for column in self.columns:
             if column.name in self.key:
                 continue
-            left, right = f"{one}.{quoted(column.name)}", f"{other}.{quoted(column.name)}"
+            left, right = f"{left_rows}.{quoted(column.name)}", f"{right_rows}.{quoted(column.name)}"
             equal = f"{left} IS NOT DISTINCT FROM {right}"
             if column.type is AsaType.FLOAT:
                 largest = f"greatest(abs({left}), abs({right}))"

@@ -15,8 +15,8 @@ from recapture.run.tables import tables_of
 from recapture.run_files.computed import STAGED
 from recapture.run_files.files import range_of_run
 from recapture.run_files.planned import files_of
-from recapture.table.delta import File
 from recapture.table.publications import Entry, Publications
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.diff.files import SliceFiles, StoredFile, output_difference

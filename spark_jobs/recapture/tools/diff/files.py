@@ -15,9 +15,9 @@ from recapture.model import AsaType
 from recapture.quality.sentences import value_text
 from recapture.storage import in_parallel, open_container
 from recapture.storage.scratch import scratch_folder
-from recapture.table.delta import File
 from recapture.table.files import read_slice_file
 from recapture.table.row_changes import comparisons
+from recapture.table.snapshot import File
 from recapture.table.unchanged import is_equal
 from recapture.tools.diff.rows import ColumnChanges, ColumnTypes, Row, RowDifference, row_difference
 

@@ -17,7 +17,7 @@ from recapture.process.regular_files import read_regular
 from recapture.run.plan import begin_run, pinned, require_runnable_scripts
 from recapture.run_files.computed import Computed
 from recapture.run_files.planned import PlannedRun
-from recapture.table.delta import File
+from recapture.table.snapshot import File
 from recapture.time_model.slices import Slice
 from recapture.tools.diff.document import Other, ranges_of
 from recapture.tools.diff.files import StoredFile

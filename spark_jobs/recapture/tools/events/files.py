@@ -17,7 +17,7 @@ from recapture.formats.sections import Input
 from recapture.storage import Archive, open_container
 from recapture.table.files import parquet
 from recapture.tools.events.event import json_types, published
-from recapture.tools.events.find import Found
+from recapture.tools.events.find import SearchResult
 from recapture.tools.events.reading import EventsRead
 from recapture.tools.sample.capture_file import capture_schema
 
@@ -43,7 +43,7 @@ def require_writable(pipeline: Pipeline, alias: str | None, out: Path) -> None:
             )
 
 
-def write(found: Found, out: Path) -> None:
+def write(result: SearchResult, out: Path) -> None:
     """Write events into a file, whose name `require_writable` accepts. Raise DefinitionError if it cannot be written.
 
     An Avro file has the records as Capture wrote them, in the order of the events: a message with several events is one
@@ -51,20 +51,20 @@ def write(found: Found, out: Path) -> None:
     """
     match out.suffix:
         case ".jsonl":
-            content = "".join(f"{json.dumps(event)}\n" for event in json_types(found.events)).encode()
+            content = "".join(f"{json.dumps(event)}\n" for event in json_types(result.events)).encode()
         case ".parquet":
-            content = parquet(published(found.events))
+            content = parquet(published(result.events))
         case _:
-            content = _avro(found)
+            content = _avro(result)
     try:
         out.write_bytes(content)
     except OSError as error:
         raise DefinitionError(f"--out {out} cannot be written ({error.strerror}): choose another file") from error
 
 
-def _avro(found: Found) -> bytes:
-    ((alias, read),) = found.inputs.items()
-    section = found.pipeline.section(alias)
+def _avro(result: SearchResult) -> bytes:
+    ((alias, read),) = result.inputs.items()
+    section = result.pipeline.section(alias)
     records = _records(read, section, open_container(section.container))
     file = io.BytesIO()
     ordered = []

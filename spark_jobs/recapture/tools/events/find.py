@@ -24,7 +24,7 @@ MAX_RANGE = timedelta(days=3660)
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The events of a range that fulfil conditions."""
 
     pipeline: Pipeline
@@ -78,7 +78,7 @@ class Found:
 
 def find(
     pipeline: Pipeline, where: Sequence[str], alias: str | None, start: datetime, end: datetime, now: datetime
-) -> Found:
+) -> SearchResult:
     """Return the events that arrived after `start` and until `end` and fulfil all conditions `where`.
 
     `alias` is the input to search; None for all. Raise DefinitionError for a condition or an alias that is wrong, or an
@@ -100,7 +100,7 @@ def find(
         )
         for compiled, selection in sources.items()
     }
-    return Found(pipeline, range_, tuple(where), read)
+    return SearchResult(pipeline, range_, tuple(where), read)
 
 
 def range_of(start: datetime, end: datetime) -> Slice:

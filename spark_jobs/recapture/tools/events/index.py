@@ -62,7 +62,7 @@ class Note:
     numbers: tuple[int, int] | None
     """Smallest and largest sequence number; None without any."""
     largest_time: int | None
-    """Largest time with which an event reached the disorder stage, in ticks."""
+    """Largest time with which an event reached the disorder rule, in ticks."""
     pushed_by: tuple[int | None, int | None]
     """Sequence number, or else the place, of the first event that had it."""
 

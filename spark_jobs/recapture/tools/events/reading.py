@@ -73,7 +73,7 @@ SCHEMA = pa.schema(
 An event has a sequence number or, if it has none, a `place`: its index in the blob, from 0. `offset` and `enqueued` are
 null if the format does not have them, `time` without TIMESTAMP BY and if it is not a time, and `system_timestamp` if
 the event does not reach the query. `largest_time` is the largest System.Timestamp so far in the event's scope, itself
-included, and null if the event does not reach the disorder stage.
+included, and null if the event does not reach the disorder rule.
 """
 IDENTITY = ("partition", "blob", "sequence_number", "place", "system_timestamp")
 """Columns that tell an event from others of its input, and from itself in a slice that gave it another time."""

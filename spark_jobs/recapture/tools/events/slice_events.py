@@ -103,12 +103,12 @@ class SliceEvents:
         """
 
         def views(needed: Needed) -> list[pa.RecordBatch]:
-            found: list[pa.RecordBatch] = []
+            batches: list[pa.RecordBatch] = []
             for events, rows in needed:
                 if len(rows):
                     self.room.hold(len(rows))
-                    found.append(view_of(self.source, events, rows, self.plan.slice))
-            return found
+                    batches.append(view_of(self.source, events, rows, self.plan.slice))
+            return batches
 
         batches: list[pa.RecordBatch] = []
         for task in self.plan.tasks:
@@ -123,23 +123,23 @@ class SliceEvents:
         `roles` are those of `rows`.
         """
         roles = first_of_each(roles)
-        found = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
+        batches = [pa.RecordBatch.from_pylist([], pa.schema([*SCHEMA, ROLE]))]
         task_roles = np.split(roles, np.cumsum(self._counts)[:-1]) if self._counts else []
         for task, own_roles in zip(self.plan.tasks, task_roles, strict=True):
             if own_roles.any():
-                found += self._collected(task, partial(self._having_roles, task, own_roles))
-        return pa.Table.from_batches(found)
+                batches += self._collected(task, partial(self._having_roles, task, own_roles))
+        return pa.Table.from_batches(batches)
 
     def _having_roles(self, task: Task, roles: NDArray[np.int8], needed: Needed) -> list[pa.RecordBatch]:
         names = pa.array([role.name.lower() for role in Role])
-        found, before = list[pa.RecordBatch](), 0
+        batches, before = list[pa.RecordBatch](), 0
         for events, rows in needed:
             own = roles[before : before + len(rows)]
             before += len(rows)
             if own.any():
                 judged = batch(self.source, task, events.chunk, rows[own > 0], events)
-                found.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
-        return found
+                batches.append(judged.append_column(ROLE, names.take(pa.array(own[own > 0]))))
+        return batches
 
     def place_of(self, event: Mapping[str, Any]) -> int | None:
         """Return the place in `rows` of an event with the columns of `reading.SCHEMA`; None if the slice lacks it."""
@@ -158,19 +158,19 @@ class SliceEvents:
             same_time = np.flatnonzero(times == event["system_timestamp"])
             judged = batch(self.source, task, events.chunk, rows[same_time], events)
             is_same = [pc.equal(judged[name], event[name]) for name in IDENTITY if event[name] is not None]
-            found = pc.indices_nonzero(reduce(pc.and_, is_same))
-            if len(found):
-                return before + int(same_time[found[0].as_py()])
+            same_rows = pc.indices_nonzero(reduce(pc.and_, is_same))
+            if len(same_rows):
+                return before + int(same_time[same_rows[0].as_py()])
             before += len(rows)
         return None
 
     def _collected(self, task: Task, collect: Callable[[Needed], T]) -> T:
         """Return what `collect` makes of the events of a task, without the blobs that the index leaves out."""
-        found, skipped = with_index(
+        events, skipped = with_index(
             self.source, task, self.read.index, lambda judged: collect(self._needed(judged)), set()
         )
         self.read.add(task, skipped)
-        return found
+        return events
 
     def _needed(self, judged: Iterator[JudgedEvents]) -> Needed:
         """Yield judged events, and which of them the part of the slice needs."""

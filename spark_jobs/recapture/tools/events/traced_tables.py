@@ -86,8 +86,8 @@ class TracedTables:
     def _evaluated(self, table: Table) -> TracedTable:
         look_back = self.tables.look_backs[table.name]
         if isinstance(table, MatchedTable):
-            found = matches_in(table, self.of(table.source).rows, self.bounds, look_back)
-            return TracedTable(_numbered(measured(table, found, self.bounds)), _origins_of_matches(found))
+            matches = matches_in(table, self.of(table.source).rows, self.bounds, look_back)
+            return TracedTable(_numbered(measured(table, matches, self.bounds)), _origins_of_matches(matches))
         if isinstance(table, JoinedTable):
             sides = tuple(replace(side, columns=(*side.columns, PLACE)) for side in table.sides)
             rows = joined(replace(table, sides=sides), lambda name: self.of(name).rows, self.bounds, look_back)
@@ -134,12 +134,12 @@ def _origin_items(selection: Selection, part: int) -> list[Item]:
     ]
 
 
-def _origins_of_matches(found: Matches) -> pa.Table:
+def _origins_of_matches(matches: Matches) -> pa.Table:
     """Return the rows of each match."""
-    lengths = found.last - found.first + 1
+    lengths = matches.last - matches.first + 1
     offsets = np.append(0, np.cumsum(lengths))
-    rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - found.first, lengths)
-    places = found.rows[PLACE].combine_chunks().take(pa.array(rows))
+    rows = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - matches.first, lengths)
+    places = matches.rows[PLACE].combine_chunks().take(pa.array(rows))
     return pa.table({PLACES: pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), places)})
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from recapture.definition.sections import Output
 from recapture.query.plan.relations import SLICE_START
-from recapture.table.delta import File
 from recapture.table.publications import Entry, Publication
+from recapture.table.snapshot import File
 from recapture.time_model import ticks
 from recapture.tools.diff.files import SliceFiles, StoredFile, output_difference
 from recapture.tools.events.row_command import row_command

@@ -181,10 +181,10 @@ def _failure(source: Source, group: Sequence[_Failed]) -> dict[str, Any]:
     commands: list[str | None] = []
     for failure in reversed(group):
         if len(rows) < MAX_ROWS:
-            found, names = _rows(source, failure)
+            failing, names = _rows(source, failure)
             if not columns or names == columns:
-                columns, rows = names, [*rows, *found][:MAX_ROWS]
-                commands += _commands(source, failure, names, found[: MAX_ROWS - len(commands)])
+                columns, rows = names, [*rows, *failing][:MAX_ROWS]
+                commands += _commands(source, failure, names, failing[: MAX_ROWS - len(commands)])
     counts = [failure.result.unexpected_count for failure in group]
     judged = [failure.evidence.judged for failure in group]
     return {
@@ -234,9 +234,9 @@ def _rows(source: Source, failed: _Failed) -> tuple[list[list[str]], list[str]]:
         return [[value_text(row.get(name)) for name in names] for row in indexed[:MAX_ROWS]], names
     output = next((output for output in source.pipeline.outputs if output.alias == result.judged), None)
     if output is not None and column is not None and values is not None and result.unexpected_count:
-        found = _rows_with(_staged(source, run, output), column, values)
-        if found is not None:
-            return found
+        rows = _rows_with(_staged(source, run, output), column, values)
+        if rows is not None:
+            return rows
     if values and isinstance(values[0], Mapping):
         return [[value_text(value) for value in row.values()] for row in values[:MAX_ROWS]], list(values[0])
     return [[value_text(value)] for value in values[:MAX_ROWS]], [column or "value"] if values else []
@@ -264,8 +264,8 @@ def _rows_with(tables: Iterable[pa.Table], column: str, values: list[Any]) -> tu
             return None
         matches = pc.is_null(table[column]) if unexpected is None else pc.is_in(table[column], value_set=unexpected)
         names = table.column_names
-        found = table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
-        rows += [list(map(value_text, row.values())) for row in found]
+        matching = table.filter(matches).slice(0, MAX_ROWS - len(rows)).to_pylist()
+        rows += [list(map(value_text, row.values())) for row in matching]
         if len(rows) >= MAX_ROWS:
             break
     return (rows, names) if rows else None

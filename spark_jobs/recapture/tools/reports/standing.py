@@ -48,11 +48,11 @@ def holes(source: Source) -> dict[str, Any]:
     """Return what is missing from the archive, as the audit of the run says, or as the publications of slices do."""
     name_input = len(source.pipeline.query.inputs) > 1
     if source.single is not None:
-        found = list(source.single.audited.holes) if source.single.audited is not None else []
+        holes = list(source.single.audited.holes) if source.single.audited is not None else []
     else:
         currents = (source.entries[start].current for start in source.starts)
-        found = [hole for current in currents if current is not None for hole in current.holes]
-    return {"count": len(found), "holes": [_hole(hole, name_input) for hole in found[:MAX_HOLES]]}
+        holes = [hole for current in currents if current is not None for hole in current.holes]
+    return {"count": len(holes), "holes": [_hole(hole, name_input) for hole in holes[:MAX_HOLES]]}
 
 
 def _hole(hole: Hole, name_input: bool) -> dict[str, Any]:

@@ -27,8 +27,10 @@ def trend_document(trend: Trend) -> dict[str, Any]:
     """Return the document of a trend: everything that its page shows, in JSON types."""
     slices, pipeline = trend.slices, trend.pipeline
     by_slice = len(slices) <= MOST_SLICES
-    periods = _grouped(slices, (lambda text: text) if by_slice else (lambda text: text[:10]))
-    hours = _grouped(slices, lambda text: text[11:13])
+    periods = _grouped(
+        slices, (lambda slice_start: slice_start) if by_slice else (lambda slice_start: slice_start[:10])
+    )
+    hours = _grouped(slices, lambda slice_start: slice_start[11:13])
     checks = list(_checks(trend, periods))
     end = datetime.fromisoformat(slices[-1].slice_start) + timedelta(hours=pipeline.slice_hours)
     return {

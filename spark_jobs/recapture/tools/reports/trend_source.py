@@ -18,9 +18,10 @@ from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.contents import AUDIT
 from recapture.run_files.files import RunFiles
 from recapture.storage import Container, in_parallel, open_container
-from recapture.table.delta import HeldFile, OpenTable
+from recapture.table.delta import OpenTable
 from recapture.table.files import read_slice_table
 from recapture.table.publications import shown_entries
+from recapture.table.snapshot import HeldFile
 from recapture.time_model import ticks
 from recapture.time_model.metrics import total
 from recapture.time_model.partition_metrics import Value
@@ -66,10 +67,10 @@ def read_trend(
     container = open_container(pipeline.outputs[0].table, environment)
     publications = OpenTable(tables.publications, environment)
     entries = shown_entries(publications)
-    runs = {text: entry.run for text, entry in entries.items() if entry.run is not None}
+    runs = {slice_start: entry.run for slice_start, entry in entries.items() if entry.run is not None}
     blocked = blocked_in(container, entries, length) if runs else {}
-    texts = _range(pipeline, {*runs, *blocked}, start, end)
-    published = [text for text in texts if text in runs]
+    slice_starts = _range(pipeline, {*runs, *blocked}, start, end)
+    published = [slice_start for slice_start in slice_starts if slice_start in runs]
     if not published:
         raise RunError(
             f"nothing is published in this range of {publications.table.url}: choose one that recapture status shows"
@@ -79,12 +80,12 @@ def read_trend(
     metrics = _metrics(open_container(first.metrics_table, environment), held)
     outputs = [OpenTable(tables.others[output.alias], environment).held(published) for output in pipeline.outputs]
 
-    def trend_slice(text: str) -> TrendSlice:
-        run = runs.get(text)
-        rows = total(file.rows for held in outputs for file in held.get(text, ())) if run is not None else None
-        return TrendSlice(text, run, blocked.get(text, run), metrics.get(text), rows)
+    def trend_slice(slice_start: str) -> TrendSlice:
+        run = runs.get(slice_start)
+        rows = total(file.rows for held in outputs for file in held.get(slice_start, ())) if run is not None else None
+        return TrendSlice(slice_start, run, blocked.get(slice_start, run), metrics.get(slice_start), rows)
 
-    slices = list(map(trend_slice, texts))
+    slices = list(map(trend_slice, slice_starts))
     judged = list(dict.fromkeys(slice_.judged_run for slice_ in slices if slice_.judged_run is not None))
     results = in_parallel(lambda run: _results(RunFiles(container, run)), judged)
     return Trend(pipeline, slices, dict(zip(judged, results, strict=True)))
@@ -109,15 +110,15 @@ def _metrics(container: Container, held: Mapping[str, Sequence[HeldFile]]) -> di
     Slices whose file is gone or damaged are left out.
     """
 
-    def read(text: str) -> Mapping[str, Value] | None:
+    def read(slice_start: str) -> Mapping[str, Value] | None:
         with suppress(pa.ArrowException):
-            tables = [read_slice_table(container, file.path) for file in held[text]]
-            rows = [row for found in tables if found is not None for row in from_table_rows(text, found)]
+            tables = [read_slice_table(container, file.path) for file in held[slice_start]]
+            rows = [row for table in tables if table is not None for row in from_table_rows(slice_start, table)]
             return combine(row.values for row in rows) if rows else None
         return None
 
     values = zip(held, in_parallel(read, held), strict=True)
-    return {text: known for text, known in values if known is not None}
+    return {slice_start: known for slice_start, known in values if known is not None}
 
 
 def _results(files: RunFiles) -> tuple[Result, ...] | None:

@@ -32,7 +32,7 @@ class Point:
     system_timestamp: int | None
     """Time that the policies gave it; None if it is not processed."""
     watermark: int | None
-    """Watermark of its scope after it; None if it does not reach the disorder stage."""
+    """Watermark of its scope after it; None if it does not reach the disorder rule."""
     verdict: str
     number: int
     """Sequence number, or the event's place in its blob."""
