@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from recapture.process.compilation import compiled
 
 _WORD = 8
-"""Bytes that are hashed and compared at once. So many bytes follow the last string, whatever they are."""
+"""Bytes that are hashed and compared at once."""
+_PADDING = _WORD + 1
+"""Bytes after the last string. With one fewer, Numba would compile the function once more for a single word."""
 _FREE = -1
 """What a free slot has."""
 _NOWHERE = np.zeros(1, np.int64)
@@ -56,7 +58,7 @@ class StringCodes:
         _, bounds, content = large.buffers()
         places = np.frombuffer(bounds, np.int64)[large.offset :][: len(large) + 1].copy() if len(large) else _NOWHERE
         content = np.frombuffer(content or b"", np.uint8)[places[0] : places[-1]]
-        padded = np.append(content, np.zeros(_WORD, np.uint8))
+        padded = np.append(content, np.zeros(_PADDING, np.uint8))
         is_valid = large.is_valid().to_numpy(zero_copy_only=False)
         numbers = self._number(_Strings(places - places[0], _words(padded)), is_valid)
         return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=~is_valid), self.values)
@@ -64,7 +66,7 @@ class StringCodes:
     def _number(self, strings: _Strings, is_valid: NDArray[np.bool_]) -> NDArray[np.int32]:
         known, most = self._known, self._count + len(is_valid)
         size = int(known.bounds[self._count] + strings.bounds[-1])
-        if most >= len(known.bounds) or size >= len(known.words):
+        if most >= len(known.bounds) or size > len(known.content) - _PADDING:
             larger = _room(most + self._count, size + int(known.bounds[self._count]))
             distinct = _Strings(known.bounds, known.words)
             number_strings(distinct, np.ones(self._count, np.bool_), 0, larger, np.empty(self._count, np.int32))
@@ -76,7 +78,7 @@ class StringCodes:
 
 def _room(strings: int, size: int) -> _Known:
     """Return a table without strings, with room for some that have this size in bytes together."""
-    content = np.zeros(size + _WORD, np.uint8)
+    content = np.zeros(size + _PADDING, np.uint8)
     slots = np.full(1 << (strings * 3 // 2 + 1).bit_length(), _FREE, np.int64)
     return _Known(np.zeros(strings + 1, np.int64), content, _words(content), slots)
 
