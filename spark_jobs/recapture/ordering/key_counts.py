@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.ordering.chunks import RowIndex
+from recapture.ordering.keys import first_rows, without_gaps
 from recapture.time_model.partition_metrics import KeyEvents, KeyMetrics
 from recapture.time_model.policies import Judged
 from recapture.time_model.string_codes import StringCodes
@@ -28,7 +29,7 @@ _COMPACT_ROWS = 500_000
 _COLUMNS = ("events", "processed", *TROUBLES)
 
 
-@dataclass
+@dataclass(eq=False)
 class KeyCounts:
     """Counts of the events that arrived, by key."""
 
@@ -40,6 +41,9 @@ class KeyCounts:
     _counts: list[Int64s] = field(default_factory=list)
     """The number of each key plus one, 0 for NULL, and its counts; a column for each key of some chunks."""
     _rows: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyCounts) and self.columns == other.columns and self.table() == other.table()
 
     def observe(self, keys: Mapping[str, pa.Array], judged: Judged, rows: RowIndex) -> None:
         """Count the events at these rows of a chunk. `keys` are the columns of the key over the chunk, by name.
@@ -62,11 +66,11 @@ class KeyCounts:
             "malformed": verdict == Verdict.MALFORMED,
             "invalid_timestamp": verdict == Verdict.INVALID_TIMESTAMP,
         }
-        events = np.bincount(index, minlength=len(self._keys) + 1)
-        counts = np.stack([events, *(_counted(index, masks[name], events) for name in _COLUMNS[1:])])
-        (seen,) = np.nonzero(events)
-        self._counts.append(np.vstack([seen, counts[:, seen]]))
-        self._rows += len(seen)
+        codes, count = without_gaps(index, len(self._keys) + 1)
+        events = np.bincount(codes, minlength=count)
+        counts = [events, *(_counted(codes, masks[name], events) for name in _COLUMNS[1:])]
+        self._counts.append(np.stack([index[first_rows(codes)], *counts]))
+        self._rows += count
         if self._rows > _COMPACT_ROWS:
             self._counts = [self._summed()]
             self._rows = self._counts[0].shape[1]
@@ -82,7 +86,10 @@ class KeyCounts:
         return np.vstack([seen, sums[:, seen]])
 
     def table(self) -> pa.Table:
-        """Return a row for each key, in no particular order: `key` (string, null if it is missing) and the counts."""
+        """Return a row for each key, in the order of the keys: `key` (string, null if it is missing) and the counts."""
+        return self._table().sort_by("key")
+
+    def _table(self) -> pa.Table:
         numbers, *counts = self._summed()
         keys = self._keys.take(pa.array(numbers - 1, mask=numbers == 0)).cast(pa.string())
         return pa.table([keys, *counts], ["key", *_COLUMNS])
@@ -91,7 +98,7 @@ class KeyCounts:
         """Return the keys with the most trouble; None without a key."""
         if not self.columns:
             return None
-        table = self.table()
+        table = self._table()
         unreached = table.filter(pc.and_(pc.equal(table["processed"], 0), pc.is_valid(table["key"])))
         return KeyMetrics(
             columns=self.columns,

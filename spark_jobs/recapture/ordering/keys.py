@@ -36,7 +36,7 @@ def joint_codes(parts: Sequence[Numbered]) -> NDArray[np.int64]:
     """
     (codes, count), *others = parts
     for more, size in others:
-        codes, count = _without_gaps(codes * size + more, count * size)
+        codes, count = without_gaps(codes * size + more, count * size)
     return codes
 
 
@@ -109,7 +109,7 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
-def _without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
+def without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
     """Return numbers without gaps in the places of numbers below `bound`."""
     if bound > _SPARSE * len(codes):
         return numbered(pa.array(codes))
