@@ -9,7 +9,7 @@ from recapture.evaluate.frames import Kernel
 from recapture.evaluate.matching import first_match
 from recapture.query.analyse.ecmascript import match_regex
 from recapture.query.analyse.patterns import position_regex
-from recapture.query.plan.regular import Pattern, PatternError, compiled
+from recapture.query.plan.regular import Pattern, PatternError, pattern_of
 
 
 def _compiling(name: str, regex: Callable[[str], str]) -> Callable[[str], Pattern]:
@@ -17,7 +17,7 @@ def _compiling(name: str, regex: Callable[[str], str]) -> Callable[[str], Patter
 
     def compile_pattern(pattern: str) -> Pattern:
         try:
-            return compiled(regex(pattern))
+            return pattern_of(regex(pattern))
         except (DefinitionError, PatternError) as error:
             stop("INVALID_PATTERN", f"{name}: {pattern!r}: {error}")
 

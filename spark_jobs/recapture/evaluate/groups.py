@@ -27,6 +27,7 @@ from recapture.formats.duckdb_sql import one_array
 from recapture.ordering.keys import key_codes, partition_ranks
 from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
+from recapture.query.plan.aggregates import RUNNING
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
@@ -115,7 +116,7 @@ class _Rows:
                 is_unanchored = sessions.ruled if is_unanchored is None else is_unanchored | sessions.ruled
             case _:
                 windows = runs(panes, panes.times).ending_in(after, until)
-        is_running = all(aggregate.has_running_form for aggregate in self.grouping.aggregates)
+        is_running = all(aggregate.function in RUNNING for aggregate in self.grouping.aggregates)
         block = window.size if isinstance(window, SlidingWindow) and is_running else None
         parts = (
             WindowedRows(self.keyed, self.arrivals, panes, part, block) for part in windows.divided(GROUPS_AT_ONCE)

@@ -106,5 +106,5 @@ def position_of_point(lowering: Lowering, _: Constants, arguments: list[Node]) -
     return lowering.operation(Op.CASE, [is_valid, coordinates, is_given, refused, null])
 
 
-_POSITION = r"^\[-?[0-9][^,\[\]]*(,-?[0-9][^,\[\]]*){1,2}\]$"
+_POSITION = r"\A\[-?[0-9][^,\[\]]*(,-?[0-9][^,\[\]]*){1,2}\]\z"
 """Regular expression of the coordinates of a point."""

@@ -163,7 +163,7 @@ def _of_pattern(gives: pa.DataType, kernel: Kernel) -> Rule:
     """Return the rule of an operation whose constant is a regular expression."""
 
     def rule(lowering: Lowering, constants: Constants, arguments: list[Node]) -> Node:
-        return of_string(kernel, gives)(lowering, (regular.compiled(str(constants[0])),), arguments)  # type: ignore[arg-type]
+        return of_string(kernel, gives)(lowering, (regular.pattern_of(str(constants[0])),), arguments)  # type: ignore[arg-type]
 
     return rule
 

@@ -16,7 +16,6 @@ from functools import cached_property
 from recapture.model import InputColumn, MetadataColumn, dateadd_fields, path_name, time_fields
 from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
-from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, HistoryAggregate
 from recapture.query.plan.expressions import Expr, columns_of
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.relations import OutputPlan, SelectedTable, Selection, Table
@@ -104,7 +103,7 @@ class _Trace:
                 return Fields()
             side = table.sides[int(number)]
             if side.analytics is not None and (own := _NUMBERED.fullmatch(column)) and own[1] == "@f":
-                return self._read(_values_of(side.analytics.functions[int(own[2])]), side.table)
+                return self._read(side.analytics.functions[int(own[2])].inputs, side.table)
             return self.fields(side.table, column)
         aggregates = (
             table.aggregates[int(own[2])].value
@@ -132,7 +131,7 @@ class _Trace:
             case "_r", number if grouping is not None:
                 parts = grouping.aggregates[number].inputs
             case "@f", number if analytics is not None:
-                return self._read(_values_of(analytics.functions[number]), selection.table)
+                return self._read(analytics.functions[number].inputs, selection.table)
             case "@@e", number:
                 parts = [selection.laterals[number].array]
         return Fields().union(*(self._in_row(selection, column) for part in parts for column in columns_of(part)))
@@ -146,13 +145,3 @@ class _Trace:
     def _read(self, parts: Iterable[Expr], table: str) -> Fields:
         """Return the fields of all columns of a table that expressions read."""
         return Fields().union(*(self.fields(table, column) for part in parts for column in columns_of(part)))
-
-
-def _values_of(function: AnalyticFunction) -> tuple[Expr, ...]:
-    """Return the expressions whose values an analytic function gives; for ISFIRST, those that decide it."""
-    if isinstance(function, EarlierValue):
-        return function.value, function.default
-    if isinstance(function, HistoryAggregate):
-        return function.aggregate.inputs
-    when = function.history.when
-    return (*function.history.keys, *(() if when is None else (when,)))

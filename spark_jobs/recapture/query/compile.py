@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
 
 from recapture.model import TYPES, AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
 from recapture.query.analyse.coercion import Coercion
@@ -14,6 +13,7 @@ from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.matches import MatchCompiler
 from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
+from recapture.query.analyse.stars import StarSource
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, token_of
 from recapture.query.analyse.values import Value
@@ -28,6 +28,7 @@ from recapture.query.parse.user_functions import bind_functions, geography_funct
 from recapture.query.plan.expressions import NULL
 from recapture.query.plan.in_tasks import Assignment, InTasks
 from recapture.query.plan.look_backs import Planned, planned
+from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.merged import Merger
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
 from recapture.query.plan.rewrites import rewritten
@@ -234,52 +235,50 @@ class _Pass:
 
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
-        key, name = step.key, step.name.text if isinstance(step.name, Token) else step.name.name
-        if key in self.from_.steps or key in self.from_.inputs:
-            raise self.source.error(step.name, f"`{name}` is taken: choose another name for this step")
+        if step.key in self.from_.steps or step.key in self.from_.inputs:
+            raise self.source.error(step.name, f"`{step.spelled}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
         if step.query.args.get("match"):
-            self._matched(step, name, selects[0])
+            self._matched(step, selects[0])
             return
         for select in selects:
             if select.args.get("into"):
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
-        requests = self.requests[key] if len(selects) == 1 else None
+        requests = self.requests[step.key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
         _check_union(self.source, parts)
         columns, selections = _united(self.source, self.types, parts)
         table = SelectedTable(f"step {len(self.tables)}", selections)
-        self.tables.append(table)
-        self.from_.steps[key] = StepRelation(
-            self.source,
-            name,
-            table.name,
-            [(column, taken_over(column, value)) for column, value in columns],
-            parts[0].star_source,
-            self.requests[key],
-            self.types,
-            ordered=len(parts) == 1 and parts[0].ordered,
-            has_row_column=table.has_row_column,
-            unanchored=table.unanchored,
-        )
+        ordered = len(parts) == 1 and parts[0].ordered
+        self._add_step(step, table, columns, parts[0].star_source, ordered)
 
-    def _matched(self, step: Step, name: str, select: exp.Select) -> None:
+    def _matched(self, step: Step, select: exp.Select) -> None:
         """Compile a MATCH_RECOGNIZE, so that the SELECT around it can read the matches."""
         from_clause, _ = self.from_.compile(select)
         compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
         table, columns = compiler.compile(f"matches {len(self.tables)}")
+        self._add_step(step, table, columns, None, ordered=False)
+
+    def _add_step(
+        self,
+        step: Step,
+        table: SelectedTable | MatchedTable,
+        columns: list[tuple[str, Value]],
+        star_source: StarSource | None,
+        ordered: bool,
+    ) -> None:
         self.tables.append(table)
         self.from_.steps[step.key] = StepRelation(
             self.source,
-            name,
+            step.spelled,
             table.name,
-            [(column, taken_over(column, value)) for column, value in columns],
-            None,
+            [(name, taken_over(name, value)) for name, value in columns],
+            star_source,
             self.requests[step.key],
             self.types,
-            ordered=False,
-            has_row_column=False,
-            unanchored=table.unanchored,
+            ordered,
+            table.has_row_column,
+            table.unanchored,
         )
 
     def _statement(self, query: exp.Query) -> None:

@@ -86,11 +86,6 @@ class MergedGroups:
         return pa.schema([(WINDOW_END, pa.int64()), (WINDOW_ID, pa.string()), *keys, *results])
 
     @property
-    def view_schema(self) -> pa.Schema:
-        """Columns of the view of the groups: those of a group after the bounds of its slice, in ticks."""
-        return pa.schema([("_slice_start", pa.int64()), ("_slice_end", pa.int64()), *self.schema])
-
-    @property
     def spreads(self) -> tuple[SpreadResult, ...]:
         """Results that are computed from spreads."""
         return tuple(result for result in self.results if isinstance(result, SpreadResult))

@@ -113,8 +113,7 @@ class AggregateCall:
         if not 0 <= share <= 1:
             raise self.inside.source.error(number, f"a percentile is a number from 0 to 1: {form}")
         value = self._number(self.orderings[0].this)
-        order = Ordering(value.node, bool(self.orderings[0].args.get("desc")))
-        return self._of(value, (order,), share=share)
+        return self._of(value, (_ordering(value, self.orderings[0]),), share=share)
 
     def _collection(self) -> tuple[Aggregate, Value]:
         source, arguments, limit = self.inside.source, self.call.expressions, 0
@@ -131,12 +130,8 @@ class AggregateCall:
         if len(arguments) > 1:
             raise source.error(self.node, f"{self.function} takes fewer arguments")
         value = self._collected(arguments[0]) if arguments else self._row()
-        orderings = tuple(self._ordering(by) for by in self.orderings)
+        orderings = tuple(_ordering(self._ordinal(by.this), by) for by in self.orderings)
         return self._of(value, orderings, limit=limit, ordered=self.from_clause.ordered)
-
-    def _ordering(self, by: exp.Ordered) -> Ordering:
-        value = self._ordinal(by.this)
-        return Ordering(value.node, bool(by.args.get("desc")))
 
     def _row(self) -> Value:
         if self.from_clause.elements or self.from_clause.joins:
@@ -186,3 +181,7 @@ class AggregateCall:
             message = f"{self.function} orders numbers and datetimes, as in ASA, but this is nvarchar(max): CAST it"
             raise types.disagreement(value.fields, AsaType.FLOAT, node) or self.inside.source.error(node, message)
         return self._number(node)
+
+
+def _ordering(value: Value, by: exp.Ordered) -> Ordering:
+    return Ordering(value.node, bool(by.args.get("desc")))

@@ -49,7 +49,7 @@ class AnalyticCall:
         match self._name:
             case "LAG":
                 arguments = self._call.expressions
-                steps = self._whole_number(arguments[1]) if len(arguments) > 1 else 1
+                steps = _whole_number(self.inside.source, arguments[1]) if len(arguments) > 1 else 1
                 return self._earlier(steps, [*arguments[:1], *arguments[2:]])
             case "LAST":
                 return self._earlier(0, self._call.expressions)
@@ -131,9 +131,6 @@ class AnalyticCall:
         condition = self.inside.condition(when) if when is not None else None
         keys = tuple(partition_key(self.inside, key) for key in self.node.args.get("partition_by") or [])
         return History(keys, length, condition)
-
-    def _whole_number(self, node: exp.Expr) -> int:
-        return _whole_number(self.inside.source, node)
 
 
 def partition_key(inside: Expressions, node: exp.Expr) -> Expr:

@@ -54,8 +54,7 @@ def _from_string(text: Expr, to: AsaType, lenient: bool) -> Expr:
         case AsaType.DATETIME:
             outside = otherwise("the time lies outside the years 1 to 9999")
             return Expr(Op.STRING_TO_DATETIME, (text, outside), (lenient,))
-        case AsaType.RECORD:
-            return call(Op.STRING_TO_RECORD, text, otherwise(f"the string is not a JSON {to}"))
-        case AsaType.ARRAY:
-            return call(Op.STRING_TO_ARRAY, text, otherwise(f"the string is not a JSON {to}"))
+        case AsaType.RECORD | AsaType.ARRAY:
+            op = Op.STRING_TO_RECORD if to is AsaType.RECORD else Op.STRING_TO_ARRAY
+            return call(op, text, otherwise(f"the string is not a JSON {to}"))
     return cast_as(text, to, lenient)

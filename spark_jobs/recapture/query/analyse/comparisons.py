@@ -6,13 +6,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType
 from recapture.query.analyse.coercion import INCOMPARABLE, Coercion
-from recapture.query.analyse.tokens import (
-    COMPARABLE,
-    compared,
-    is_dynamic,
-    needs_tokens,
-    with_token_of_part,
-)
+from recapture.query.analyse.tokens import COMPARABLE, compared, is_dynamic, needs_tokens, with_token_of_part
 from recapture.query.analyse.values import Value
 from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.operations import Op

@@ -14,29 +14,18 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.comparisons import Comparisons
-from recapture.query.analyse.function_calls import FunctionCall
 from recapture.query.analyse.javascript_calls import javascript_call
 from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.kinds import (
-    divided,
-    is_open_number,
-    known_kinds,
-    with_kind_of,
-    with_kind_of_choice,
-)
+from recapture.query.analyse.kinds import divided, is_open_number, known_kinds, with_kind_of, with_kind_of_choice
 from recapture.query.analyse.patterns import like, like_computed
 from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
-from recapture.query.analyse.tokens import (
-    has_own_types,
-    is_dynamic,
-    key_of,
-    token_of,
-)
+from recapture.query.analyse.tokens import has_own_types, is_dynamic, key_of, token_of
 from recapture.query.analyse.user_functions import user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
-from recapture.query.parse.asaql import NEGATED_PREDICATE
+from recapture.query.functions.call import Call
+from recapture.query.parse.dialect import NEGATED_PREDICATE
 from recapture.query.parse.names import call_name, is_analytic, is_system_timestamp, is_system_window, is_window_id
 from recapture.query.parse.source import require_only
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
@@ -104,9 +93,11 @@ class NameScope(Protocol):
 
     def whole_row(self, node: exp.Expr) -> Expr | None:
         """Return the record of a whole row, if a node is its name; None for any other node."""
+        return None
 
     def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
         """Return a property of a whole row, if a node is the row's name; None for any other node."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,7 @@ class Expressions(Comparisons):
     def user_arguments(self, node: exp.Expr) -> list[Expr]:
         """Return the arguments of a call of a user-defined function as JavaScript takes them."""
         function, arguments = node.meta[USER_FUNCTION], node.expression.expressions
-        call = FunctionCall(self, node.expression, function.called_as, len(arguments))
+        call = Call(self, node.expression, function.called_as, len(arguments))
         return user_arguments(call, function, self.types, [self.scope.whole_row(argument) for argument in arguments])
 
     def condition(self, node: exp.Expr) -> Expr:
@@ -199,10 +190,6 @@ class Expressions(Comparisons):
             return self._like(node.this, node.expression)
         raise not_a_condition(self.source, node)
 
-    def number(self, node: exp.Expr) -> Value:
-        """Return a bigint or a float. Raise DefinitionError for values of other types."""
-        return self._operand(self.value(node), node)
-
     def _operand(self, value: Value, node: exp.Expr) -> Value:
         return self.as_number(value, node, "arithmetic takes bigint and float")
 
@@ -226,7 +213,7 @@ class Expressions(Comparisons):
         require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(bigint(-_LARGEST_BIGINT - 1), AsaType.BIGINT)
-        value = self.number(node.this)
+        value = self._operand(self.value(node.this), node.this)
         return with_kind_of(Value(call(Op.NEGATE, value.node), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:
@@ -357,7 +344,7 @@ class Expressions(Comparisons):
             return self.scope.metadata(node)
         function = FUNCTIONS.get(name)
         if function is not None:
-            return function(FunctionCall(self, node, name, len(node.expressions)))
+            return function(Call(self, node, name, len(node.expressions)))
         raise unsupported(self.source, node)
 
     def _membership(self, node: exp.In) -> Expr:

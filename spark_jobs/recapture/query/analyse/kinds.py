@@ -31,11 +31,6 @@ def is_bigint(kind: Expr) -> Expr:
     return call(Op.EQUAL, kind, kind_of(AsaType.BIGINT))
 
 
-def number_kind(kinds: list[Expr]) -> Expr:
-    """Return the kind of a number that is computed from others: a bigint if all of them are, else a float."""
-    return _bigint_if(_all_bigint(kinds))
-
-
 def _bigint_if(condition: Expr) -> Expr:
     return case_when([(condition, kind_of(AsaType.BIGINT))], kind_of(AsaType.FLOAT))
 
@@ -119,7 +114,7 @@ def with_kind_of(value: Value, operands: Sequence[Value]) -> Value:
         return value
     kinds = known_kinds(operands)
     undeclared = tuple(dict.fromkeys(path for operand in operands for path in operand.undeclared))
-    return replace(value, undeclared=undeclared, kind=None if kinds is None else number_kind(kinds))
+    return replace(value, undeclared=undeclared, kind=None if kinds is None else _bigint_if(_all_bigint(kinds)))
 
 
 def kinds_of(values: Sequence[Value], converted: Sequence[Value]) -> list[Expr] | None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import duration_of, partition_key
-from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.expressions import Expressions, NameScope
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.kinds import with_kind_of_all
 from recapture.query.analyse.relations import From
@@ -118,7 +118,7 @@ class MatchCompiler:
 
 
 @dataclass(frozen=True)
-class MatchScope:
+class MatchScope(NameScope):
     """Names in DEFINE and MEASURES."""
 
     from_clause: From
@@ -216,9 +216,3 @@ class MatchScope:
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "MATCH_RECOGNIZE takes no GetMetadataPropertyValue: call it in a step")
-
-    def whole_row(self, node: exp.Expr) -> Expr | None:
-        return None
-
-    def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
-        return None

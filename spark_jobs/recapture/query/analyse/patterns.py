@@ -44,22 +44,22 @@ def position_regex(pattern: str) -> str:
     anywhere = bool(pieces) and pieces[0] == (_MANY, True)
     open_end = bool(pieces) and pieces[-1] == (_MANY, True)
     inner = _regex(pieces[anywhere : len(pieces) - (open_end and len(pieces) > anywhere)])
-    return first_match_regex(inner + ("" if open_end else _END), "s", anywhere)
+    return first_match_regex(inner + ("" if open_end else _END), anywhere)
 
 
 _END = r"\z"
 
 
-def first_match_regex(regex: str, flags: str, anywhere: bool = True) -> str:
-    """Return the regular expression of `Op.FIRST_MATCH` that finds where a Java regular expression first matches.
+def first_match_regex(regex: str, anywhere: bool = True) -> str:
+    """Return the regular expression of `Op.FIRST_MATCH` that finds where a regular expression first matches.
 
     The text is searched after an added `@`, so that the text before the match is never empty.
     """
-    return f"(?{flags})^({'@.*?' if anywhere else '@'})(?:{regex})"
+    return f"(?s)^({'@.*?' if anywhere else '@'})(?:{regex})"
 
 
 def _pieces(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
-    """Return the pieces of a pattern, and whether each is a wildcard; a set is a piece of a Java regular expression."""
+    """Return the pieces of a pattern, and whether each is a wildcard; a set is a piece of a regular expression."""
     pieces: list[tuple[str, bool]] = []
     index = 0
     while index < len(pattern):
@@ -113,5 +113,5 @@ def _regex(pieces: list[tuple[str, bool]]) -> str:
 
 
 def literal(character: str) -> str:
-    """Return a character so that it stands for itself in a Java regular expression, in a set or outside."""
+    """Return a character so that it stands for itself in a regular expression, in a set or outside."""
     return character if character.isalnum() or not character.isascii() else "\\" + character

@@ -31,18 +31,22 @@ class Columns(Protocol):
 
     def has(self, name: str) -> bool:
         """Return whether a column of this name, ignoring case, is known."""
+        return False
 
     def can_have(self, name: str) -> bool:
         """Return whether there may be a column of this name, ignoring case."""
+        return True
 
     def lists(self, name: str) -> bool:
         """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
+        return False
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         """Return the properties of a record that CREATE TABLE declares, by name; none if there are none."""
 
     def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
         """Return whether a dotted path names a field of an input."""
+        return False
 
 
 class Relation(Columns, Protocol):
@@ -99,7 +103,7 @@ class Element:
 
 @dataclass
 class NamedRelation:
-    """A relation under its name in FROM."""
+    """A relation under its name in FROM. Its methods are those of the relation, over the columns of the joined rows."""
 
     name: str
     relation: Relation
@@ -118,25 +122,20 @@ class NamedRelation:
         return isinstance(self.relation, InputRelation) and self.relation.is_reference
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
-        """Return the column that a dotted path names; None if there is none."""
         value = self.relation.field(names)
         return value and self.numbered(value)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        """Return all columns by name; None if they are not known."""
         columns = self.relation.star(where)
         return columns and [(name, self.numbered(value)) for name, value in columns]
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        """Return the declared properties of a record by name; none if there are none."""
         return [(name, self.numbered(value)) for name, value in self.relation.properties(names)]
 
     def record(self, where: exp.Expr) -> Value:
-        """Return the whole row as a record."""
         return self.numbered(self.relation.record(where))
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
-        """Return the value of GetMetadataPropertyValue."""
         return self.numbered(self.relation.metadata(property_name, where))
 
     def numbered(self, value: Value) -> Value:
@@ -155,7 +154,7 @@ class NamedRelation:
 
 @dataclass
 class From:
-    """A FROM clause: relations under their names, and the elements that APPLY adds to their rows."""
+    """A FROM clause: relations under their names, and the elements that APPLY adds. It has the methods of `Columns`."""
 
     source: Source
     types: FieldTypes
@@ -332,12 +331,10 @@ class From:
             raise self.source.error(names[0], message)
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        """Return the declared properties of the record that a dotted path names, by name; none if there are none."""
         side = self._side_of(names)
         return side.properties(names[1:] if self.named(names[0].name) else names) if side else []
 
     def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        """Return whether a dotted path names a field of an input."""
         side = self._side_of(names)
         return side is not None and side.relation.reads_input(names[1:] if self.named(names[0].name) else names)
 
@@ -362,11 +359,9 @@ class From:
         return named.record(where)
 
     def has(self, name: str) -> bool:
-        """Return whether a column of this name, ignoring case, is known."""
         return any(named.relation.has(name) for named in self.relations)
 
     def lists(self, name: str) -> bool:
-        """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
         return any(named.relation.lists(name) for named in self.relations)
 
     def row_named(self, node: exp.Expr) -> NamedRelation | None:
@@ -383,7 +378,6 @@ class From:
         return named
 
     def can_have(self, name: str) -> bool:
-        """Return whether there may be a column of this name, ignoring case."""
         return self.element(name) is not None or any(named.relation.can_have(name) for named in self.relations)
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
-from recapture.query.analyse.expressions import Expressions
+from recapture.query.analyse.expressions import Expressions, NameScope
 from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
 from recapture.query.analyse.kinds import aggregated
 from recapture.query.analyse.quoted_strings import quoted_string
@@ -25,7 +25,7 @@ from recapture.query.plan.expressions import Expr, column
 
 
 @dataclass
-class RowScope:
+class RowScope(NameScope):
     """Names in a row of a FROM."""
 
     from_clause: From
@@ -111,7 +111,7 @@ class EarlierRowScope(RowScope):
 
 
 @dataclass
-class GroupScope:
+class GroupScope(NameScope):
     """Names in a group of a window: keys, aggregates and the window itself."""
 
     from_clause: From
@@ -212,9 +212,6 @@ class GroupScope:
 
     def metadata(self, node: exp.Anonymous) -> Value:
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
-
-    def whole_row(self, node: exp.Expr) -> Expr | None:
-        return None
 
     def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
         if is_row(self.from_clause, node):

@@ -17,20 +17,20 @@ class StarSource(Columns, Protocol):
     @property
     def elements(self) -> Sequence[Element]:
         """Return the elements that APPLY adds to the rows."""
+        return ()
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the value of a dotted path; None if there is no such column."""
 
 
 @dataclass(frozen=True)
-class StarredRecord:
+class StarredRecord(StarSource):
     """The record of a step's record.*, if its properties are not known: the * stands for those that later steps use."""
 
     source: Source
     from_clause: From
     names: tuple[exp.Identifier, ...]
     """Dotted path of the record."""
-    elements: tuple[Element, ...] = ()
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
         return self.from_clause.path([*self.names, *names])
@@ -42,30 +42,17 @@ class StarredRecord:
         shown = ".".join(name.name for name in self.names)
         raise self.source.error(where, f"the properties that {shown}.* stands for are not known: name them")
 
-    def has(self, name: str) -> bool:
-        return False
-
-    def can_have(self, name: str) -> bool:
-        return True
-
-    def lists(self, name: str) -> bool:
-        return False
-
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
         return self.from_clause.properties([*self.names, *names])
 
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        return False
-
 
 @dataclass(frozen=True)
-class StarSources:
+class StarSources(StarSource):
     """Several * of one SELECT. If two have a column of the same name, the left one counts, as in ASA."""
 
     source: Source
     all: tuple[StarSource, ...]
     """From left to right."""
-    elements: tuple[Element, ...] = ()
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:
         name = names[0].name

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from recapture.model import AsaType, ShapeComparison
+from recapture.query.analyse.ecmascript import match_regex
+from recapture.query.analyse.patterns import position_regex
 from recapture.query.analyse.values import Value
 from recapture.query.functions import choices, dates, geography, numbers, records, strings, types
 from recapture.query.functions.call import Call, computing
-from recapture.query.functions.regexmatch import regexmatch
 from recapture.query.functions.unsupported import UNSUPPORTED
 from recapture.query.plan.operations import Op
 
@@ -16,7 +17,7 @@ BIGINT, STRING, DATETIME = AsaType.BIGINT, AsaType.STRING, AsaType.DATETIME
 
 FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "ABS": numbers.absolute,
-    "CEILING": numbers.ceiling,
+    "CEILING": numbers.integral(Op.CEILING),
     "CHARINDEX": strings.charindex,
     "COALESCE": choices.coalesce,
     "CONCAT": strings.concat,
@@ -28,10 +29,12 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "DATEDIFF": dates.datediff,
     "DATENAME": dates.datename,
     "DATEPART": dates.datepart,
-    "DATETIMEFROMPARTS": dates.from_parts,
+    "DATETIMEFROMPARTS": computing(
+        Op.DATETIME_FROM_PARTS, *[BIGINT] * 7, to=DATETIME, refused="the parts are not a time"
+    ),
     "DAY": computing(Op.DATE_PART, DATETIME, to=BIGINT, constants=["day"]),
-    "EXP": numbers.exponential,
-    "FLOOR": numbers.floor,
+    "EXP": numbers.of_float(Op.EXPONENTIAL),
+    "FLOOR": numbers.integral(Op.FLOOR),
     "GETARRAYELEMENT": records.array_element,
     "GETARRAYLENGTH": computing(Op.ARRAY_LENGTH, AsaType.ARRAY, to=BIGINT),
     "GETRECORDPROPERTYVALUE": records.record_property,
@@ -45,9 +48,9 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "MONTH": computing(Op.DATE_PART, DATETIME, to=BIGINT, constants=["month"]),
     "NCHAR": computing(Op.CHARACTER, BIGINT, to=STRING),
     "NULLIF": choices.nullif,
-    "PATINDEX": strings.patindex,
+    "PATINDEX": strings.matching(position_regex, pattern_index=0),
     "POWER": numbers.power,
-    "REGEXMATCH": regexmatch,
+    "REGEXMATCH": strings.matching(match_regex, pattern_index=1),
     "REPLACE": computing(Op.REPLACE, STRING, STRING, STRING, to=STRING),
     "REPLICATE": computing(Op.REPEAT, STRING, BIGINT, to=STRING),
     "REVERSE": computing(Op.REVERSE, STRING, to=STRING),
@@ -56,11 +59,13 @@ FUNCTIONS: Mapping[str, Callable[[Call], Value]] = {
     "RTRIM": computing(Op.TRIM_END, STRING, to=STRING, constants=[strings.WHITE_SPACE]),
     "SIGN": numbers.sign,
     "SPACE": strings.space,
-    "SQRT": numbers.square_root,
-    "SQUARE": numbers.square,
+    "SQRT": numbers.of_float(Op.SQUARE_ROOT),
+    "SQUARE": numbers.of_float(Op.SQUARE),
     "STUFF": strings.stuff,
     "SUBSTRING": strings.substring,
-    "TRANSLATE": strings.translate,
+    "TRANSLATE": computing(
+        Op.TRANSLATE, *[STRING] * 3, to=STRING, refused="the two lists of characters are not equally long"
+    ),
     "TRIM": computing(Op.TRIM, STRING, to=STRING, constants=[strings.WHITE_SPACE]),
     "UNICODE": computing(Op.CODE_POINT, STRING, to=BIGINT),
     "UPPER": computing(Op.UPPER, STRING, to=STRING),

@@ -66,14 +66,6 @@ def datename(call: Call) -> Value:
     return Value(Expr(Op.NAME_OF, [number], [names]), AsaType.STRING)
 
 
-def from_parts(call: Call) -> Value:
-    """DATETIMEFROMPARTS(year, month, day, hour, minute, seconds, milliseconds); an impossible time stops the run."""
-    takes(call, 7)
-    parts = [call.argument(index, AsaType.BIGINT).node for index in range(7)]
-    refused = failure(f"{call.name}: the parts are not a time")
-    return Value(Expr(Op.DATETIME_FROM_PARTS, [*parts, refused]), AsaType.DATETIME)
-
-
 def _part(call: Call) -> str:
     word = call.word(0)
     if word not in PARTS:

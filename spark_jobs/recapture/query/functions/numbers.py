@@ -1,5 +1,7 @@
 """The mathematical functions. As in T-SQL, a result that is not a finite number stops the run."""
 
+from collections.abc import Callable
+
 from recapture.model import AsaType
 from recapture.query.analyse.kinds import with_kind_of
 from recapture.query.analyse.values import Value
@@ -23,14 +25,14 @@ def sign(call: Call) -> Value:
     return _of_same_type(signed if number.type is AsaType.FLOAT else cast_as(signed, AsaType.BIGINT), number)
 
 
-def floor(call: Call) -> Value:
-    """FLOOR(x): the largest integer that is not above x, in the type of x."""
-    return _whole(call, Op.FLOOR)
+def integral(op: Op) -> Callable[[Call], Value]:
+    """Return FLOOR(x) or CEILING(x), in the type of x."""
 
+    def function(call: Call) -> Value:
+        number = _only_number(call)
+        return number if number.type is AsaType.BIGINT else _of_same_type(Expr(op, [number.node]), number)
 
-def ceiling(call: Call) -> Value:
-    """CEILING(x): the smallest integer that is not below x, in the type of x."""
-    return _whole(call, Op.CEILING)
+    return function
 
 
 def rounded(call: Call) -> Value:
@@ -57,19 +59,14 @@ def power(call: Call) -> Value:
     return _of_same_type(raised if base.type is AsaType.FLOAT else cast_as(raised, AsaType.BIGINT), base)
 
 
-def square_root(call: Call) -> Value:
-    """SQRT(x), a float; a negative x stops the run."""
-    return _of_float(call, Op.SQUARE_ROOT)
+def of_float(op: Op) -> Callable[[Call], Value]:
+    """Return the function of a float, such as EXP(x), that is one operation, with a float as its result."""
 
+    def function(call: Call) -> Value:
+        takes(call, 1)
+        return Value(_finite(call, Expr(op, [call.argument(0, AsaType.FLOAT).node])), AsaType.FLOAT)
 
-def square(call: Call) -> Value:
-    """SQUARE(x), a float."""
-    return _of_float(call, Op.SQUARE)
-
-
-def exponential(call: Call) -> Value:
-    """EXP(x), a float."""
-    return _of_float(call, Op.EXPONENTIAL)
+    return function
 
 
 def _only_number(call: Call) -> Value:
@@ -77,19 +74,9 @@ def _only_number(call: Call) -> Value:
     return call.argument(0, *_NUMBER)
 
 
-def _whole(call: Call, op: Op) -> Value:
-    number = _only_number(call)
-    return number if number.type is AsaType.BIGINT else _of_same_type(Expr(op, [number.node]), number)
-
-
 def _of_same_type(node: Expr, number: Value) -> Value:
     """Return a result that has the type of an argument."""
     return with_kind_of(Value(node, number.type), [number])
-
-
-def _of_float(call: Call, op: Op) -> Value:
-    takes(call, 1)
-    return Value(_finite(call, Expr(op, [call.argument(0, AsaType.FLOAT).node])), AsaType.FLOAT)
 
 
 def _finite(call: Call, number: Expr) -> Expr:

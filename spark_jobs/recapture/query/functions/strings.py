@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
-from recapture.query.analyse import patterns
 from recapture.query.analyse.casts import cast
 from recapture.query.analyse.values import Value
 from recapture.query.functions.call import MANY, Call, takes
 from recapture.query.plan.expressions import Expr, bigint, failure, string
 from recapture.query.plan.operations import Op
+from recapture.query.plan.regular import PatternError
 
 WHITE_SPACE = (
     "\t\n\x0b\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -39,14 +39,6 @@ def concat_ws(call: Call) -> Value:
     separator = call.argument(0, AsaType.STRING)
     between = separator.node if separator.text is not None else _or_empty(separator)
     return _string(Op.JOIN_STRINGS, [between, *_joined(call, 1)])
-
-
-def translate(call: Call) -> Value:
-    """TRANSLATE(text, characters, others): each character by its other; lists of unlike length stop the run."""
-    takes(call, 3)
-    refused = failure("TRANSLATE: the two lists of characters are not equally long")
-    texts = [call.argument(index, AsaType.STRING).node for index in range(3)]
-    return _string(Op.TRANSLATE, [*texts, refused])
 
 
 def taking(op: Op) -> Callable[[Call], Value]:
@@ -96,16 +88,24 @@ def charindex(call: Call) -> Value:
     return Value(Expr(Op.POSITION, [sought.node, text, start.node], known), AsaType.BIGINT)
 
 
-def patindex(call: Call) -> Value:
-    """PATINDEX(pattern, text), a bigint: where the first match of LIKE's wildcards begins; 0 for none."""
-    takes(call, 2)
-    pattern, text = call.argument(0, AsaType.STRING), call.argument(1, AsaType.STRING).node
-    if pattern.text is None:
-        return Value(Expr(Op.FIRST_MATCH_COMPUTED, [text, pattern.node], [call.name]), AsaType.BIGINT)
-    try:
-        return Value(Expr(Op.FIRST_MATCH, [text], [patterns.position_regex(pattern.text)]), AsaType.BIGINT)
-    except DefinitionError as error:
-        raise call.error(0, str(error)) from None
+def matching(regex_of: Callable[[str], str], pattern_index: int) -> Callable[[Call], Value]:
+    """Return PATINDEX(pattern, text) or REGEXMATCH(text, pattern): where the first match begins, from 1; 0 for none.
+
+    `pattern_index` is the place of the pattern among the two arguments.
+    """
+
+    def match(call: Call) -> Value:
+        takes(call, 2)
+        arguments = [call.argument(index, AsaType.STRING) for index in (0, 1)]
+        pattern, text = arguments[pattern_index], arguments[1 - pattern_index].node
+        if pattern.text is None:
+            return Value(Expr(Op.FIRST_MATCH_COMPUTED, [text, pattern.node], [call.name]), AsaType.BIGINT)
+        try:
+            return Value(Expr(Op.FIRST_MATCH, [text], [regex_of(pattern.text)]), AsaType.BIGINT)
+        except (DefinitionError, PatternError) as error:
+            raise call.error(pattern_index, str(error)) from None
+
+    return match
 
 
 def _string(op: Op, arguments: Sequence[Expr]) -> Value:

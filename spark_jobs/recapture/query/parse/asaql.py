@@ -1,164 +1,30 @@
-"""ASAQL as a sqlglot dialect: T-SQL with TIMESTAMP BY … [OVER …], and the split of a text into its statements."""
+"""The split of a text into its statements, and the steps of WITH and of the queries in FROM."""
 
-import re
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, ClassVar, NoReturn, TypeVar
 
 from sqlglot import exp
-from sqlglot.dialects.tsql import TSQL
-from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.parsers.tsql import TSQLParser
+from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.errors import DefinitionError
-from recapture.query.parse.hidden_characters import with_blanks
+from recapture.query.parse.dialect import Asaql
 from recapture.query.parse.match_clauses import NAME as MATCH_RECOGNIZE
-from recapture.query.parse.match_clauses import MatchParser, starts_in_patterns
 from recapture.query.parse.names import identifiers
 from recapture.query.parse.nesting import compiler_room, require_shallow
-from recapture.query.parse.source import QUOTED, Source, require_only
+from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.tokens import depths, keyword, tokens_of
 
-E = TypeVar("E", bound=exp.Expr)
-
-NEGATED_PREDICATE = "negated_predicate"
-"""Key in the `meta` of a Not that is part of a predicate, as in x NOT IN (1)."""
 MAYBE_STRING = "maybe_string"
 """Key in the `meta` of a name in double quotes that may be a string: whether it is a whole column or key."""
-_BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*(?:(?!/\*|\*/).)*\*/)*", re.DOTALL)
-_REFUSED = {
-    "NULLS": "NULL is the smallest in every ORDER BY: leave out NULLS FIRST, NULLS LAST; a column is written [nulls]",
-}
 _TAKE_COLUMNS = exp.Dot | exp.MatchRecognize | exp.Ordered | exp.Table | exp.Window
 """Clauses that take columns and no strings."""
-_TYPOGRAPHIC = frozenset("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}“”")
 _JOINING = ("UNION", "ALL", "EXCEPT", "INTERSECT", "DISTINCT")
-_AFTER_SELECT_LIST = (TokenType.INTO, TokenType.FROM)
-_CLAUSES = (TokenType.GROUP_BY, TokenType.HAVING, TokenType.WHERE)
-_NEVER_AFTER_COMMA = {TokenType.COMMA, TokenType.R_PAREN, TokenType.SEMICOLON, *_CLAUSES}
-_BEFORE_NAMES = (TokenType.ALIAS, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WITH)
-"""Tokens after which FROM and INTO are names themselves."""
-_NO_NAMES = re.compile(
-    "ALTER|AND|AS|BEGIN|BETWEEN|CREATE|CROSS|DISTINCT|DROP|ELSE|EXCEPT|FETCH|FOR|FROM|GRANT|HAVING|INNER|INSERT"
-    "|INTERSECT|INTO|JOIN|LIKE|NOT|ON|OPTION|OR|OUTER|REVOKE|ROLLBACK|SELECT|TABLE|TABLESAMPLE|THEN|UNION|VALUES"
-    "|WHEN|WHERE|WITH"
-)
-"""Words that T-SQL reserves and the parser cannot take as names."""
 _NEAR = {
     "OVER": "OVER belongs to TIMESTAMP BY, right after the input: FROM input TIMESTAMP BY time OVER key",
     "TIMESTAMP": "TIMESTAMP BY follows the input, once: FROM input TIMESTAMP BY time",
     "INTO": "INTO goes after the columns and before FROM: SELECT … INTO output FROM …",
     "LIMIT": "LIMIT DURATION goes into OVER, after PARTITION BY: LAG(x) OVER (PARTITION BY id LIMIT DURATION(hour, 1))",
 }
-
-
-class Asaql(TSQL):
-    """T-SQL with ASA's clauses.
-
-    A table's `timestamp_by` is the expression after TIMESTAMP BY, its `over` the list after OVER, its `partition_by`
-    the list after PARTITION BY, its `match` the clauses of MATCH_RECOGNIZE. A Window has the `duration` after LIMIT,
-    and the condition after WHEN as `when`. A call of a function is always an Anonymous, even if T-SQL knows the
-    function.
-    """
-
-    class Tokenizer(TSQL.Tokenizer):
-        """T-SQL's tokenizer, with !> and !<."""
-
-        KEYWORDS: ClassVar = {**TSQL.Tokenizer.KEYWORDS, "!>": TokenType.LTE, "!<": TokenType.GTE}
-
-    class Parser(TSQLParser):
-        """T-SQL's parser, with the clauses that ASA adds to a table."""
-
-        FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {name: TSQLParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
-        FUNC_TOKENS: ClassVar = {*TSQLParser.FUNC_TOKENS, TokenType.SESSION}
-        WINDOW_ALIAS_TOKENS: ClassVar = TSQLParser.WINDOW_ALIAS_TOKENS - {TokenType.LIMIT, TokenType.WHEN}
-        _reads_time = False
-        _limits: tuple[exp.Expr | None, exp.Expr | None] = (None, None)
-        NO_PAREN_FUNCTIONS: ClassVar = {}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": TSQLParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
-
-        def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
-            clauses = (("OVER",), ("TIMESTAMP", "BY"), (MATCH_RECOGNIZE,))
-            begins_clause = any(self._match_text_seq(*clause, advance=False) for clause in clauses)
-            if begins_clause or self._match(TokenType.PARTITION_BY, advance=False):
-                return None
-            return super()._parse_table_alias(alias_tokens)
-
-        def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
-            table = super()._parse_table(*args, **options)
-            while table:
-                if not table.args.get("timestamp_by") and self._match_text_seq("TIMESTAMP", "BY"):
-                    table.set("timestamp_by", self._parse_time() or self.raise_error("a time is missing"))
-                    if self._match_text_seq("OVER"):
-                        table.set("over", self._parse_keys())
-                elif not table.args.get("partition_by") and self._match(TokenType.PARTITION_BY):
-                    table.set("partition_by", self._parse_keys())
-                    if self._match(TokenType.INTO) and not self._match(TokenType.NUMBER):
-                        self.raise_error("the number of partitions is missing")
-                elif not table.args.get("match") and self._match_text_seq(MATCH_RECOGNIZE):
-                    table.set("match", MatchParser(self).parse())
-                else:
-                    break
-            return _without_parentheses(table) if isinstance(table, exp.Subquery) else table
-
-        def _parse_keys(self) -> list[exp.Expr]:
-            return self._parse_csv(self._parse_disjunction) or self.raise_error("a key is missing")
-
-        def _parse_time(self) -> exp.Expr | None:
-            """Return the expression after TIMESTAMP BY. The next OVER belongs to TIMESTAMP BY, not to a function."""
-            self._reads_time = True
-            try:
-                return self._parse_disjunction()
-            finally:
-                self._reads_time = False
-
-        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
-            if self._reads_time:
-                return this
-            window = super()._parse_window(this, alias)
-            if isinstance(window, exp.Window) and window is not this:
-                for name, part in zip(("duration", "when"), self._limits, strict=True):
-                    window.set(name, part)
-                self._limits = (None, None)
-            return window
-
-        def _parse_partition_and_order(self) -> tuple[list[exp.Expr], exp.Expr | None]:
-            """Return PARTITION BY and ORDER BY of an OVER, and keep its LIMIT DURATION and WHEN for `_parse_window`."""
-            parts = super()._parse_partition_and_order()
-            duration = self._parse_unary() if self._match(TokenType.LIMIT) else None
-            when = self._parse_disjunction() if self._match(TokenType.WHEN) else None
-            self._limits = (duration, when)
-            return parts
-
-        def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
-            """Return the Not of a predicate, for LIKE too, and mark it: x NOT IN (y) is not NOT x IN (y) for NULL."""
-            negated = this and self.expression(exp.Not(this=this))
-            if negated:
-                negated.meta[NEGATED_PREDICATE] = True
-            return negated
-
-        def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
-            """Return a node with the place where it was read, for nodes without a position of their own."""
-            node = super().expression(instance, token, comments)
-            if self._prev:
-                node.meta.setdefault("read_at", self._prev.start)
-            return node
-
-        def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-            """Raise ParseError with the offset of a token; None is the end of the text."""
-            token = token or self._curr or None
-            raise ParseError(message, [{"start": token.start if token else None}])
-
-
-def _without_parentheses(table: exp.Subquery) -> exp.Expr:
-    """Return a joined table without its parentheses, and any other table as it is.
-
-    (a JOIN b ON …) => a JOIN b ON …
-    """
-    is_joined = isinstance(table.this, exp.Table) and not any(part for key, part in table.args.items() if key != "this")
-    return table.this if is_joined else table
 
 
 @dataclass(frozen=True)
@@ -171,6 +37,11 @@ class Step:
     """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
     """Its query. A MATCH_RECOGNIZE in FROM is the `match` of a SELECT without columns, which reads its rows."""
+
+    @property
+    def spelled(self) -> str:
+        """Name as the query spells it."""
+        return self.name.text if isinstance(self.name, Token) else self.name.name
 
 
 @dataclass(frozen=True)
@@ -219,14 +90,14 @@ def parse(text: str) -> Script:
 
 
 def _script(source: Source) -> Script:
-    tokens = _tokens(source)
+    tokens = tokens_of(source)
     declarations: list[list[Token]] = []
     steps: list[Step] = []
     statements: list[exp.Query] = []
     has_with = False
     rest = tokens
     while rest:
-        first = _keyword(source, rest[0])
+        first = keyword(source, rest[0])
         if rest[0].token_type == TokenType.SEMICOLON:
             rest = rest[1:]
         elif first == "CREATE":
@@ -277,7 +148,7 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
     while True:
         if len(rest) < 4 or rest[1].token_type != TokenType.ALIAS or rest[2].token_type != TokenType.L_PAREN:
             raise source.error(rest[0] if rest else len(source.text.rstrip()), f"a step is missing here: {form}")
-        end = _closing(rest[2:])
+        end = next((index for index, depth in enumerate(depths(rest[2:])) if depth == 0), None)
         if end is None:
             raise source.error(rest[2], f"this parenthesis is never closed: {form}")
         name, inside = rest[0], rest[3 : 2 + end]
@@ -313,11 +184,9 @@ def _inner_query(source: Source, clause: exp.Expr) -> Step | None:
     if not table.alias:
         word = "FROM" if isinstance(clause, exp.From) else "JOIN"
         raise source.error(table, f"name the query in {word}: write {word} (SELECT …) AS name")
-    key = f"\0{source.offset(table)}"
-    name = exp.Identifier(this=key, quoted=True)
-    name.meta["start"] = source.offset(table)
+    name = _unnamed(source, table)
     clause.set("this", exp.Table(**{**table.args, "this": name}))
-    return Step(table.args["alias"].this, key, table.this)
+    return Step(table.args["alias"].this, name.name, table.this)
 
 
 def _matched(source: Source, clause: exp.Expr) -> Step:
@@ -327,36 +196,24 @@ def _matched(source: Source, clause: exp.Expr) -> Step:
     if not isinstance(clause, exp.From) or table.args.get("joins"):
         raise source.error(match, f"ASA does not document {MATCH_RECOGNIZE} next to a JOIN: put it into a step")
     table.set("match", None)
-    key = f"\0{source.offset(match)}"
-    name = exp.Identifier(this=key, quoted=True)
-    name.meta["start"] = source.offset(match)
-    alias = match.args["alias"]
+    name, alias = _unnamed(source, match), match.args["alias"]
     clause.set("this", exp.Table(this=name, alias=exp.TableAlias(this=alias)))
     select = exp.Select(expressions=[], from_=exp.From(this=table))
     select.set("match", match)
-    return Step(alias, key, select)
+    return Step(alias, name.name, select)
+
+
+def _unnamed(source: Source, node: exp.Expr) -> exp.Identifier:
+    """Return the key of an unnamed step, as the name by which FROM finds it."""
+    name = exp.Identifier(this=f"\0{source.offset(node)}", quoted=True)
+    name.meta["start"] = source.offset(node)
+    return name
 
 
 def _begins_query(source: Source, tokens: list[Token]) -> bool:
     """Return whether tokens begin with SELECT, or with parentheses and then SELECT."""
     first = next((token for token in tokens if token.token_type != TokenType.L_PAREN), None)
-    return first is not None and _keyword(source, first) == "SELECT"
-
-
-def depths(tokens: list[Token]) -> Iterator[int]:
-    """Yield the number of open parentheses after each token."""
-    steps = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
-    return accumulate(steps.get(token.token_type, 0) for token in tokens)
-
-
-def _closing(tokens: list[Token]) -> int | None:
-    """Return the index where the parenthesis that the tokens begin with is closed; None if it never is."""
-    return next((index for index, depth in enumerate(depths(tokens)) if depth == 0), None)
-
-
-def _keyword(source: Source, token: Token) -> str:
-    """Return a token's word in capitals; empty for a string or a name in quotes and a name in brackets."""
-    return "" if source.text[token.start] in "'[\"" else token.text.upper()
+    return first is not None and keyword(source, first) == "SELECT"
 
 
 def _end_of_statement(source: Source, tokens: list[Token]) -> int:
@@ -364,84 +221,11 @@ def _end_of_statement(source: Source, tokens: list[Token]) -> int:
     for index, (token, depth) in enumerate(zip(tokens, depths(tokens), strict=True)):
         if token.token_type == TokenType.SEMICOLON:
             return index
-        word = _keyword(source, token)
-        joined = word == "SELECT" and _keyword(source, tokens[index - 1]) in _JOINING
+        word = keyword(source, token)
+        joined = word == "SELECT" and keyword(source, tokens[index - 1]) in _JOINING
         if depth == 0 and index and word in ("SELECT", "WITH", "CREATE") and not joined:
             return index
     return len(tokens)
-
-
-def _tokens(source: Source) -> list[Token]:
-    text = with_blanks(source)
-    try:
-        tokens = Asaql().tokenize(text)
-    except TokenError:
-        raise _unclosed(source) from None
-    if tokens and tokens[0].token_type in Asaql.Tokenizer.COMMANDS:
-        raise source.error(tokens[0], f"`{source.word(tokens[0])}` is not supported: a query begins with SELECT")
-    end, before, earlier = 0, None, None
-    read: list[Token] = []
-    quantifiers = set(starts_in_patterns(tokens))
-    for token in tokens:
-        _only_blank(source, text, end, token.start)
-        end = token.end + 1
-        word = _keyword(source, token)
-        if word in _REFUSED and before != TokenType.DOT:
-            raise source.error(token, _REFUSED[word])
-        if not _TYPOGRAPHIC.isdisjoint(word):
-            raise source.error(token, "these are typographic quotation marks: write strings in single quotes, '…'")
-        if word == "!":
-            raise source.error(token, "`!` is not supported here: write NOT before a condition")
-        if word in ("{", "}") and token.start not in quantifiers:
-            raise source.error(token, f"`{token.text}` is not supported")
-        if before == TokenType.COMMA and token.token_type in _NEVER_AFTER_COMMA:
-            raise source.error(token, f"syntax error near `{token.text}`: something is missing after a comma")
-        if word == "-" and earlier in _AFTER_SELECT_LIST:
-            raise source.error(token, "a name with - in it goes in brackets, such as [in-orders]")
-        if before == TokenType.COMMA and token.token_type in _AFTER_SELECT_LIST:
-            read.pop()  # ASA ignores the comma.
-            before = earlier
-        is_clause = before in _AFTER_SELECT_LIST and earlier not in _BEFORE_NAMES
-        if is_clause and word.isidentifier():
-            _read_as_name(source, token, word)
-        earlier, before = before, token.token_type
-        if token.token_type == TokenType.NATIONAL_STRING:
-            token.token_type = TokenType.STRING
-        # The parser would read hints out of comments.
-        token.comments = []
-        read.append(token)
-    _only_blank(source, text, end, len(text))
-    if before == TokenType.COMMA:
-        raise source.error(tokens[-1], "something is missing after the last comma")
-    return read
-
-
-def _read_as_name(source: Source, token: Token, word: str) -> None:
-    """Let the parser read a word as a name although it is a keyword of other dialects, such as ROWS.
-
-    Raise DefinitionError for a word that T-SQL reserves.
-    """
-    if _NO_NAMES.fullmatch(word):
-        message = f"a name is expected here, not the keyword {word}: for this name write [{token.text}], in brackets"
-        raise source.error(token, message)
-    if token.token_type != TokenType.VAR:
-        token.token_type = TokenType.IDENTIFIER
-
-
-def _only_blank(source: Source, text: str, start: int, end: int) -> None:
-    blank = _BLANK.match(text, start, end)
-    if blank is None or blank.end() != end:
-        where = blank.end() if blank else start
-        raise source.error(where, "this comment is nested, not closed, or of no known kind: write -- … or /* … */")
-
-
-def _unclosed(source: Source) -> DefinitionError:
-    """Return the error for a string, a name or a comment that is never closed."""
-    rest = QUOTED.sub(lambda piece: " " * len(piece.group()), source.text)
-    opening = re.search(r"'|\[|/\*|\"", rest)
-    if opening is None:
-        return source.error(0, "the query cannot be read: check its quotes, brackets and comments")
-    return source.error(opening.start(), f"`{opening.group()}` is never closed")
 
 
 def _end_of_declaration(source: Source, tokens: list[Token]) -> int:

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from sqlglot.tokenizer_core import Token, TokenType
 
 from recapture.model import AsaType
-from recapture.query.parse.asaql import depths
 from recapture.query.parse.names import Path
 from recapture.query.parse.source import Source
+from recapture.query.parse.tokens import depths
 
 _TYPES = {type_.value: type_ for type_ in AsaType}
 _NAMES = ", ".join(_TYPES)

@@ -46,8 +46,6 @@ RUNNING = (
     AggregateFunction.MAX,
 )
 """Those whose results of several panes merge into a result of the same form."""
-
-
 OF_HISTORY = (*RUNNING, AggregateFunction.COLLECT, *RANKED)
 """Those that take LIMIT DURATION."""
 
@@ -114,8 +112,3 @@ class Aggregate:
         ):
             return call(Op.ADD, self.argument, double(0.0))
         return self.argument
-
-    @property
-    def has_running_form(self) -> bool:
-        """Whether results of several panes merge into results of the same form, as a running aggregate needs."""
-        return self.function in RUNNING

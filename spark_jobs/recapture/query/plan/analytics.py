@@ -20,6 +20,11 @@ class History:
     when: Expr | None
     """Condition of WHEN, over a row."""
 
+    @property
+    def inputs(self) -> tuple[Expr, ...]:
+        """Expressions over a row that decide which rows there are."""
+        return self.keys if self.when is None else (*self.keys, self.when)
+
     def met(self, value: Expr) -> Expr:
         """Return the value, or NULL if the row does not meet the condition."""
         return value if self.when is None else case_when([(self.when, value)], NULL)
@@ -35,12 +40,22 @@ class EarlierValue:
     """How many rows back; 0 for LAST, which may take the row itself."""
     default: Expr
 
+    @property
+    def inputs(self) -> tuple[Expr, ...]:
+        """Expressions over a row whose values it gives."""
+        return self.value, self.default
+
 
 @dataclass(frozen=True)
 class IsFirst:
     """ISFIRST; the length of its history is that of its intervals."""
 
     history: History
+
+    @property
+    def inputs(self) -> tuple[Expr, ...]:
+        """Expressions over a row that decide whether it is the first."""
+        return self.history.inputs
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,11 @@ class HistoryAggregate:
 
     history: History
     aggregate: Aggregate
+
+    @property
+    def inputs(self) -> tuple[Expr, ...]:
+        """Expressions over a row that it aggregates."""
+        return self.aggregate.inputs
 
 
 AnalyticFunction = EarlierValue | IsFirst | HistoryAggregate

@@ -189,11 +189,11 @@ class Op(StrEnum):
     What is sought, a string and a start: where the first occurrence from the start on begins, from 1; 0 for none.
     """
     FIRST_MATCH = "first_match"
-    """[regular expression of Java]: the length of what its first group matches in `@` and a string; 0 for no match."""
+    """[regular expression]: the length of what its first group matches in `@` and a string; 0 for no match."""
     FIRST_MATCH_COMPUTED = "first_match_computed"
     """[PATINDEX or REGEXMATCH]: a string and a pattern of this function: as FIRST_MATCH."""
     MATCHES = "matches"
-    """[regular expression of Java]: whether it matches a part of a string."""
+    """[regular expression]: whether it matches a part of a string."""
     LIKE = "like"
     r"""[pattern]: whether it matches a string; % stands for any characters, _ for one, and \ escapes them."""
     LIKE_COMPUTED = "like_computed"

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from recapture.query.merges import WINDOW_END
 from recapture.query.plan.aggregates import Aggregate
-from recapture.query.plan.analytics import Analytics, EarlierValue, HistoryAggregate, result_name
+from recapture.query.plan.analytics import Analytics, result_name
 from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, user_calls, walk
-from recapture.query.plan.joins import Join, JoinedTable, Lookup, Side
+from recapture.query.plan.joins import Join, JoinedTable, Lookup
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op
 from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
@@ -202,7 +202,7 @@ def _note_reads(table: Table, read: dict[str, set[str]]) -> None:
     """Add to `read` the columns that a table reads of each table."""
     if isinstance(table, JoinedTable):
         for side in table.sides:
-            read.setdefault(side.table, set()).update(_read_by_side(side))
+            read.setdefault(side.table, set()).update(side.columns, _read_by_analytics(side.analytics))
         return
     if isinstance(table, MatchedTable):
         read.setdefault(table.source, set()).update(_columns([*table.inputs, *table.conditions]), table.ties or ())
@@ -210,10 +210,6 @@ def _note_reads(table: Table, read: dict[str, set[str]]) -> None:
     for selection in table.selections:
         names = read.setdefault(selection.table, set())
         names |= _columns(_expressions(selection)) | _read_by_analytics(selection.analytics)
-
-
-def _read_by_side(side: Side) -> set[str]:
-    return {*side.columns} | _read_by_analytics(side.analytics)
 
 
 def _read_by_join(join: Join | Lookup) -> set[str]:
@@ -224,14 +220,7 @@ def _read_by_join(join: Join | Lookup) -> set[str]:
 def _read_by_analytics(analytics: Analytics | None) -> set[str]:
     if analytics is None:
         return set()
-    expressions: list[Expr | None] = []
-    for function in analytics.functions:
-        expressions += [*function.history.keys, function.history.when]
-        match function:
-            case EarlierValue():
-                expressions += [function.value, function.default]
-            case HistoryAggregate():
-                expressions += function.aggregate.inputs
+    expressions = [part for function in analytics.functions for part in (*function.history.inputs, *function.inputs)]
     return _columns(expressions) | {*(analytics.ties or ())}
 
 
