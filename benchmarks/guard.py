@@ -21,7 +21,7 @@ from recapture.execute.processes import compute as local
 from recapture.execute.processes.workers import Workers, workers
 from recapture.execute.spark import compute as spark_job
 from recapture.execute.spark.session import create_session
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.task import split
 from recapture.run.plan import plan_run
 from recapture.storage import open_container
@@ -75,8 +75,8 @@ def _stages(spark: SparkSession, processes: Workers, scratch: Path, archive: Pat
 
     def run_tasks(aggregate: bool) -> None:
         for task in tasks:
-            settings = pipeline.policies(compiled), pipeline.reader(compiled)
-            batches, _ = order(task, container, compiled, *settings, quarantine_damaged=False, aggregate=aggregate)
+            reading = Reading(compiled, pipeline.policies(compiled), pipeline.reader(compiled))
+            batches, _ = order(task, container, reading, aggregate=aggregate)
             for _ in batches:
                 pass
 

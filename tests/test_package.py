@@ -26,7 +26,7 @@ from pathlib import Path
 
 import recapture
 from recapture.definition.pipeline import load
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.task import split
 from recapture.run.plan import preview
 from recapture.tools.sample.__main__ import main
@@ -45,10 +45,7 @@ task = next(split(planned.slices, planned.blobs, 1))
 batches, counters = order(
     task,
     open_container(pipeline.section(compiled.alias).container),
-    compiled,
-    pipeline.policies(compiled),
-    pipeline.reader(compiled),
-    quarantine_damaged=False,
+    Reading(compiled, pipeline.policies(compiled), pipeline.reader(compiled)),
 )
 rows = sum(batch.num_rows for batch in batches)
 print(json.dumps({

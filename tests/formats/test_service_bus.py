@@ -17,7 +17,7 @@ from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.service_bus import ServiceBusFields, ServiceBusReader
 from recapture.model import Metadata
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import Reading, order, schema
 from recapture.ordering.sequence_partitions import ContinuousNumbers, ranges_of
 from recapture.ordering.task import Task
 from recapture.query.compile import compile_query
@@ -63,7 +63,7 @@ def ordered(folder: Path, *blobs: tuple[datetime, list[str]]) -> tuple[list[dict
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
     task = Task("telemetry", "0", (planned,), tuple(pinned))
-    batches, counters = order(task, open_container(folder.as_uri()), QUERY, POLICIES, BUS, quarantine_damaged=False)
+    batches, counters = order(task, open_container(folder.as_uri()), Reading(QUERY, POLICIES, BUS))
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return rows, counters[hour]
 

@@ -13,7 +13,7 @@ from recapture.archive.definitions import ArrivalTime, InputDefinition
 from recapture.archive.pinning import PlannedInput, pin_input
 from recapture.formats.event_hubs import CaptureInput, CaptureNames, CaptureReader
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import Reading, order, schema
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task, split
 from recapture.query.compile import compile_query
@@ -106,7 +106,7 @@ def ordered(
 ) -> Ordered:
     """Return the rows and the counters of each slice."""
     batches, counters = order(
-        task, open_container(folder.as_uri()), query, policies, CaptureReader(), quarantine_damaged=quarantine_damaged
+        task, open_container(folder.as_uri()), Reading(query, policies, CaptureReader(), quarantine_damaged)
     )
     rows = pa.Table.from_batches(batches, schema(query))
     by_slice = {

@@ -10,7 +10,7 @@ import pytest
 from recapture.archive.definitions import ArrivalTime
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks, panes
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.task import Task, split
 from recapture.query.model import CompiledInput
@@ -54,14 +54,12 @@ def only_task(folder: Path, query: CompiledInput, arrival_time: ArrivalTime) -> 
 def test_each_slice_has_the_panes_of_its_events(archive: Path, query: CompiledInput, arrival_time: ArrivalTime) -> None:
     task = only_task(archive, query, arrival_time)
     container = open_container(archive.as_uri())
-    events, event_counters = order(task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False)
+    events, event_counters = order(task, container, Reading(query, POLICIES, CaptureReader()))
     expected = {slice_: SlicePanes(slice_, task.partition, query.aggregations) for slice_ in event_counters}
     for batch in events:
         start, end = (batch[name][0].as_py() for name in ("_slice_start", "_slice_end"))
         expected[Slice(start, end)].add(batch)
-    batches, pane_counters = order(
-        task, container, query, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True
-    )
+    batches, pane_counters = order(task, container, Reading(query, POLICIES, CaptureReader()), aggregate=True)
     rows = pa.Table.from_batches(batches, panes.schema(query.aggregations)).to_pylist()
     assert rows == [
         row for slice_panes in expected.values() for batch in slice_panes.batches() for row in batch.to_pylist()
@@ -87,7 +85,7 @@ def test_the_panes_of_a_slice_come_before_the_blobs_of_later_slices_are_read(
 
     content = container.read
     monkeypatch.setattr(container, "read", noted)
-    batches, _ = order(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=True)
+    batches, _ = order(task, container, Reading(PLAIN, POLICIES, CaptureReader()), aggregate=True)
     so_far = [len(read) for _ in batches]
     assert len(so_far) == 3
     assert so_far[0] < so_far[1] < so_far[2] == len(task.blobs)

@@ -21,7 +21,7 @@ from recapture.formats.json_bodies.decoder import JsonBodies
 from recapture.model import MetadataColumn
 from recapture.ordering import decoding
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.task import split
 from recapture.storage import open_container
 from tests.ordering.tasks import (
@@ -105,7 +105,7 @@ def read_by(folder: Path, reader: Reader, quarantine_damaged: bool) -> Counters:
     plan = planned(folder, PLAIN)
     (task,) = split(plan.slices, plan.blobs, 1)
     batches, counters = order(
-        task, open_container(folder.as_uri()), PLAIN, POLICIES, reader, quarantine_damaged=quarantine_damaged
+        task, open_container(folder.as_uri()), Reading(PLAIN, POLICIES, reader, quarantine_damaged=quarantine_damaged)
     )
     assert list(batches) == []
     return counters[plan.slices[0].slice]

@@ -12,7 +12,7 @@ from recapture.archive.pinning import PinnedBlob, PlannedSlice
 from recapture.formats.avro import read_framing
 from recapture.formats.event_hubs import EVENT_DATA, CaptureInput, CaptureReader
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.task import Task
 from recapture.query.compile import compile_query
 from recapture.storage import Blob
@@ -113,7 +113,7 @@ def judged(content: bytes) -> Counters:
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(4500), hour.end), "", ())
     container: Any = OneBlob(content)
     task = Task("telemetry", "0", (planned,), (pinned,))
-    batches, counters = order(task, container, QUERY, POLICIES, CaptureReader(), quarantine_damaged=True)
+    batches, counters = order(task, container, Reading(QUERY, POLICIES, CaptureReader(), quarantine_damaged=True))
     for _ in batches:
         pass
     return counters[hour]

@@ -11,7 +11,7 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureReader
 from recapture.ordering import chunks
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import Reading, order, schema
 from recapture.ordering.task import split
 from recapture.storage import open_container
 from recapture.time_model.ticks import from_datetime
@@ -85,9 +85,7 @@ def test_large_events_do_not_wait_for_many(tmp_path: Path, monkeypatch: pytest.M
         put(tmp_path, TEN + (10 + n) * MINUTE, [(n, at(TEN + (5 + n) * MINUTE))])
     plan = planned(tmp_path, PLAIN)
     (task,) = split(plan.slices, plan.blobs, 1 << 30)
-    batches, _ = order(
-        task, open_container(tmp_path.as_uri()), PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False
-    )
+    batches, _ = order(task, open_container(tmp_path.as_uri()), Reading(PLAIN, POLICIES, CaptureReader()))
     assert [batch.num_rows for batch in batches] == [1, 1, 1]
 
 
@@ -112,7 +110,7 @@ def test_a_chunk_is_dropped_before_the_next_one_is_read(
     plan = planned(tmp_path, PLAIN)
     (task,) = split(plan.slices, plan.blobs, 1 << 30)
     container = open_container(tmp_path.as_uri())
-    batches, _ = order(task, container, PLAIN, POLICIES, CaptureReader(), quarantine_damaged=False, aggregate=aggregate)
+    batches, _ = order(task, container, Reading(PLAIN, POLICIES, CaptureReader()), aggregate=aggregate)
     assert len(list(batches)) > 0
     assert dropped == [True] * 3
 

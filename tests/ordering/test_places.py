@@ -12,7 +12,7 @@ from recapture.formats.csv import CsvReader
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.json_lines import JsonReader
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order, schema
+from recapture.ordering.order import Reading, order, schema
 from recapture.ordering.task import Task
 from recapture.query.compile import compile_query
 from recapture.storage import open_container
@@ -52,7 +52,7 @@ def ordered(
     hour = Slice(start, start + from_seconds(3600))
     planned = PlannedSlice(hour, Arrivals(start - from_seconds(3 * 3600), hour.end), "", ())
     task = Task("telemetry", "0", (planned,), tuple(PinnedBlob("telemetry", "0", blob) for blob in container.list()))
-    batches, counters = order(task, container, QUERY, POLICIES, reader, quarantine_damaged=False)
+    batches, counters = order(task, container, Reading(QUERY, POLICIES, reader))
     rows = pa.Table.from_batches(batches, schema(QUERY)).to_pylist()
     return [(row["n"], (row["_system_timestamp"] - start) // from_seconds(1)) for row in rows], counters[hour]
 

@@ -12,6 +12,7 @@ from recapture.execute import profiles
 from recapture.execute.references import JoinedReference
 from recapture.execute.tasks import TaskContext
 from recapture.model import published_schema
+from recapture.ordering.order import Reading
 from recapture.ordering.task import Task, split
 from recapture.process import log
 from recapture.process.wording import counted
@@ -86,13 +87,15 @@ def _collected(run: PlannedRun, staged: tuple[StagedSlice, ...], tasks: Sequence
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:
     planned, section = run.manifest.input(compiled.alias), run.pipeline.section(compiled.alias)
     context = TaskContext(
-        input=compiled,
+        reading=Reading(
+            compiled,
+            run.pipeline.policies(compiled),
+            run.pipeline.reader(compiled),
+            quarantine_damaged=section.on_damaged_blob == "quarantine",
+        ),
         container_url=section.container,
         run_files_url=run.files.container.url,
         run_id=run.id,
-        policies=run.pipeline.policies(compiled),
-        reader=run.pipeline.reader(compiled),
-        quarantine_damaged=section.on_damaged_blob == "quarantine",
         logs=log.enabled(),
         verdicts=run.pipeline.verdicts is not None,
         index=index_of(run.pipeline, compiled),

@@ -13,9 +13,8 @@ from pydantic import TypeAdapter
 
 from recapture.execute import profiles
 from recapture.formats.event_keys import Index
-from recapture.formats.events import Reader
 from recapture.ordering.counters import Counters
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.quarantine import QUARANTINE_SCHEMA
 from recapture.ordering.task import Task
 from recapture.ordering.verdict_rows import verdicts_table
@@ -27,7 +26,6 @@ from recapture.run_files.files import RunFiles
 from recapture.storage import Address, in_parallel, open_container
 from recapture.table.files import parquet
 from recapture.time_model import ticks
-from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice
 
 _LOG = logging.getLogger(__name__)
@@ -38,20 +36,20 @@ TASK = TypeAdapter(Task)
 class TaskContext:
     """Settings that all tasks of an input share. They are sent to the executors, so they hold no credentials."""
 
-    input: CompiledInput
+    reading: Reading
     container_url: Address
     run_files_url: str
     """Address of the container of the run files: the first output's table."""
     run_id: str
-    policies: Policies | None
-    reader: Reader
-    quarantine_damaged: bool
-    """Whether damaged blobs are quarantined; otherwise they stop the run."""
     logs: bool
     verdicts: bool = False
     """Whether the pipeline has a table of verdicts."""
     index: Index | None = None
     """Index of the input; None if it has none."""
+
+    @property
+    def input(self) -> CompiledInput:
+        return self.reading.compiled
 
 
 def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
@@ -59,19 +57,16 @@ def run_task(context: TaskContext, task: Task) -> Iterator[pa.RecordBatch]:
         log.enable()
     files = RunFiles(open_container(context.run_files_url), context.run_id)
     container = open_container(context.container_url)
-    settings = context.input, context.policies, context.reader
-    aggregate = bool(context.input.aggregations)
     batches, counters_by_slice = order(
-        *(task, container, *settings),
-        quarantine_damaged=context.quarantine_damaged,
-        aggregate=aggregate,
+        *(task, container, context.reading),
+        aggregate=bool(context.input.aggregations),
         verdicts=context.verdicts,
         index=() if context.index is None else context.index.keys,
     )
     with log.logged(_LOG, f"run {context.run_id}: {_description(task)}") as results:
         yield from batches
         in_parallel(partial(_write_rows, files), counters_by_slice.items())
-        counts = tuple(counters.metrics(context.policies) for counters in counters_by_slice.values())
+        counts = tuple(counters.metrics(context.reading.policies) for counters in counters_by_slice.values())
         files.write(files.counters_file(task.input, task.partition, task.slices[0].slice), counts)
         profiles.write(files, task, counters_by_slice)
         if context.index is not None:

@@ -46,14 +46,22 @@ def schema(compiled: CompiledInput) -> pa.Schema:
     return pa.schema([*SYSTEM_COLUMNS, *((column.name, TYPES[column.type].view) for column in columns)])
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How the blobs of an input are read, and its events judged."""
+
+    compiled: CompiledInput
+    policies: Policies | None
+    reader: Reader
+    quarantine_damaged: bool = False
+    """Whether damaged blobs are quarantined; otherwise they stop the run."""
+
+
 def order(
     task: Task,
     container: Archive,
-    compiled: CompiledInput,
-    policies: Policies | None,
-    reader: Reader,
+    reading: Reading,
     *,
-    quarantine_damaged: bool,
     aggregate: bool = False,
     verdicts: bool = False,
     index: Sequence[EventKey] = (),
@@ -70,13 +78,14 @@ def order(
     With `aggregate`, return the panes of the events as batches of `panes.schema` instead. Those of a slice come once
     all blobs that may hold its events have been read. Consuming them also raises RunError if a sum leaves the bigints.
     """
+    compiled = reading.compiled
     key = tuple(column.name for column in compiled.keys)
     counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
-    processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, policies), counters, schema(compiled))
+    processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, reading.policies), counters, schema(compiled))
     processor.pushers = Pushers() if verdicts else None
     processor.notes = BlobNotes(index) if index else None
     noted = (key for key in index if isinstance(key, MetadataColumn))
-    task_chunks = chunks(task, container, compiled, reader, quarantine_damaged, noted)
+    task_chunks = chunks(task, container, compiled, reading.reader, reading.quarantine_damaged, noted)
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recapture.archive.pinning import pin_input
 from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
-from recapture.ordering.order import order
+from recapture.ordering.order import Reading, order
 from recapture.ordering.task import split
 from recapture.run.slices import slices_of
 from recapture.storage import open_container
@@ -56,10 +56,9 @@ def counted_by_runs(
     verdicts: dict[str, NDArray[np.int64]] = {}
     others: dict[str, dict[str, int]] = {}
     for task in split(planned.slices, planned.blobs, task_bytes):
-        batches, by_slice = order(
-            *(task, container, compiled, pipeline.policies(compiled), pipeline.reader(compiled)),
-            quarantine_damaged=section.on_damaged_blob == "quarantine",
-        )
+        is_quarantined = section.on_damaged_blob == "quarantine"
+        reading = Reading(compiled, pipeline.policies(compiled), pipeline.reader(compiled), is_quarantined)
+        batches, by_slice = order(task, container, reading)
         for _ in batches:
             pass
         for counters in by_slice.values():
