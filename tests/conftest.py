@@ -71,6 +71,7 @@ FOLDERS = {
     "e2e/": "e2e",
     "embedded/": "storage",
     "recapture_airflow/": "airflow",
+    "test_leaks.py": "process",
     "test_package.py": "process",
     "process/test_streams.py": "process",
     "run/test_audit_gate.py": "workers",

@@ -2,6 +2,7 @@
 
 from collections.abc import Set as AbstractSet
 
+import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
@@ -29,6 +30,19 @@ class LaneScheduling(LoadFileScheduling):
         number = next_file(int(node.gateway.id.removeprefix("gw")), len(self.workqueue))
         self.workqueue.move_to_end(list(self.workqueue)[number], last=False)
         super()._assign_work_unit(node)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """End the tests if a worker has been killed.
+
+        xdist would give all its files to others, and wait for ever for the tests of those that it has finished.
+        """
+        test = super().remove_node(node)
+        if test is not None:
+            worker = node.gateway.id
+            pytest.exit(
+                f"the worker {worker} was killed while it ran {test}: look for what killed it, such as a full memory", 1
+            )
+        return test
 
 
 def next_file(worker: int, files: int) -> int:

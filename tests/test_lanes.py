@@ -1,10 +1,11 @@
 """The tests of Spark and of the services run apart, and the names of long files are those of files."""
 
 import random
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import FOLDERS, LONG
+from tests.conftest import FOLDERS, LONG, Python
 from tests.lanes import next_file, place
 from tests.paths import ROOT
 
@@ -25,3 +26,34 @@ def test_the_workers_begin_at_both_ends_and_in_the_middle_and_run_every_file() -
     assert [next_file(worker, 9) for worker in (0, 1, 2, 3)] == [0, 8, 4, 4]
     for worker in range(4):
         assert next_file(worker, 1) == 0
+
+
+CONFTEST = """
+from tests.lanes import LaneScheduling
+
+def pytest_xdist_make_scheduler(config, log):
+    return LaneScheduling(config, log)
+"""
+KILLED = """
+import os, signal
+
+def test_one():
+    pass
+
+def test_two():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def test_three():
+    pass
+"""
+
+
+def test_a_killed_worker_ends_the_tests_with_a_sentence(tmp_path: Path, python: Python) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    for name in ("test_a.py", "test_c.py", "test_d.py"):
+        (tmp_path / name).write_text("def test_passes():\n    pass\n")
+    (tmp_path / "test_b.py").write_text(KILLED)
+    options = ["--dist", "loadfile", "--no-loadscope-reorder", "--numprocesses", "1"]
+    done = python("-m", "pytest", "--rootdir", tmp_path, "-c", "/dev/null", *options, tmp_path)
+    assert done.returncode == 1
+    assert b"the worker gw0 was killed while it ran test_b.py::test_two" in done.stdout

@@ -9,9 +9,17 @@ from embedded.airflow import USER, Airflow
 from embedded.main import PIPELINE
 from tests.worlds import HOUR, TEN
 
+STILL = """\
+const style = new CSSStyleSheet();
+style.replaceSync("*, *::before, *::after { animation: none !important; transition: none !important; }");
+document.adoptedStyleSheets = [style];
+"""
+"""Stops what moves in Airflow's interface, such as the signs of running tasks: it is drawn without a graphics card."""
+
 
 def sign_in(page: Page, airflow: Airflow) -> None:
     page.set_default_timeout(60_000)
+    page.add_init_script(STILL)
     page.goto(airflow.url)
     page.get_by_label("Username").fill(USER)
     page.get_by_label("Password").fill(airflow.password)

@@ -126,6 +126,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, statsd: socket.socket) -> Ite
             updated = updated_world(tmp_path_factory.mktemp("updated"), checkout / "dags")
             environment |= {
                 "AIRFLOW__CORE__DAGS_FOLDER": str(checkout / "dags"),
+                "AIRFLOW__API__AUTO_REFRESH_INTERVAL": "20",
                 "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
                 "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
                 "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",

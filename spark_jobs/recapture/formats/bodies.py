@@ -27,6 +27,11 @@ class Projection:
     declared: Collection[InputColumn] = ()
     """Columns of CREATE TABLE: a body without one, or with a value of another type, is malformed."""
 
+    @property
+    def valued(self) -> tuple[InputColumn, ...]:
+        """Columns whose values are read, in the order of `Bodies.columns`."""
+        return tuple(dict.fromkeys([*self.columns, *self.declared]))
+
 
 @dataclass(frozen=True)
 class Bodies:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapture.formats.bodies import Projection
-from recapture.formats.json_bodies.declared import Declared
 from recapture.formats.json_bodies.decoder import JsonBodies
-from recapture.formats.json_bodies.parsed import Reading, parsed
+from recapture.formats.json_bodies.parsed import parsed
 from recapture.formats.json_bodies.usual import usual_bodies
 from recapture.model import AsaType, InputColumn
 from recapture.tokens import MARK
@@ -34,14 +34,10 @@ BODY = (
 )
 
 
-def reading(columns: Sequence[InputColumn], times: Sequence[InputColumn] = (), only_strings: bool = False) -> Reading:
-    return Reading(tuple(columns), tuple(times), Declared((), only_strings))
-
-
 def scanned(bodies: Sequence[bytes | None], columns: Sequence[InputColumn]) -> list[bool]:
     """Return which of some bodies have the usual form; after so many usual ones, they are worth a scan."""
     array = pa.array([*[BODY] * 256, *bodies], pa.binary())
-    result = usual_bodies(array, reading(columns))
+    result = usual_bodies(array, Projection(columns))
     assert result is not None
     return [bool(is_usual) for is_usual in result[1][256:]]
 
@@ -49,7 +45,7 @@ def scanned(bodies: Sequence[bytes | None], columns: Sequence[InputColumn]) -> l
 def require_equal(bodies: pa.Array, columns: Sequence[InputColumn], times: Sequence[InputColumn] = ()) -> None:
     """Raise AssertionError unless the decoder reads what DuckDB does."""
     decoded = JsonBodies().decode(bodies, Projection(columns, times))
-    expected = parsed(bodies, reading(columns, times), None)
+    expected = parsed(bodies, Projection(columns, times))
     assert decoded.malformed.equals(expected.malformed)
     for ours, theirs in ((decoded.columns, expected.columns), (decoded.strings, expected.strings)):
         assert list(ours) == list(theirs)
@@ -88,7 +84,7 @@ def require_equal(bodies: pa.Array, columns: Sequence[InputColumn], times: Seque
 )
 def test_a_usual_value_is_read(column: InputColumn, written: str, value: object) -> None:
     body = f' {{"first" : [1, "]"], "{column.name}"\t:\r\n{written} , "last":-1.5e3}}'.strip().encode()
-    result = usual_bodies(pa.array([body]), reading([column]))
+    result = usual_bodies(pa.array([body]), Projection([column]))
     assert result is not None
     bodies, is_usual = result
     assert is_usual.all()
@@ -160,15 +156,24 @@ def test_a_name_finds_its_field_in_any_case_and_in_its_record_alone() -> None:
         b"{}",
     ]
     assert scanned(bodies, [DEVICE, SITE]) == [True] * 4
-    result = usual_bodies(pa.array(bodies), reading([DEVICE, SITE]))
+    result = usual_bodies(pa.array(bodies), Projection([DEVICE, SITE]))
     assert result is not None
     assert result[0].columns[DEVICE].to_pylist() == ["a", None, None, None]
     assert result[0].columns[SITE].to_pylist() == ["b", None, None, None]
     require_equal(pa.array(bodies), [DEVICE, SITE])
 
 
+def test_one_field_may_be_read_as_a_string_by_one_query_and_as_a_token_by_the_next() -> None:
+    bodies = pa.array([b'{"code":503}', b'{"code":"a"}', b'{"code":"b"}'])
+    for column, is_usual in ((CODE, True), (replace(CODE, declared=True), False), (CODE, True)):
+        result = usual_bodies(bodies, Projection([column]))
+        assert result is not None
+        assert result[1][0] == is_usual
+        require_equal(bodies, [column])
+
+
 def test_a_field_that_is_declared_and_missing_is_left_to_duckdb() -> None:
-    declared = Reading((DEVICE,), (), Declared((DEVICE,), only_strings=False))
+    declared = Projection([DEVICE], (), [DEVICE])
     result = usual_bodies(pa.array([b'{"x":1}', b'{"deviceId":null}', b'{"deviceId":"a"}']), declared)
     assert result is not None
     assert result[1].tolist() == [False, True, True]
@@ -186,17 +191,16 @@ def test_a_field_that_is_declared_and_missing_is_left_to_duckdb() -> None:
     ],
 )
 def test_columns_that_a_scan_cannot_read_are_left_to_duckdb(columns: list[InputColumn]) -> None:
-    assert usual_bodies(pa.array([BODY]), reading(columns)) is None
+    assert usual_bodies(pa.array([BODY]), Projection(columns)) is None
 
 
-def test_bodies_are_left_to_duckdb_if_few_are_usual_or_they_are_scattered_or_have_only_strings() -> None:
-    assert usual_bodies(pa.array([BODY, b"{", b"{"]), reading([DEVICE])) is None
-    assert usual_bodies(pa.array([], pa.binary()), reading([DEVICE])) is None
-    assert usual_bodies(pa.array([BODY]), reading([DEVICE], only_strings=True)) is None
-    assert usual_bodies(pa.array([BODY]), reading([], [TEMPERATURE])) is None
+def test_bodies_are_left_to_duckdb_if_few_are_usual_or_they_are_scattered() -> None:
+    assert usual_bodies(pa.array([BODY, b"{", b"{"]), Projection([DEVICE])) is None
+    assert usual_bodies(pa.array([], pa.binary()), Projection([DEVICE])) is None
+    assert usual_bodies(pa.array([BODY]), Projection([], [TEMPERATURE])) is None
     two = pa.concat_arrays([pa.array([BODY]).cast(pa.binary_view()), pa.array([BODY]).cast(pa.binary_view())])
     scattered = pa.concat_arrays([two] * 400)
-    assert usual_bodies(scattered, reading([DEVICE])) is None
+    assert usual_bodies(scattered, Projection([DEVICE])) is None
     require_equal(scattered, [DEVICE])
 
 
@@ -209,7 +213,7 @@ def test_a_body_that_is_cut_short_is_unusual_and_nothing_beyond_its_end_is_read(
     for cut in cuts:
         buffers = [None, pa.py_buffer(np.array([0, len(cut)], np.int32)), pa.py_buffer(BODY)]
         body = pa.Array.from_buffers(pa.binary(), 1, buffers)
-        assert usual_bodies(body, reading(COLUMNS)) is None
+        assert usual_bodies(body, Projection(COLUMNS)) is None
     require_equal(pa.array([*cuts, *closed, *[BODY] * 300]), COLUMNS)
 
 
@@ -285,7 +289,7 @@ def test_what_is_read_of_any_body_is_what_duckdb_reads(
 @given(st.lists(BODIES, min_size=1, max_size=12))
 def test_what_is_read_of_a_usual_body_is_what_python_reads(bodies: list[bytes | None]) -> None:
     array = pa.array([*bodies, *[BODY] * (len(bodies) + 1)], pa.binary())
-    result = usual_bodies(array, reading([DEVICE, COUNT, TEMPERATURE]))
+    result = usual_bodies(array, Projection([DEVICE, COUNT, TEMPERATURE]))
     assert result is not None
     for body, row, is_usual in zip(bodies, range(len(bodies)), result[1], strict=False):
         if is_usual:

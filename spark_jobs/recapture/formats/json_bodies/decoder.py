@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from recapture.formats.bodies import Bodies, Projection
-from recapture.formats.json_bodies.declared import Declared
-from recapture.formats.json_bodies.parsed import Reading, documents_of, parsed
+from recapture.formats.json_bodies.parsed import documents_of, parsed
 from recapture.formats.json_bodies.usual import usual_bodies
 from recapture.formats.views import taken
 
@@ -19,12 +18,9 @@ class JsonBodies:
     only_strings: bool = False
 
     def decode(self, bodies: pa.Array, projection: Projection, unreadable: pa.Array | None = None) -> Bodies:
-        columns = tuple(dict.fromkeys([*projection.columns, *projection.declared]))
-        declared = Declared(tuple(projection.declared), self.only_strings)
-        reading = Reading(columns, tuple(projection.timestamp_fields), declared)
-        scanned = usual_bodies(bodies, reading)
+        scanned = None if self.only_strings else usual_bodies(bodies, projection)
         if scanned is None:
-            return parsed(bodies, reading, unreadable)
+            return parsed(bodies, projection, unreadable, only_strings=self.only_strings)
         usual, is_usual = scanned
         if unreadable is not None:
             is_usual &= unreadable.is_null().to_numpy(zero_copy_only=False)
@@ -32,7 +28,7 @@ class JsonBodies:
         if not len(others):
             return usual
         reasons = None if unreadable is None else unreadable.take(pa.array(others))
-        return usual.replaced(others, parsed(taken(bodies, others), reading, reasons))
+        return usual.replaced(others, parsed(taken(bodies, others), projection, reasons))
 
     def as_json(self, bodies: pa.Array) -> pa.Array:
         return documents_of(bodies)[0]

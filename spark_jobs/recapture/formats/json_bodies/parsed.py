@@ -6,12 +6,11 @@ is malformed, because ASA drops an event if a field cannot be converted on input
 """
 
 import contextlib
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.bodies import Bodies
+from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.json_bodies import spellings
 from recapture.formats.json_bodies.checks import first_reasons, inexact, not_objects, unconverted
@@ -25,31 +24,26 @@ from recapture.model import AsaType, InputColumn
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What is read of bodies."""
-
-    columns: tuple[InputColumn, ...]
-    """Columns whose values are converted, the declared ones included."""
-    timestamp_fields: tuple[InputColumn, ...]
-    declared: Declared
-
-
-def parsed(bodies: pa.Array, reading: Reading, unreadable: pa.Array | None) -> Bodies:
+def parsed(
+    bodies: pa.Array, projection: Projection, unreadable: pa.Array | None = None, *, only_strings: bool = False
+) -> Bodies:
     """Return what is read of bodies, as `BodyDecoder.decode` does."""
+    declared = Declared(tuple(projection.declared), only_strings)
     documents, malformed = documents_of(bodies)
     if unreadable is not None:
         malformed = pc.coalesce(unreadable, malformed)
-    fields = tuple(column for column in dict.fromkeys([*reading.columns, *reading.timestamp_fields]) if column.path)
+    fields = tuple(
+        column for column in dict.fromkeys([*projection.valued, *projection.timestamp_fields]) if column.path
+    )
     spelling = spellings.spelling_of(documents, fields)
-    decoded, raw = _decoded(documents, malformed, reading, spelling)
+    decoded, raw = _decoded(documents, malformed, projection, declared, spelling)
     rows = spellings.differing(documents, raw, spelling)
     for other, chosen in spellings.by_spelling(copies(documents, rows), fields) if len(rows) else ():
         if other != spelling:
             again = rows[chosen]
             reasons, whole = malformed.take(pa.array(again)), copies(documents, again)
             respelt, new_spelling = (whole, other) if other is not None else spellings.respelt(whole, fields)
-            decoded = decoded.replaced(again, _decoded(respelt, reasons, reading, new_spelling, whole)[0])
+            decoded = decoded.replaced(again, _decoded(respelt, reasons, projection, declared, new_spelling, whole)[0])
     return decoded
 
 
@@ -71,13 +65,17 @@ def documents_of(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _decoded(
-    documents: pa.Array, malformed: pa.Array, reading: Reading, spelling: Spelling, whole: pa.Array | None = None
+    documents: pa.Array,
+    malformed: pa.Array,
+    projection: Projection,
+    declared: Declared,
+    spelling: Spelling,
+    whole: pa.Array | None = None,
 ) -> tuple[Bodies, dict[InputColumn, pa.Array]]:
     """Return bodies that spell the columns in one way, and what was read of each column before it was converted.
 
     `whole` has the bodies as they were sent, if `documents` has not.
     """
-    declared = reading.declared
     index = {spelt: number for number, spelt in enumerate(dict.fromkeys(spelling.values()))}
     strict = frozenset(spelt for column, spelt in spelling.items() if declared.is_strict(column))
     table = read_columns(documents, tuple(index), strict)
@@ -89,7 +87,7 @@ def _decoded(
         if column.type is AsaType.STRING and declared.is_strict(column)
     }
     converted: dict[InputColumn, pa.Array] = {}
-    for column in reading.columns:
+    for column in projection.valued:
         if not column.path:
             converted[column] = pc.if_else(pc.is_null(malformed), copied(documents if whole is None else whole), None)
             continue
@@ -100,9 +98,9 @@ def _decoded(
         converted[column] = values
         if column in declared.columns:
             malformed = first_reasons(malformed, declared.reasons(documents, values, column, path))
-        elif column not in reading.timestamp_fields:
+        elif column not in projection.timestamp_fields:
             if column.type is not AsaType.STRING:
                 malformed = first_reasons(malformed, unconverted(documents, values, column, path))
             if not column.declared:
                 malformed = first_reasons(malformed, inexact(documents, values, column, path))
-    return Bodies(converted, {column: raw[column] for column in reading.timestamp_fields}, malformed), raw
+    return Bodies(converted, {column: raw[column] for column in projection.timestamp_fields}, malformed), raw

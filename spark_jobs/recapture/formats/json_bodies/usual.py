@@ -4,16 +4,14 @@ What is read here of a body is what `decoder` would read of it, and every other 
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats.bodies import Bodies
+from recapture.formats.bodies import Bodies, Projection
 from recapture.formats.json_bodies import scan
-from recapture.formats.json_bodies.parsed import Reading
 from recapture.formats.json_bodies.scan import MARKED, MISSING, TOP, VALUE, WRITTEN, Fields, Values
 from recapture.formats.json_bodies.values import convert
 from recapture.formats.views import Located, located
@@ -36,15 +34,14 @@ _BODIES_PER_RUN = 16
 """The bodies are scanned if as many, on average, follow one another in one buffer."""
 
 
-def usual_bodies(bodies: pa.Array, reading: Reading) -> tuple[Bodies, NDArray[np.bool_]] | None:
+def usual_bodies(bodies: pa.Array, projection: Projection) -> tuple[Bodies, NDArray[np.bool_]] | None:
     """Return what is read of bodies (binary, or views), and which of them have the usual form: the rest means nothing.
 
     Return None if the columns cannot be scanned, or few bodies seem to have that form.
     """
-    columns, timestamp_fields, declared = reading.columns, reading.timestamp_fields, reading.declared
+    columns, timestamp_fields = projection.valued, projection.timestamp_fields
     read = tuple(dict.fromkeys([*columns, *timestamp_fields]))
-    is_scanned = _are_strings(timestamp_fields) and not declared.only_strings
-    fields = _fields(read) if is_scanned else None
+    fields = _fields(read) if _are_strings(timestamp_fields) else None
     where = located(bodies)
     if fields is None or not _are_worth_it(where, fields):
         return None
@@ -53,11 +50,11 @@ def usual_bodies(bodies: pa.Array, reading: Reading) -> tuple[Bodies, NDArray[np
     usual = values.usual
     converted = {column: arrays[column] for column in columns}
     for number, column in enumerate(columns):
-        if column in declared.columns and len(column.path) == 1:
+        if column in projection.declared and len(column.path) == 1:
             usual &= values.present[number] != MISSING
         if column.type is AsaType.DATETIME:
             converted[column] = convert(arrays[column], column.type, strict=True)
-            if column in declared.columns or column not in timestamp_fields:
+            if column in projection.declared or column not in timestamp_fields:
                 is_time = pc.equal(converted[column].is_valid(), arrays[column].is_valid())
                 usual &= is_time.to_numpy(zero_copy_only=False)
     strings = {column: arrays[column] for column in timestamp_fields}
@@ -68,7 +65,6 @@ def _are_strings(columns: Iterable[InputColumn]) -> bool:
     return all(_KINDS.get(column.type) == scan.STRING for column in columns)
 
 
-@lru_cache(256)
 def _fields(columns: tuple[InputColumn, ...]) -> Fields | None:
     """Return what is scanned: the columns, then the records that have them. None if a column cannot be scanned."""
     for column in columns:
