@@ -268,8 +268,8 @@ def _planned_run(session: SessionDep, dag_id: str, dag_run_id: str) -> str | Non
     if not dag_run_id:
         return None
     query = XComModel.get_many(run_id=dag_run_id, key=XCOM_RETURN_KEY, task_ids=Stage.PLAN, dag_ids=dag_id, limit=1)
-    found = session.scalar(query)
-    value = None if found is None else XComModel.deserialize_value(found)
+    row = session.scalar(query)
+    value = None if row is None else XComModel.deserialize_value(row)
     return value if isinstance(value, str) and range_of_run(value) else None
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recapture.ordering.key_counts import LONGEST_KEY, SHOWN_KEYS, KeyCounts
 from recapture.time_model.partition_metrics import KeyMetrics
 from recapture.time_model.policies import Judged
+from recapture.time_model.string_codes import StringCodes
 from recapture.time_model.verdicts import DROPPED, PROCESSED, Verdict
 
 Event = tuple[str | None, Verdict, bool, bool, bool]
@@ -114,3 +115,18 @@ def test_the_parts_of_a_key_are_joined() -> None:
     keys = {"site": pa.array(["s", None]), "number": pa.array([1, 2])}
     counts.observe(keys, judged([ON_TIME, ON_TIME]), slice(0, 2))
     assert counts.table()["key"].to_pylist() == ["NULL, 2", "s, 1"]
+
+
+def test_counts_are_equal_whatever_the_numbers_of_their_keys() -> None:
+    first, second = counted([ON_TIME, early("b")]), counted([early("b")], [ON_TIME])
+    assert first == second
+    assert first != counted([early("b")])
+
+
+def test_keys_that_come_with_numbers_are_counted_by_them() -> None:
+    codes, counts = StringCodes(), KeyCounts(("deviceId",))
+    chunks: list[list[Event]] = [[early("b"), ON_TIME], [early("c"), (None, Verdict.MALFORMED, False, False, False)]]
+    for events in chunks:
+        keys = {"deviceId": codes.encode(pa.array([event[0] for event in events]))}
+        counts.observe(keys, judged(events), slice(0, len(events)))
+    assert counts == counted(*chunks)

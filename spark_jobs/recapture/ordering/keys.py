@@ -16,8 +16,8 @@ from recapture.process.compilation import compiled
 DIGIT_BITS = 11
 """Number of bits that one pass of `sorted_stably` sorts by."""
 Numbered: TypeAlias = tuple[NDArray[np.int64], int]
-"""A number for each row, from 0 without gaps, and how many numbers there are."""
-_SPARSE = 4
+"""A number for each row, from 0, and a number that is above all of them."""
+_SPARSE = 8
 """The numbers of several columns together get a table of up to this many entries a row; above that, a hash table."""
 
 
@@ -26,17 +26,17 @@ def key_codes(columns: Sequence[pa.ChunkedArray | pa.Array]) -> NDArray[np.int64
 
     `columns` are the parts of the key, at least one. Rows have no particular order of numbers.
     """
-    return joint_codes([_codes(column) for column in columns])
+    return joint_codes([numbered(column) for column in columns])
 
 
 def joint_codes(parts: Sequence[Numbered]) -> NDArray[np.int64]:
     """Return a number for each row, from 0 without gaps: rows have the same number if all parts have.
 
-    `parts` are at least one.
+    `parts` are at least one; the numbers of the first have no gaps.
     """
     (codes, count), *others = parts
     for more, size in others:
-        codes, count = _without_gaps(codes * size + more, count * size)
+        codes, count = without_gaps(codes * size + more, count * size)
     return codes
 
 
@@ -91,8 +91,8 @@ def comparable(floats: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
 
 
-def _codes(column: pa.ChunkedArray | pa.Array) -> Numbered:
-    """Return numbers for the values of one column."""
+def numbered(column: pa.ChunkedArray | pa.Array) -> Numbered:
+    """Return numbers for the values of one column, without gaps."""
     codes, values = _encoded(column)
     return codes, len(values)
 
@@ -109,14 +109,14 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
-def _without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
+def without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
     """Return numbers without gaps in the places of numbers below `bound`."""
     if bound > _SPARSE * len(codes):
-        return _codes(pa.array(codes))
+        return numbered(pa.array(codes))
     is_used = np.zeros(bound, np.bool_)
     is_used[codes] = True
-    numbers = np.cumsum(is_used)
-    return numbers[codes] - 1, int(numbers[-1]) if bound else 0
+    numbers = np.cumsum(is_used, dtype=np.int32)
+    return numbers[codes].astype(np.int64) - 1, int(numbers[-1]) if bound else 0
 
 
 @compiled

@@ -5,7 +5,8 @@ section 3).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from recapture.archive.pinning import PinnedBlob
 from recapture.formats.bodies import Bodies
 from recapture.formats.event_keys import EventKey
 from recapture.formats.events import Reader
-from recapture.model import TYPES, InputColumn, MetadataColumn
+from recapture.model import TYPES, AsaType, InputColumn, MetadataColumn
 from recapture.ordering.blob_notes import BlobNotes
 from recapture.ordering.chunk_judge import ChunkJudge, columns_of, observe_numbers, parse_bodies
 from recapture.ordering.chunks import Chunk, chunks
@@ -30,6 +31,7 @@ from recapture.query.model import CompiledInput
 from recapture.storage import Archive
 from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
+from recapture.time_model.string_codes import StringCodes
 
 SYSTEM_COLUMNS = (
     pa.field("_partition", pa.string()),
@@ -82,11 +84,16 @@ def order(
     key = tuple(column.name for column in compiled.keys)
     counters = {planned.slice: Counters(task.input, task.partition, planned, KeyCounts(key)) for planned in task.slices}
     processor = _ChunkProcessor(task, compiled, ChunkJudge(compiled, reading.policies), counters, schema(compiled))
+    processor.codes = {column: StringCodes() for column in compiled.keys if _is_string_of_body(column)}
     processor.pushers = Pushers() if verdicts else None
     processor.notes = BlobNotes(index) if index else None
     noted = (key for key in index if isinstance(key, MetadataColumn))
     task_chunks = chunks(task, container, compiled, reading.reader, reading.quarantine_damaged, noted)
     return (processor.panes if aggregate else processor.events)(task_chunks), counters
+
+
+def _is_string_of_body(column: InputColumn | MetadataColumn) -> TypeGuard[InputColumn]:
+    return isinstance(column, InputColumn) and column.type is AsaType.STRING
 
 
 def payload_of(compiled: CompiledInput, chunk: Chunk, parsed: Bodies) -> list[pa.Array]:
@@ -105,6 +112,8 @@ class _ChunkProcessor:
     counters: dict[Slice, Counters]
     columns: pa.Schema
     numbers: PartitionedNumbers = field(default_factory=PartitionedNumbers)
+    codes: dict[InputColumn, StringCodes] = field(default_factory=dict)
+    """Numbers of the strings of keys, by column."""
     pushers: Pushers | None = None
     """What pushed the watermarks, if the rows of the table of verdicts are collected; otherwise None."""
     notes: BlobNotes | None = None
@@ -113,7 +122,7 @@ class _ChunkProcessor:
     def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Yield the ordered events of each slice."""
         for chunk in task_chunks:
-            yield from (batch for _, batch in self._process(chunk))
+            yield from (batch.cast(self.columns) for _, batch in self._process(chunk))
             del chunk  # it keeps its blob in memory
 
     def panes(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -140,7 +149,7 @@ class _ChunkProcessor:
         if not chunk.is_judged:
             return
         read = chunk
-        chunk, parsed = parse_bodies(read.without(duplicates), self.compiled)
+        chunk, parsed = self._with_codes(*parse_bodies(read.without(duplicates), self.compiled))
         judgements = self.judge.judge(chunk, parsed)
         judged, reasons, timed = judgements
         if self.pushers is not None:
@@ -158,6 +167,12 @@ class _ChunkProcessor:
             if timed is not None:
                 counters.profile.observe(timed)
         yield from self._by_slice(judged, chunk.arrival, payload_of(self.compiled, chunk, parsed))
+
+    def _with_codes(self, chunk: Chunk, parsed: Bodies) -> tuple[Chunk, Bodies]:
+        """Return a chunk and its bodies; the strings of keys are numbered as those of earlier chunks are."""
+        keys = {column: parsed.columns[column] for column in self.codes}
+        coded = {column: self.codes[column].encode(keys[column]) for column in keys}
+        return chunk, replace(parsed, columns=parsed.columns | coded)
 
     def _note(self, pinned: PinnedBlob, note: Mapping[str, object]) -> None:
         """Keep a note with the slice in which its blob arrived, if that is one of the task's."""
@@ -191,4 +206,4 @@ class _ChunkProcessor:
             *map(pa.array, times),
         ]
         columns = (column.take(pa.array(rows)) for column in payload)
-        return pa.RecordBatch.from_arrays([*system, *columns], schema=self.columns)
+        return pa.RecordBatch.from_arrays([*system, *columns], self.columns.names)

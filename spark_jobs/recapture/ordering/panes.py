@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from recapture.errors import QueryError
 from recapture.ordering import spreads
-from recapture.ordering.keys import first_rows, key_codes
+from recapture.ordering.keys import Numbered, first_rows, joint_codes, numbered
 from recapture.ordering.scalars import evaluate
-from recapture.query.partials import Fold, PaneAggregation, Partial
+from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
 from recapture.time_model.slices import Slice
@@ -62,11 +62,13 @@ class SlicePanes:
         return panes
 
     def add(self, events: pa.RecordBatch) -> None:
-        """Add events of the slice, with the columns of `order.schema`; they follow those added before."""
-        times = events["_system_timestamp"].to_numpy()
+        """Add events of the slice, with the columns of `order.schema`; they follow those added before.
+
+        Strings may come with the numbers of `StringCodes`, in all batches or in none.
+        """
         value = functools.cache(functools.partial(evaluate, rows=events))
         for panes in self._panes:
-            panes.add(times, value)
+            panes.add(events, value)
         if sum(panes.events for panes in self._sharing) >= FOLD_ROWS:
             for panes in self._sharing:
                 panes.fold_many()
@@ -77,7 +79,7 @@ class SlicePanes:
         for number, panes in enumerate(self._panes):
             for batch in panes.folded().to_batches(max_chunksize=BATCH_ROWS):
                 arrays = [pa.nulls(batch.num_rows, column.type) for column in columns]
-                arrays[number] = self._struct(panes.aggregation, batch)
+                arrays[number] = self._struct(panes.aggregation, batch.cast(panes.aggregation.columns))
                 yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     def _struct(self, aggregation: PaneAggregation, batch: pa.RecordBatch) -> pa.StructArray:
@@ -101,11 +103,15 @@ class _FoldedPanes:
     """Panes folded so far, then events; a pane's row stands for the events that were folded into it."""
     _folded: int = 0
     """Number of rows of `_parts` that are panes."""
+    _dictionaries: dict[str, pa.Array] = field(default_factory=dict)
+    """Strings of the keys that came with numbers, by number. `_parts` have the numbers."""
 
-    @functools.cached_property
+    @property
     def _columns(self) -> pa.Schema:
-        """Columns of `_parts`: those of the panes, with spreads that can be continued."""
+        """Columns of `_parts`: those of the panes, with numbers for some keys, and spreads that can be continued."""
         columns = self.aggregation.columns
+        for name in self._dictionaries:
+            columns = columns.set(columns.get_field_index(name), pa.field(name, pa.int32()))
         for partial in self._spreads:
             columns = columns.set(columns.get_field_index(partial.name), pa.field(partial.name, spreads.SPREAD))
         return columns
@@ -114,9 +120,9 @@ class _FoldedPanes:
     def _spreads(self) -> list[Partial]:
         return [partial for partial in self.aggregation.partials if partial.fold is Fold.SPREAD]
 
-    def add(self, times: NDArray[np.int64], value: Callable[[Expr], pa.Array]) -> None:
-        """Add events, given their System.Timestamps in ticks and a function that evaluates an expression for them."""
-        values = self._values(times, value)
+    def add(self, events: pa.RecordBatch, value: Callable[[Expr], pa.Array]) -> None:
+        """Add events; `value` evaluates an expression for them."""
+        values = self._values(events, value)
         if not values.num_rows:
             return
         self._parts.append(values)
@@ -132,27 +138,44 @@ class _FoldedPanes:
         self._fold()
         panes = pa.Table.from_batches(self._parts, self._columns)
         self._parts, self._folded = [], 0
+        for name, strings in self._dictionaries.items():
+            panes = panes.set_column(panes.column_names.index(name), name, strings.take(panes[name]))
         for partial in self._spreads:
             place = panes.column_names.index(partial.name)
             panes = panes.set_column(place, partial.name, spreads.squares(panes[partial.name]))
         return panes
 
-    def _values(self, times: NDArray[np.int64], value: Callable[[Expr], pa.Array]) -> pa.RecordBatch:
+    def _values(self, events: pa.RecordBatch, value: Callable[[Expr], pa.Array]) -> pa.RecordBatch:
         """Return the pane, the keys and what is folded of the events that meet the conditions."""
+        times = events["_system_timestamp"].to_numpy()
         panes = times + (self.aggregation.offset - times) % self.aggregation.length
-        columns = [pa.array(panes), *(value(key.value) for key in self.aggregation.keys)]
+        columns = [pa.array(panes), *(self._key(key, events, value) for key in self.aggregation.keys)]
         columns += [_folded_value(partial, value(partial.argument)) for partial in self.aggregation.partials]
         values = pa.RecordBatch.from_arrays(columns, schema=self._columns)
         if not self.aggregation.conditions:
             return values
         return values.filter(value(Expr(Op.AND, self.aggregation.conditions)))
 
+    def _key(self, key: Key, events: pa.RecordBatch, value: Callable[[Expr], pa.Array]) -> pa.Array:
+        """Return a key of the events, as numbers if it came with them."""
+        column = events[key.value.name] if key.value.op is Op.COLUMN else value(key.value)
+        if not pa.types.is_dictionary(column.type):
+            return column
+        self._dictionaries[key.name] = column.dictionary
+        return column.indices
+
+    def _numbered(self, name: str, column: pa.ChunkedArray) -> Numbered:
+        if name not in self._dictionaries:
+            return numbered(column)
+        null = len(self._dictionaries[name])
+        return column.fill_null(null).to_numpy().astype(np.int64), null + 1
+
     def _fold(self) -> None:
         if not self.events:
             return
         table = pa.Table.from_batches(self._parts, self._columns)
         by = ["_pane", *(key.name for key in self.aggregation.keys)]
-        codes = key_codes([table[name] for name in by])
+        codes = joint_codes([self._numbered(name, table[name]) for name in by])
         keys = table.select(by).take(pa.array(first_rows(codes)))
         partials = merged(table, codes, self.aggregation.partials, spreads.continue_spreads)
         panes = pa.Table.from_arrays([*keys.columns, *partials.columns], schema=self._columns)

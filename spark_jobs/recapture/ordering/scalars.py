@@ -26,7 +26,8 @@ def evaluate(expression: Expr, rows: pa.RecordBatch) -> pa.Array:
 def _value(expression: Expr, rows: pa.RecordBatch) -> Datum:
     match expression.op:
         case Op.COLUMN:
-            return rows[expression.name]
+            column = rows[expression.name]
+            return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
         case Op.STRING | Op.BIGINT | Op.DOUBLE | Op.BIT:
             return pa.scalar(expression.constants[0])
         case Op.ROW:

@@ -5,6 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.time_model.string_codes import StringCodes
+
 
 class KeyCodes:
     """Assigns a number to each distinct value of a key column, the same number in every chunk."""
@@ -12,16 +14,24 @@ class KeyCodes:
     def __init__(self) -> None:
         self._known: pa.Array | None = None
         self._parts: list[KeyCodes] = []
+        self._strings = StringCodes()
 
     @property
     def values(self) -> pa.Array:
-        """The distinct values so far, by number; none of a struct."""
-        return pa.nulls(0) if self._known is None else self._known
+        """The distinct values so far, by number; none of a struct, nor of a dictionary."""
+        return self._strings.values if self._known is None else self._known
 
     def encode(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Return the number of each key, from 0. The keys must not be NULL or contain NULL."""
+        """Return the number of each key, from 0. The keys must not be NULL or contain NULL.
+
+        If keys come with a dictionary, their numbers are its own, as those of `StringCodes`.
+        """
         if pa.types.is_struct(keys.type):
             return self._encode_struct(keys)
+        if pa.types.is_string(keys.type):
+            keys = self._strings.encode(keys)
+        if pa.types.is_dictionary(keys.type):
+            return keys.indices.to_numpy().astype(np.int64)
         known = keys[:0] if self._known is None else self._known
         # The known values come first, so they keep their numbers.
         encoded = pa.concat_arrays([known, keys]).dictionary_encode()

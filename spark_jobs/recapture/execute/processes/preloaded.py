@@ -16,10 +16,12 @@ with loaded_for_forks():
     from recapture.model import AsaType, InputColumn
     from recapture.time_model.judging import LargestTimes, judge
     from recapture.time_model.policies import Policies
+    from recapture.time_model.string_codes import StringCodes
 
     # Reading and judging next to nothing loads the compiled code.
     avro.load()
     read_times(pa.array([], pa.string()))
     JsonBodies().decode(pa.array([b'{"time":null}']), Projection([InputColumn(("time",), AsaType.DATETIME)]))
+    StringCodes().encode(pa.array([], pa.string()))
     no_times = np.empty(0, np.int64)
     judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)

@@ -212,7 +212,7 @@ class FromCompiler:
         argument = row.value(node)
         value = row.typed(argument, applied.argument, node)
         if value is None:
-            message = f"{self.source.word(call)} takes a {applied.argument}, not {argument.type}"
+            message = f"{self.source.word(call)} takes {applied.argument}, not {argument.type}"
             raise self.source.error(node, message)
         outer = not lateral.args["cross_apply"]
         added = Lateral(len(from_clause.elements), operation(applied.rows, value.node), outer)

@@ -88,11 +88,11 @@ class Analytics:
     """Columns that order the rows of one partition that arrived at the same time; None if the rows come in order."""
 
     @property
-    def look_back(self) -> int:
-        """How long before a row another row can matter to it; ticks."""
-        return max((function.history.length for function in self.functions), default=0)
-
-    @property
     def has_row_column(self) -> bool:
         """Whether its rows have the column `_row`."""
         return self.ties is None or ROW in self.ties
+
+
+def look_back_of(analytics: Analytics | None) -> int:
+    """Return how long before a row another row can matter to its analytic functions; ticks."""
+    return max((function.history.length for function in analytics.functions), default=0) if analytics else 0

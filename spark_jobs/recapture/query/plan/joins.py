@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recapture.query.plan.analytics import Analytics
+from recapture.query.plan.analytics import Analytics, look_back_of
 from recapture.query.plan.expressions import Expr, column
 from recapture.time_model.windows import JoinedSide, Reach
 
@@ -32,11 +32,6 @@ class Side:
     is_reference: bool = False
     analytics: Analytics | None = None
     """Analytic functions over its rows, before they are joined."""
-
-    @property
-    def analytic_look_back(self) -> int:
-        """How long before a row its analytic functions look; ticks."""
-        return self.analytics.look_back if self.analytics else 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class JoinedTable:
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that it reads, and the reach of its rows."""
         for side, joined_side in self._streams:
-            yield side.table, Reach(joined_side, extra_look_back, side.analytic_look_back)
+            yield side.table, Reach(joined_side, extra_look_back, look_back_of(side.analytics))
 
     @property
     def sources(self) -> list[str]:

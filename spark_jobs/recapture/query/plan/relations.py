@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
-from recapture.query.plan.analytics import Analytics
+from recapture.query.plan.analytics import Analytics, look_back_of
 from recapture.query.plan.expressions import Expr, call, column, columns_of
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import JoinedTable
@@ -89,11 +89,6 @@ class Selection:
         return tuple(name for name, columns in read.items() if columns and columns <= names)
 
     @property
-    def analytic_look_back(self) -> int:
-        """How long before a row its analytic functions look; ticks."""
-        return self.analytics.look_back if self.analytics else 0
-
-    @property
     def has_row_column(self) -> bool:
         """Whether its rows have the column `_row`."""
         return self.grouping is None and (
@@ -142,7 +137,7 @@ class SelectedTable:
         """Yield each table that its rows come from, and the reach of its rows."""
         for selection in self.selections:
             for window in selection.windows:
-                yield selection.table, Reach(window, extra_look_back, selection.analytic_look_back)
+                yield selection.table, Reach(window, extra_look_back, look_back_of(selection.analytics))
 
     @property
     def sources(self) -> list[str]:

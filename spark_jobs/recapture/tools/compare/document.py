@@ -321,7 +321,9 @@ def _with_events(
         combination = tried.get(assumed)
         if combination is None or not changes_events(combination):
             continue
-        by_example = events_behind(trials, trial_of(combination), [of for of, _ in by_key.values()], comparison.reach)
+        by_example = events_behind(
+            trials, trial_of(combination), [example for example, _ in by_key.values()], comparison.reach
+        )
         for (_, example), events in zip(by_key.values(), by_example, strict=True):
             example["events"] = events
     return examples
