@@ -1,7 +1,8 @@
 """GROUP BYs of compiled queries, and the rows that they group."""
 
+from functools import cache
+
 from recapture.formats.event_hubs import CaptureInput
-from recapture.model import JavaScriptFunction
 from recapture.query.compile import compile_query
 from recapture.query.plan.grouping import Grouping
 
@@ -11,15 +12,14 @@ DECLARED = (
 )
 
 
-def grouping_of(
-    aggregates: list[str], window: str, keys: tuple[str, ...] = (), functions: tuple[JavaScriptFunction, ...] = ()
-) -> Grouping:
-    """Return the GROUP BY of a query, which has the aggregates in this order."""
+@cache
+def grouping_of(aggregates: tuple[str, ...], window: str, keys: tuple[str, ...]) -> Grouping:
+    """Return the GROUP BY of a query, which has the aggregates in this order. It is compiled once."""
     columns = ["System.Timestamp() AS e", *keys, *(f"{text} AS r{number}" for number, text in enumerate(aggregates))]
     by = ", ".join([*keys, window])
     query = f"{DECLARED}SELECT {', '.join(columns)} INTO out FROM telemetry TIMESTAMP BY t GROUP BY {by}"
     metadata = {"telemetry": CaptureInput.metadata}
-    compiled = compile_query(query, inputs=metadata, output_aliases=["out"], functions=functions, in_tasks=False)
+    compiled = compile_query(query, inputs=metadata, output_aliases=["out"], in_tasks=False)
     plan = compiled.outputs[0].plan
     assert plan is not None
     [selection] = plan.output.selections
