@@ -101,6 +101,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let the garbage collector remove all in the end: DuckDB complains of objects that are left."""
+    gc.unfreeze()
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
     return LaneScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
