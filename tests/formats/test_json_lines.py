@@ -60,7 +60,8 @@ def test_an_element_keeps_its_text_however_long_it_is_and_whatever_blanks_follow
 
 @pytest.mark.parametrize(
     "content",
-    [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}', b"[[1], [2]", b"[[1],]", b"[1][2]", b"["],
+    [b'[\n {"a": 1},\n {"b": 2},', b'[{"a": 1}, {"b"', b'[{"a": 1}', b"[[1], [2]", b"[[1],]", b"[1][2]", b"["]
+    + [f'[{{"a":{"b" * size}{"é" * 200}}}]'.encode() for size in range(4)],
 )
 def test_an_incomplete_array_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedBlobError, match="it begins with an array but is not one: it is cut off, or not JSON"):

@@ -313,6 +313,12 @@ def test_a_body_that_is_not_a_json_object_is_malformed_with_a_reason(body: bytes
     assert read([body], []) == [malformed(reason)]
 
 
+@pytest.mark.parametrize("letters", range(4))
+def test_a_bad_body_of_any_letters_is_malformed_and_leaves_the_others(letters: int) -> None:
+    bad = '{"x":' + "a" * letters + "é" * 200
+    assert read([bad.encode(), b'{"x":1}'], [column(BIGINT)]) == [malformed("not JSON"), {"x": 1}]
+
+
 def test_a_deeply_nested_body_is_read_like_any_other() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
     assert read([b'{"y":' + deep + b',"x":1}', b'{"x":2}'], [column(BIGINT)]) == [{"x": 1}, {"x": 2}]

@@ -34,7 +34,8 @@ def read_columns(documents: pa.Array, columns: tuple[InputColumn, ...], strict: 
     import duckdb
 
     if any(not column.is_kind for column in columns):
-        with contextlib.suppress(duckdb.InvalidInputException):
+        # DuckDB's message quotes the start of a bad body. If that ends within a character, Python cannot decode it.
+        with contextlib.suppress(duckdb.InvalidInputException, UnicodeDecodeError):
             return select({"body": documents}, _reading(columns, strict, "body"))
     return select({"body": documents}, _reading(columns, strict, "CASE WHEN json_valid(body) THEN body END"))
 
