@@ -32,9 +32,12 @@ class JsonFile(Generic[Content]):
         return _adapter(cast(Any, self.type))
 
     def encode(self, content: Content) -> bytes:
-        """Return the file."""
-        fields = self._adapter.dump_python(content, by_alias=True)
-        return to_json({"format": self.format_of(content), "content": fields}, indent=1, inf_nan_mode="constants")
+        """Return the file. Raise ValueError for a float that JSON does not have."""
+        value = {"format": self.format_of(content), "content": self._adapter.dump_python(content, by_alias=True)}
+        document = to_json(value, indent=1, inf_nan_mode="constants")
+        if b"NaN" in document or b"Infinity" in document:
+            json.dumps(value, allow_nan=False)  # it may be a string
+        return document
 
     def decode(self, document: bytes, what: str) -> Content:
         """Return the content of a file; `what` names it in messages.

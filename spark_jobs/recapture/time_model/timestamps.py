@@ -99,7 +99,7 @@ def _number(data: NDArray[np.uint8], at: int, end: int, digits: int) -> int:
 
 @inlined
 def days_until(year: int | np.int64, month: int | np.int64, day: int | np.int64) -> int:
-    """Return the number of days from the first of the year 1 to a date; NO_DATE if there is no such date."""
+    """Return the number of days from the first of the year 1 to a date; NO_DATE if it is not in the calendar."""
     if year < 1 or not 1 <= month <= 12:
         return NO_DATE
     before = _days_before(year, month)

@@ -42,8 +42,10 @@ def usual_bodies(bodies: pa.Array, projection: Projection) -> tuple[Bodies, NDAr
     columns, timestamp_fields = projection.valued, projection.timestamp_fields
     read = tuple(dict.fromkeys([*columns, *timestamp_fields]))
     fields = _fields(read) if _are_strings(timestamp_fields) else None
+    if fields is None:
+        return None
     where = located(bodies)
-    if fields is None or not _are_worth_it(where, fields):
+    if not _are_worth_it(where, fields):
         return None
     values = _scanned(where, fields, len(bodies))
     arrays = {column: _array(where, values, number) for number, column in enumerate(read)}

@@ -94,7 +94,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Findings:
-    """What a comparison found, beside its examples."""
+    """What a comparison found, apart from its examples."""
 
     live: Live
     ours: str
