@@ -14,14 +14,12 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.comparisons import Comparisons
-from recapture.query.analyse.javascript_calls import javascript_call
-from recapture.query.analyse.json_text import json_record
+from recapture.query.analyse.json_text import json_record, property_of
 from recapture.query.analyse.kinds import divided, is_open_number, known_kinds, with_kind_of, with_kind_of_choice
 from recapture.query.analyse.patterns import like, like_computed
-from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
 from recapture.query.analyse.tokens import has_own_types, is_dynamic, key_of, token_of
-from recapture.query.analyse.user_functions import user_arguments
+from recapture.query.analyse.user_functions import javascript_call, user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.functions.call import Call

@@ -10,14 +10,13 @@ from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions, NameScope
-from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
 from recapture.query.analyse.kinds import aggregated
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
-from recapture.query.analyse.row_properties import is_row, property_of_row
 from recapture.query.analyse.tokens import key_of, read_from
-from recapture.query.analyse.user_functions import whole_row
+from recapture.query.analyse.user_functions import javascript_call, javascript_record
 from recapture.query.analyse.values import Value
+from recapture.query.analyse.whole_rows import is_row, property_of_row, whole_row
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_system_window
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction

@@ -167,6 +167,11 @@ def walk(expression: Expr) -> Iterator[Expr]:
         todo += reversed(part.arguments)
 
 
+def size(expression: Expr) -> int:
+    """Return the number of the parts of an expression, itself included."""
+    return sum(1 for _ in walk(expression))
+
+
 def conjuncts(condition: Expr) -> Iterator[Expr]:
     """Yield the conditions that AND connects, in order."""
     remaining = [condition]
