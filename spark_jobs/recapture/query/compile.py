@@ -191,10 +191,10 @@ class _Pass:
                 CompiledOutput(
                     output.alias,
                     output.published,
+                    plan.plan,
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,
-                    plan.plan,
                 )
                 for output, plan in zip(outputs, plans, strict=True)
             ),

@@ -5,7 +5,7 @@ import re
 from sqlglot import exp
 
 from recapture.query.parse.names import call_name, identifiers
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import Source
 
 _NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that a Delta table does not take in the name of a column."""
@@ -20,7 +20,6 @@ def column_name(source: Source, item: exp.Expr, number: int) -> tuple[str, exp.E
     Raise DefinitionError if what follows an item is not a name.
     """
     if isinstance(item, exp.Alias):
-        require_only(source, item, "this", "alias")
         alias = item.args["alias"]
         if "start" not in alias.meta:  # sqlglot makes an alias of what follows some signs: x @ y
             raise source.error(item, "a name goes after AS: write AS and a name after this column")

@@ -20,8 +20,6 @@ def json_record(columns: Sequence[tuple[str, Value]]) -> Expr:
 
     [("a", r), ("b", l)] => concat('{', '"a":', coalesce(r, 'null'), ',', '"b":', coalesce(l, 'null'), '}')
     """
-    if not columns:
-        return string("{}")
     parts: list[Expr] = []
     for name, value in columns:
         parts += [string("," if parts else "{"), string(json.dumps(name, ensure_ascii=False) + ":"), json_of(value)]

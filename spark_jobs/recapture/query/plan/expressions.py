@@ -41,8 +41,6 @@ class Expr:
                 continue
             if (left._hash, left.op, left.constants) != (right._hash, right.op, right.constants):
                 return False
-            if len(left.arguments) != len(right.arguments):
-                return False
             seen.add((id(left), id(right)))
             todo += zip(left.arguments, right.arguments, strict=True)
         return True

@@ -22,7 +22,7 @@ from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
-SYSTEM = ("_system_timestamp", "_arrival")
+_SYSTEM = ("_system_timestamp", "_arrival")
 """Columns of every row with its times, in ticks."""
 _FOLDS = {
     AggregateFunction.COUNT: Fold.COUNT,
@@ -57,7 +57,7 @@ class _Event:
     types: Mapping[str, pa.DataType]
 
     def column(self, name: str) -> Typed:
-        return Typed(column(name), pa.int64() if name in SYSTEM else self.types[name])
+        return Typed(column(name), pa.int64() if name in _SYSTEM else self.types[name])
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def pane_length(window: HoppingWindow) -> int:
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
     """Return the conditions that rows have to meet, one after the other; `what` names them."""
     values = () if condition is None else tuple(scalar(what, part, row) for part in conjuncts(condition))
-    if any(value.type != pa.bool_() or may_stop(value.expression) for value in values):
+    if any(may_stop(value.expression) for value in values):
         refuse(what)
     return tuple(value.expression for value in values)
 
@@ -170,7 +170,7 @@ def _columns_of(keys: Iterable[Expr], row: Row) -> Iterator[str]:
     """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
     for key in keys:
         value = scalar("a key", key, row).expression if key.is_column else key
-        if value.is_column and value.name not in SYSTEM:
+        if value.is_column and value.name not in _SYSTEM:
             yield value.name
 
 

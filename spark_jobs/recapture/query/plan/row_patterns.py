@@ -147,7 +147,6 @@ class _Building:
                 for _ in range(most - least):
                     tail = [*self.entry(part, tail), *after]
                 return self._times(part, least, tail)
-        raise AssertionError(pattern)
 
     def _times(self, part: RowPattern, times: int, after: list[int]) -> list[int]:
         for _ in range(times):

@@ -97,13 +97,6 @@ def _all_typed(expressions: Sequence[Expr], row: Row) -> list[Typed]:
     return [_typed(expression, row) for expression in expressions]
 
 
-def _bits(expressions: Sequence[Expr], row: Row) -> list[Typed]:
-    values = _all_typed(expressions, row)
-    if any(value.type != pa.bool_() for value in values):
-        raise _UnknownError
-    return values
-
-
 def _typed(expression: Expr, row: Row) -> Typed:
     """Return an expression over a row. Raise _UnknownError if Arrow may compute another value."""
     op, arguments = expression.op, expression.arguments
@@ -116,16 +109,14 @@ def _typed(expression: Expr, row: Row) -> Typed:
             [number] = arguments[0].constants
             assert isinstance(number, int | float)
             return Typed(Expr(arguments[0].op, (), [-number]), _LITERALS[arguments[0].op])
-        case Op.NOT | Op.AND | Op.OR:
-            return _operation(op, _bits(arguments, row), pa.bool_())
-        case Op.IS_NULL | Op.IS_NOT_NULL:
-            return _operation(op, _all_typed(arguments, row), pa.bool_())
+        case Op.NOT | Op.AND | Op.OR | Op.IS_NULL | Op.IS_NOT_NULL | Op.IN_ORDER:
+            return _operation(op, _all_typed(arguments, row), pa.bool_(), constants=expression.constants)
         case Op.IN:
             value, *members = _all_typed(arguments, row)
             return _operation(Op.OR, [_compared(Op.EQUAL, value, member) for member in members], pa.bool_())
         case Op.CASE:
             *values, otherwise = _of_one_type(_all_typed([*arguments[1::2], arguments[-1]], row))
-            turns = [part for turn in zip(_bits(arguments[:-1:2], row), values, strict=True) for part in turn]
+            turns = [part for turn in zip(_all_typed(arguments[:-1:2], row), values, strict=True) for part in turn]
             finite = all(value.finite for value in (*values, otherwise))
             return _operation(op, [*turns, otherwise], otherwise.type, finite)
         case Op.COALESCE:
@@ -137,11 +128,6 @@ def _typed(expression: Expr, row: Row) -> Typed:
                 return Typed(cast_as(value.expression, AsaType.FLOAT), pa.float64(), value.finite)
         case Op.TOKEN_TEXT:
             return _operation(op, _all_typed(arguments, row), pa.string())
-        case Op.IN_ORDER:
-            sides = _all_typed(arguments, row)
-            if any(side.type not in (pa.string(), pa.int64(), pa.float64()) for side in sides):
-                raise _UnknownError
-            return _operation(op, sides, pa.bool_(), constants=expression.constants)
         case Op.WITHIN_CALENDAR if arguments[0].op is Op.MOVED:
             return _moved(expression, row)
         case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:

@@ -48,7 +48,6 @@ def shared_keys(query: CompiledQuery) -> SharedKeys | None:
     types = _types_of(query)
     keys = frozenset([_NO_COLUMNS])
     for output in query.outputs:
-        assert output.plan is not None
         for candidates in _Trace(output.plan, types).meetings():
             keys = _merged(keys, candidates)
     if not keys:
@@ -63,7 +62,6 @@ def keys_of_column(query: CompiledQuery, output: CompiledOutput, name: str) -> M
     The rows of the output with a value there come from the events with this value, and meet no others. Where the column
     of an input holds tokens, the published value is the string of the token.
     """
-    assert output.plan is not None
     texts = replace(output.plan.output, selections=tuple(map(_with_tokens_of_strings, output.plan.output.selections)))
     trace, keys = _Trace(replace(output.plan, output=texts), _types_of(query)), frozenset([_NO_COLUMNS])
     for candidates in trace.meetings():
