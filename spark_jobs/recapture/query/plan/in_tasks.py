@@ -112,9 +112,20 @@ class Assignment:
 
         Raise NotInTasksError, which says why, if tasks cannot aggregate them.
         """
-        if selection.grouping is None:
+        grouping = selection.grouping
+        if grouping is None:
             raise NotInTasksError
-        return self._panes(selection, selection.grouping)
+        view, row = self._row(selection)
+        conditions = conditions_of(row, "WHERE", selection.where)
+        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(grouping.keys))
+        partials = tuple(_partials(grouping, row))
+        aggregations = []
+        for grouped in grouping.windows:
+            if not isinstance(grouped.window, HoppingWindow):
+                raise NotInTasksError(_NEEDS_EVENTS[type(grouped.window)])
+            length = math.gcd(grouped.window.size, grouped.window.hop)
+            aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
+        return view, aggregations
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
@@ -131,19 +142,6 @@ class Assignment:
             except NotInTasksError as error:
                 yield selection.table, None if selection.grouping is None else str(error)
 
-    def _panes(self, selection: Selection, grouping: Grouping) -> tuple[str, list[PaneAggregation]]:
-        view, row = self._row(selection)
-        conditions = conditions_of(row, "WHERE", selection.where)
-        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(grouping.keys))
-        partials = tuple(_partials(grouping, row))
-        aggregations = []
-        for grouped in grouping.windows:
-            if not isinstance(grouped.window, HoppingWindow):
-                raise NotInTasksError(_NEEDS_EVENTS[type(grouped.window)])
-            length = pane_length(grouped.window)
-            aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
-        return view, aggregations
-
     def _row(self, selection: Selection) -> tuple[str, Row]:
         """Return the view of the events that a selection reads, and the row that it reads."""
         if selection.analytics or selection.laterals:
@@ -151,11 +149,6 @@ class Assignment:
         if selection.table not in self.types:
             raise NotInTasksError("a GROUP BY reads a JOIN, a UNION, another GROUP BY or a long step")
         return selection.table, _Event(self.types[selection.table])
-
-
-def pane_length(window: HoppingWindow) -> int:
-    """Return the length of a window's panes, in ticks."""
-    return math.gcd(window.size, window.hop)
 
 
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
