@@ -51,7 +51,6 @@ class SliceEvaluation:
 
         Raise RunError if the query fails for a value.
         """
-        assert output.plan is not None
         rows = self.table_rows(output.plan)
         times = rows["_system_timestamp"]
         rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))

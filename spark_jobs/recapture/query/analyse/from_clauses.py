@@ -8,7 +8,7 @@ from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.joins import JoinCompiler
+from recapture.query.analyse.joins import add_side, check_kind
 from recapture.query.analyse.relations import Element, From, NamedRelation
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
@@ -111,10 +111,9 @@ class FromCompiler:
         table = f"join {self.source.offset(select)}"
         from_clause = From(self.source, self.types, [first], table, unjoined=unjoined)
         analytic = _analytic(select)
-        compiler = JoinCompiler(self.source, self.types)
         for number, join in enumerate(joins, 1):
             known = self.inputs.get(join.this.name.lower())
-            compiler.check_kind(first, join, known is not None and known.is_reference)
+            check_kind(self.source, first, join, known is not None and known.is_reference)
             new = self._named(join.this, select, "JOIN")
             if join.this.args.get("joins"):
                 raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
@@ -122,7 +121,7 @@ class FromCompiler:
                 message = "an analytic function next to a JOIN of streams is not supported: call it in a step"
                 raise self.source.error(analytic, message)
             new.number = number
-            compiler.add(from_clause, new, join)
+            add_side(from_clause, new, join)
         return from_clause
 
     def _named(self, table: exp.Expr, select: exp.Select, word: str) -> NamedRelation:

@@ -9,8 +9,7 @@ from sqlglot import exp
 from recapture.model import AsaType, InputColumn, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.json_text import json_record, property_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source

@@ -18,7 +18,7 @@ from recapture.model import (
 from recapture.query.analyse.coercion import ticks_of
 from recapture.query.analyse.relations import From
 from recapture.query.parse.names import call_name
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import Source
 from recapture.query.parse.window_calls import UNITS
 
 _FORMS = (
@@ -78,7 +78,6 @@ def _case(from_clause: From, node: exp.Case) -> TimeExpression:
     CASE k WHEN 'A' THEN a ELSE b END         => Chosen((Branch(k, "A", a),), b)
     CASE WHEN a IS NOT NULL THEN a ELSE b END => FirstOf((a, b))
     """
-    require_only(from_clause.source, node, "this", "ifs", "default")
     default = node.args.get("default")
     other = None if default is None or isinstance(default.unnest(), exp.Null) else time_of(from_clause, default)
     whens = [(when.this.unnest(), when.args["true"]) for when in node.args["ifs"]]

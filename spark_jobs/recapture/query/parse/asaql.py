@@ -264,9 +264,9 @@ def _mark_strings(source: Source, root: exp.Query) -> None:
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None, advice: str | None) -> DefinitionError:
+    if advice is not None:
+        return source.error(tokens[-1] if start is None else start, advice)
     if start is None:
         return source.error(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
-    if advice is not None:
-        return source.error(start, advice)
     word = source.word(start)
     return source.error(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))

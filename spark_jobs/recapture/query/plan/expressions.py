@@ -41,8 +41,6 @@ class Expr:
                 continue
             if (left._hash, left.op, left.constants) != (right._hash, right.op, right.constants):
                 return False
-            if len(left.arguments) != len(right.arguments):
-                return False
             seen.add((id(left), id(right)))
             todo += zip(left.arguments, right.arguments, strict=True)
         return True
@@ -165,6 +163,11 @@ def walk(expression: Expr) -> Iterator[Expr]:
         part = todo.pop()
         yield part
         todo += reversed(part.arguments)
+
+
+def size(expression: Expr) -> int:
+    """Return the number of the parts of an expression, itself included."""
+    return sum(1 for _ in walk(expression))
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -12,20 +12,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.merges import (
-    WINDOW_END,
-    GroupsView,
-    MergedGroups,
-    MergedSelect,
-    MergedWindow,
-    Result,
-    SpreadResult,
-)
+from recapture.query.merges import GroupsView, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.partials import PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, cast_as, column
 from recapture.query.plan.grouping import Grouping
-from recapture.query.plan.in_tasks import SYSTEM, Assignment, InTasks, conditions_of
+from recapture.query.plan.in_tasks import Assignment, InTasks, conditions_of
 from recapture.query.plan.relations import SelectedTable, Selection
 from recapture.query.plan.rewrites import through
 from recapture.query.plan.scalars import NotInTasksError, Typed, refuse, scalar
@@ -39,8 +31,6 @@ class _Group:
     columns: pa.Schema
 
     def column(self, name: str) -> Typed:
-        if name in SYSTEM:
-            name = WINDOW_END
         type_ = self.columns.field(name).type
         return Typed(column(name), type_, finite=type_ != pa.float64())
 

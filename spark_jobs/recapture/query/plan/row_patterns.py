@@ -137,9 +137,8 @@ class _Building:
                 for part in reversed(parts):
                     after = self.entry(part, after)
                 return after
-            case Repeated(part, least, None) if least <= 1:
-                loop = self._loop(part, after)
-                return [*loop, *after] if least == 0 else loop
+            case Repeated(part, 0, None):
+                return [*self._loop(part, after), *after]
             case Repeated(part, least, None):
                 return self._times(part, least - 1, self._loop(part, after))
             case Repeated(part, least, most):
@@ -148,7 +147,6 @@ class _Building:
                 for _ in range(most - least):
                     tail = [*self.entry(part, tail), *after]
                 return self._times(part, least, tail)
-        raise AssertionError(pattern)
 
     def _times(self, part: RowPattern, times: int, after: list[int]) -> list[int]:
         for _ in range(times):
