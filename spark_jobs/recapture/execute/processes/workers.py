@@ -62,12 +62,7 @@ def prepare(*, forks: bool = False) -> None:
     forkserver.set_forkserver_preload(_PRELOADED)
     forks = forks and fork_server_pid() is None
     if forks:
-        # What this process and the server both need. That takes long: Ctrl-C still works.
-        import pyarrow.dataset  # noqa: F401
-
-        import recapture.execute.processes.task_files
-        import recapture.formats.avro
-        import recapture.formats.json_bodies.decoder  # noqa: F401
+        import recapture.execute.processes.task_files  # noqa: F401, which takes long: Ctrl-C still works
     forked = forked_server(_PRELOADED) if forks else nullcontext()
     with _ignored_interrupts(), forked, _folder_of_socket():
         forkserver.ensure_running()
