@@ -233,7 +233,7 @@ class _Pass:
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
         if step.key in self.from_.steps or step.key in self.from_.inputs:
-            raise self.source.error(step.name, f"`{step.spelled}` is taken: choose another name for this step")
+            raise self.source.error(step.name, f"`{step.name.name}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
         if step.query.args.get("match"):
             self._matched(step, selects[0])
@@ -267,7 +267,7 @@ class _Pass:
         self.tables.append(table)
         self.from_.steps[step.key] = StepRelation(
             self.source,
-            step.spelled,
+            step.name.name,
             table.name,
             [(name, taken_over(name, value)) for name, value in columns],
             star_source,

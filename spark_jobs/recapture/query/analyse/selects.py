@@ -15,7 +15,7 @@ from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, can_name_column, identifiers, is_system_timestamp, star_of
+from recapture.query.parse.names import Path, can_name_column, identifier_at, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.query.plan.expressions import Expr, call
@@ -221,10 +221,7 @@ class SelectCompiler:
 
     def _path(self, path: Path, where: exp.Expr) -> list[exp.Identifier]:
         """Return a dotted path as if it stood at another place in the query."""
-        names = [exp.to_identifier(name) for name in path]
-        for identifier in names:
-            identifier.meta["start"] = self.source.offset(where)
-        return names
+        return [identifier_at(self.source.offset(where), name) for name in path]
 
     def _star(self, items: _SelectList, item: exp.Expr, star_source: From) -> None:
         """Add the columns of a *.

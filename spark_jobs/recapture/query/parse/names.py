@@ -45,6 +45,13 @@ def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
     return None
 
 
+def identifier_at(offset: int, name: str) -> exp.Identifier:
+    """Return a name as if it stood at a place in the query, which errors show."""
+    identifier = exp.Identifier(this=name, quoted=True)
+    identifier.meta["start"] = offset
+    return identifier
+
+
 def star_of(node: exp.Expr) -> list[exp.Identifier]:
     """Return the names before a star: [a, b] for a.b.*, none for *."""
     parts = [node.args.get(part) for part in ("catalog", "db", "table")] if isinstance(node, exp.Column) else []
