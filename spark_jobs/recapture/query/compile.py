@@ -275,7 +275,6 @@ class _Pass:
             self.types,
             ordered,
             table.has_row_column,
-            table.unanchored,
         )
 
     def _statement(self, query: exp.Query) -> None:

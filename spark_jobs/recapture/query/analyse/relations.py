@@ -63,10 +63,6 @@ class Relation(Columns, Protocol):
     def ties(self) -> tuple[str, ...] | None:
         """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
 
-    @property
-    def unanchored(self) -> bool:
-        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
-
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
 
@@ -199,18 +195,12 @@ class From:
     def _joins_streams(self) -> bool:
         return any(isinstance(join, Join) for join in self.joins)
 
-    @property
-    def unanchored(self) -> bool:
-        """Whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
-        return any(named.relation.unanchored for named in self.relations)
-
     def joined_table(self) -> JoinedTable | None:
         """Return the rows of the JOINs, once all columns that are read are known; None without a JOIN."""
         if not self.joins:
             return None
         first, *others = (
-            Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
-            for named in self.relations
+            Side(named.relation.table, tuple(named.columns), named.is_reference) for named in self.relations
         )
         analytics = self.unjoined.analytics if self.unjoined is not None else None
         sides, look_backs = (replace(first, analytics=analytics), *others), tuple(self.distances.look_backs)

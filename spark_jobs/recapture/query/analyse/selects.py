@@ -118,7 +118,6 @@ class SelectCompiler:
         selected = passed_on(columns) if requests is not None else items_of(columns)
         selection = Selection(
             table=from_clause.table,
-            source_unanchored=from_clause.unanchored,
             source_has_row_column=from_clause.has_row_column,
             analytics=from_clause.analytics,
             laterals=laterals,
