@@ -291,12 +291,11 @@ def _output(table: JoinedTable, rows: _Rows) -> pa.Table:
     arrivals = [np.where(rows.places[number] < 0, _BIGINTS.min, rows.integers(number, _ARRIVAL)) for number in streams]
     partition = rows.column(side_column(0, _PARTITION)) if len(streams) == 1 else pa.repeat("", len(rows.times))
     columns = {_PARTITION: partition, _TIME: rows.times, _ARRIVAL: np.maximum.reduce(arrivals)}
-    if table.unanchored:
-        marks = [
-            rows.column(side_column(number, UNANCHORED_COLUMN)) for number in streams if table.sides[number].unanchored
-        ]
+    marked = [number for number in streams if UNANCHORED_COLUMN in rows.sides[number].column_names]
+    if marked:
+        marks = [rows.column(side_column(number, UNANCHORED_COLUMN)) for number in marked]
         columns[UNANCHORED_COLUMN] = np.logical_or.reduce([flags(mark) for mark in marks])
-    if table.has_row_column:
+    if len(streams) == 1 and ROW in rows.sides[0].column_names:
         columns[ROW] = rows.column(side_column(0, ROW))
     names = [side_column(number, name) for number, side in enumerate(table.sides) for name in side.columns]
     return pa.table({**columns, **{name: rows.column(name) for name in names}})

@@ -126,18 +126,17 @@ class FromCompiler:
 
     def _named(self, table: exp.Expr, select: exp.Select, word: str) -> NamedRelation:
         """Return a relation that FROM or JOIN names. Read its TIMESTAMP BY and PARTITION BY."""
-        names = self._names
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             raise self.source.error(table, f"{word} takes a name, such as `{self._example}`, or (SELECT …) AS name")
         require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")
-        name = table.args["alias"].name if table.args.get("alias") else table.name
+        name = table.alias_or_name
         step, input_ = self.steps.get(table.name.lower()), self.inputs.get(table.name.lower())
         relation = step or input_
         if relation is None:
-            steps = names[len(self.inputs) :]
-            hint = f"; its steps are {', '.join(f'`{name}`' for name in steps)}" if steps else ""
+            steps = ", ".join(f"`{name}`" for name in self._names[len(self.inputs) :])
+            hint = f"; its steps are {steps}" if steps else ""
             if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
             elif word == "JOIN":

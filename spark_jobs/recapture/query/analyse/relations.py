@@ -63,10 +63,6 @@ class Relation(Columns, Protocol):
     def ties(self) -> tuple[str, ...] | None:
         """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
 
-    @property
-    def unanchored(self) -> bool:
-        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
-
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
 
@@ -188,33 +184,26 @@ class From:
 
     @property
     def has_row_column(self) -> bool:
-        """Whether the rows have the column `_row` before its own analytic functions."""
-        if self._joins_streams:
-            return False
-        if self.unjoined is not None and self.unjoined.analytics is not None:
-            return self.unjoined.analytics.has_row_column
+        """Whether the rows have the column `_row` after its analytic functions."""
+        analytics = (self.unjoined or self).analytics
+        if analytics is not None:
+            return analytics.has_row_column
         return self.ties is not None and ROW in self.ties
 
     @property
     def _joins_streams(self) -> bool:
         return any(isinstance(join, Join) for join in self.joins)
 
-    @property
-    def unanchored(self) -> bool:
-        """Whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
-        return any(named.relation.unanchored for named in self.relations)
-
     def joined_table(self) -> JoinedTable | None:
         """Return the rows of the JOINs, once all columns that are read are known; None without a JOIN."""
         if not self.joins:
             return None
         first, *others = (
-            Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
-            for named in self.relations
+            Side(named.relation.table, tuple(named.columns), named.is_reference) for named in self.relations
         )
         analytics = self.unjoined.analytics if self.unjoined is not None else None
         sides, look_backs = (replace(first, analytics=analytics), *others), tuple(self.distances.look_backs)
-        return JoinedTable(self.table, sides, tuple(self.joins), look_backs, self.has_row_column)
+        return JoinedTable(self.table, sides, tuple(self.joins), look_backs)
 
     def named(self, name: str) -> NamedRelation | None:
         """Return the relation of this name, ignoring case; None if there is none."""

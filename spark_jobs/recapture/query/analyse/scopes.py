@@ -58,7 +58,7 @@ class RowScope(NameScope):
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
-        if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
+        if len(arguments) != 2 or not arguments[1].is_string:
             raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
         named = self.from_clause.named(names[0].name) if len(names) == 1 else None

@@ -15,7 +15,7 @@ from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, can_name_column, identifiers, is_system_timestamp, star_of
+from recapture.query.parse.names import Path, can_name_column, identifier_at, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.query.plan.expressions import Expr, call
@@ -44,6 +44,8 @@ class CompiledSelect:
     """What its * stand for, in a step."""
     ordered: bool
     """Whether its rows come in arrival order."""
+    has_row_column: bool
+    """Whether its rows have the column `_row`."""
     joined: JoinedTable | None
     """Rows of the JOINs that it reads; None without a JOIN."""
 
@@ -118,16 +120,21 @@ class SelectCompiler:
         selected = passed_on(columns) if requests is not None else items_of(columns)
         selection = Selection(
             table=from_clause.table,
-            source_unanchored=from_clause.unanchored,
-            source_has_row_column=from_clause.has_row_column,
             analytics=from_clause.analytics,
             laterals=laterals,
             where=where,
             grouping=grouping,
             items=tuple(selected),
         )
-        ordered = from_clause.ordered and grouping is None
-        return CompiledSelect(select, selection, items.columns, items.star_source, ordered, from_clause.joined_table())
+        return CompiledSelect(
+            select,
+            selection,
+            items.columns,
+            items.star_source,
+            ordered=from_clause.ordered and grouping is None,
+            has_row_column=from_clause.has_row_column and grouping is None,
+            joined=from_clause.joined_table(),
+        )
 
     def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: Expr | None) -> Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.
@@ -221,10 +228,7 @@ class SelectCompiler:
 
     def _path(self, path: Path, where: exp.Expr) -> list[exp.Identifier]:
         """Return a dotted path as if it stood at another place in the query."""
-        names = [exp.to_identifier(name) for name in path]
-        for identifier in names:
-            identifier.meta["start"] = self.source.offset(where)
-        return names
+        return [identifier_at(self.source.offset(where), name) for name in path]
 
     def _star(self, items: _SelectList, item: exp.Expr, star_source: From) -> None:
         """Add the columns of a *.

@@ -59,7 +59,6 @@ class StepRelation:
     types: FieldTypes
     ordered: bool
     has_row_column: bool
-    unanchored: bool
 
     def __post_init__(self) -> None:
         self._own = {name.lower(): value for name, value in self.columns}

@@ -8,7 +8,7 @@ from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.relations import From
 from recapture.query.analyse.user_functions import javascript_record
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import identifiers
+from recapture.query.parse.names import identifier_at, identifiers
 from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.operations import Op
 
@@ -31,9 +31,7 @@ def property_of_row(from_clause: From, node: exp.Expr, name: Value) -> Value | N
     source, named = from_clause.source, from_clause.named(node.name)
     assert named is not None
     if name.text is not None:
-        identifier = exp.to_identifier(name.text, quoted=True)
-        identifier.meta["start"] = source.offset(node)
-        value = named.field([identifier])
+        value = named.field([identifier_at(source.offset(node), name.text)])
         if value is None:
             raise source.error(node, f"`{named.name}` has no column `{name.text}`")
         return value

@@ -9,7 +9,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from recapture.query.plan.row_patterns import Repeated, RowPattern, Variable, choice, sequence
+from recapture.query.plan.row_patterns import Choice, Concatenation, Repeated, RowPattern, Variable
 
 NAME = "MATCH_RECOGNIZE"
 PATTERN = "pattern"
@@ -108,7 +108,7 @@ class MatchParser:
         parts = [self._sequence(names)]
         while self.parser._match(TokenType.PIPE):
             parts.append(self._sequence(names))
-        return choice(parts)
+        return Choice(tuple(parts))
 
     def _sequence(self, names: list[exp.Identifier]) -> RowPattern:
         parts: list[RowPattern] = []
@@ -116,7 +116,7 @@ class MatchParser:
             parts.append(self._repeated(self._atom(names)))
         if not parts:
             self._refuse(_FORM)
-        return sequence(parts)
+        return Concatenation(tuple(parts))
 
     def _atom(self, names: list[exp.Identifier]) -> RowPattern:
         parser = self.parser

@@ -58,9 +58,6 @@ class Expr:
                 parts.append((part.op, tuple(places[argument] for argument in part.arguments), part.constants))
         return _from_parts, (parts,)
 
-    def __repr__(self) -> str:
-        return self.text
-
     @property
     def is_column(self) -> bool:
         """Whether it is a column of the row: not a field of a struct."""
@@ -72,9 +69,8 @@ class Expr:
         assert self.op is Op.COLUMN
         return str(self.constants[0])
 
-    @property
-    def text(self) -> str:
-        """The expression for readers: add(temperature, 1.5)"""
+    def __repr__(self) -> str:
+        """Return the expression for readers: add(temperature, 1.5)"""
         texts: dict[int, str] = {}
         for part in reversed([*walk(self)]):
             if id(part) not in texts:

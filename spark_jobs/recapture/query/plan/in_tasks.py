@@ -51,16 +51,6 @@ class InTasks:
 
 
 @dataclass(frozen=True)
-class _Event:
-    """An event as the row of a view."""
-
-    types: Mapping[str, pa.DataType]
-
-    def column(self, name: str) -> Typed:
-        return Typed(column(name), pa.int64() if name in _SYSTEM else self.types[name])
-
-
-@dataclass(frozen=True)
 class Assignment:
     """Decides what the tasks of each input compute, for the tables of all outputs."""
 
@@ -148,7 +138,8 @@ class Assignment:
             raise NotInTasksError("an analytic function or an APPLY needs events")
         if selection.table not in self.types:
             raise NotInTasksError("a GROUP BY reads a JOIN, a UNION, another GROUP BY or a long step")
-        return selection.table, _Event(self.types[selection.table])
+        types = {**self.types[selection.table], **dict.fromkeys(_SYSTEM, pa.int64())}
+        return selection.table, lambda name: Typed(column(name), types[name])
 
 
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:

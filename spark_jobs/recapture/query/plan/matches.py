@@ -47,8 +47,6 @@ class MatchedTable:
     name: str
     source: str
     """Table whose rows are matched."""
-    unanchored: bool
-    """Whether the rows of the source have the column `_unanchored`, and so the matches."""
     ties: tuple[str, ...] | None
     """Columns that order the rows of one partition that arrived at the same time; None if the rows come in order."""
     keys: tuple[Expr, ...]
@@ -62,9 +60,6 @@ class MatchedTable:
     """Aggregates `@m0`, … of the conditions and the measures."""
     measures: tuple[tuple[str, Expr], ...]
     """Name and value of each column, over the aggregates and CLASSIFIER."""
-
-    has_row_column = False
-    """Its rows have no column `_row`."""
 
     @property
     def windows(self) -> tuple[JoinedSide, ...]:

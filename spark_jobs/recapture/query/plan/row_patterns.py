@@ -7,7 +7,7 @@ one, and another repetition before what follows.
     A+ (B | C)  => places A, B, C; A begins; after A come A, B, C; after B or C the pattern is complete
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 COMPLETE = -1
@@ -177,13 +177,3 @@ class _Building:
 def _marker(number: int) -> int:
     """Return the mark of a loop by its number, and the number by the mark: 0 => -2"""
     return -2 - number
-
-
-def sequence(parts: Sequence[RowPattern]) -> RowPattern:
-    """Return parts one after another; a single part stays as it is."""
-    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
-
-
-def choice(parts: Sequence[RowPattern]) -> RowPattern:
-    """Return a choice between parts; a single part stays as it is."""
-    return parts[0] if len(parts) == 1 else Choice(tuple(parts))

@@ -1,8 +1,8 @@
 """Expressions that tasks compute with the functions of Arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -48,11 +48,8 @@ class Typed:
     """Whether a float is certainly finite. Arrow orders NaN, and zeros with a sign, in its own way."""
 
 
-class Row(Protocol):
-    """A row that a SELECT reads: an event or a group of events."""
-
-    def column(self, name: str) -> Typed:
-        """Return a column of the row."""
+Row: TypeAlias = Callable[[str], Typed]
+"""Returns a column, by its name, of a row that a SELECT reads: of an event or of a group of events."""
 
 
 def scalar(what: str, expression: Expr, row: Row) -> Typed:
@@ -102,7 +99,7 @@ def _typed(expression: Expr, row: Row) -> Typed:
     op, arguments = expression.op, expression.arguments
     match op:
         case Op.COLUMN if expression.is_column:
-            return row.column(expression.name)
+            return row(expression.name)
         case _ if op in _LITERALS:
             return Typed(expression, _LITERALS[op])
         case Op.NEGATE if arguments[0].op in (Op.BIGINT, Op.DOUBLE):
