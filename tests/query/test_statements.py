@@ -171,6 +171,14 @@ def test_words_in_quotes_and_brackets_do_not_end_a_statement() -> None:
     assert [column.name for column in query.outputs[0].columns] == ["select", "with"]
 
 
+def test_queries_that_differ_in_the_case_of_a_declared_name_differ_in_their_canonical_text() -> None:
+    text = "CREATE TABLE telemetry ({} nvarchar(max)) SELECT * INTO out FROM telemetry"
+    first, second, same = (compiled(text.format(name)) for name in ("Device", "device", "[Device]"))
+    assert [query.outputs[0].columns[0].name for query in (first, second)] == ["Device", "device"]
+    assert first.canonical != second.canonical
+    assert first.canonical == same.canonical == compiled(first.canonical).canonical
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -57,7 +57,7 @@ def compile_query(
     with compiler_room(source):
         script = parse(text)
         called = bind_functions(script, functions)
-        declared = declared_types(source, script.declarations, inputs)
+        declared = declared_types(script.source, script.declarations, inputs)
         types = FieldTypes(script.source, declared, only_strings=only_strings)
         compiled = _compiled(script, types, inputs, output_aliases).result(in_tasks)
         return replace(compiled, functions=called, geography=geography_functions(script))
