@@ -5,11 +5,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recapture.ordering import chunks, profile
 from recapture.ordering.counters import Counters
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
+from recapture.process.compilation import frozen
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.tools.sample import world, write_world
@@ -128,6 +132,18 @@ def test_the_over_key_of_an_event_is_text(folder: Path) -> None:
     keys = {event["key"] for event in profiled(counters)["sample"] if event["verdict"] == "on_time"}
     assert all(key.startswith("device-") for key in keys)
     assert len(keys) > 3
+
+
+@given(st.lists(st.tuples(st.integers(-3, 12), st.booleans()), max_size=30))
+def test_a_bin_has_the_durations_above_the_bound_before_it(events: list[tuple[int, bool]]) -> None:
+    bounds, counts = [0, 2, 9], np.zeros(4, np.int64)
+    durations, applies = np.array([event[0] for event in events], np.int64), np.array([e[1] for e in events], bool)
+    profile.count_bins(frozen(durations), frozen(applies), frozen(np.array(bounds)), counts)
+    counted = [sum(low < duration <= high for duration, applies in events if applies) for low, high in BINS]
+    assert counts.tolist() == counted
+
+
+BINS = [(-9, 0), (0, 2), (2, 9), (9, 99)]
 
 
 def test_bounds_of_bins_ascend() -> None:
