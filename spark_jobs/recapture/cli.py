@@ -11,7 +11,8 @@ import io
 import json
 import signal
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,8 +22,9 @@ from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError,
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
 from recapture.process import log, streams
+from recapture.process.dataclass_code import kept_code
 from recapture.process.limits import reached_limit, require_open_files
-from recapture.process.startup import collect_garbage_rarely, exit_at_once
+from recapture.process.startup import collect_garbage_rarely, exit_at_once, loaded_for_good
 from recapture.process.versions import OUTPUT_FORMAT
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
@@ -96,11 +98,12 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
         publishes = name in _PUBLISHING
         if arguments.pop("verbose", False):
             log.enable()
-        if name == "backfill" and arguments["master"].startswith("local"):
-            from recapture.execute.processes.workers import prepare
+        with _loading() if alone else nullcontext():
+            if name == "backfill" and arguments["master"].startswith("local"):
+                from recapture.execute.processes.workers import prepare
 
-            prepare(forks=alone)  # until the pipeline is loaded, a core is idle
-        module = importlib.import_module(f"recapture.commands.{name}")
+                prepare(forks=alone)  # until the pipeline is loaded, a core is idle
+            module = importlib.import_module(f"recapture.commands.{name}")
         result: dict[str, Any] = module.run(stderr, **arguments)
         if is_json:
             print(printable(json.dumps({"format": OUTPUT_FORMAT, **result}, allow_nan=False)))
@@ -120,6 +123,13 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
         return UnfinishedError.exit_code if publishes else RecaptureError.exit_code
     exit_code: int = result.get("exit_code", 0 if result.get("ready", True) else 1)  # an imported job may not be ready
     return exit_code
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Use all shortcuts for imports in this context."""
+    with loaded_for_good(), kept_code():
+        yield
 
 
 def _require_utf8() -> None:

@@ -21,7 +21,6 @@ def grouping_of(aggregates: tuple[str, ...], window: str, keys: tuple[str, ...])
     metadata = {"telemetry": CaptureInput.metadata}
     compiled = compile_query(query, inputs=metadata, output_aliases=["out"], in_tasks=False)
     plan = compiled.outputs[0].plan
-    assert plan is not None
     [selection] = plan.output.selections
     assert selection.grouping is not None
     return selection.grouping

@@ -30,7 +30,6 @@ def relations(
     """Return the SELECTs of a query, those of steps first, and the rows of its JOINs."""
     inputs = {alias: CaptureInput.metadata for alias in streams} | dict.fromkeys(references)
     [output] = compile_query(text, inputs=inputs, output_aliases=["out"], in_tasks=False).outputs
-    assert output.plan is not None
     tables = [*output.plan.steps, output.plan.output]
     joins = [table for table in tables if isinstance(table, JoinedTable)]
     return [part for table in tables if isinstance(table, SelectedTable) for part in table.selections], joins

@@ -98,7 +98,7 @@ def table(events: Sequence[Event]) -> pa.Table:
 def actual(aggregates: Aggregates, window: str, slice_: Slice) -> list[tuple[Any, ...]]:
     """Return the groups of a slice: window, end, key, whether it is unanchored, and the results."""
     grouping = grouping_of(tuple(aggregates), window, ("k",))
-    rows = groups(table(slice_.events), grouping, SliceBounds(slice_.start, slice_.end), 0, False)
+    rows = groups(table(slice_.events), grouping, SliceBounds(slice_.start, slice_.end), 0)
     results = [rows[f"_r{number}"].to_pylist() for number in range(len(aggregates))]
     for number, text in enumerate(aggregates):
         if text.startswith("Collect"):
@@ -211,7 +211,7 @@ def test_groups_are_computed_in_several_parts(slices: list[Slice]) -> None:
 def test_no_rows_have_no_groups() -> None:
     for window in WINDOWS:
         grouping = grouping_of(tuple(ALL), window, ("k",))
-        nothing = groups(table([]), grouping, SliceBounds(0, 1), 0, False)
-        group = groups(table([Event(5, {"k": "a"})]), grouping, SliceBounds(0, seconds(60)), 0, False)
+        nothing = groups(table([]), grouping, SliceBounds(0, 1), 0)
+        group = groups(table([Event(5, {"k": "a"})]), grouping, SliceBounds(0, seconds(60)), 0)
         assert len(nothing) == 0
         assert nothing.schema == group.schema

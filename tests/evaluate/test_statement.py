@@ -62,6 +62,13 @@ def test_a_union_has_the_rows_of_each_select() -> None:
     assert rows(query, [event(1, k="a", n=1)]) == [{"k": "a", "n": 1}, {"k": "a", "n": 2}]
 
 
+def test_the_rows_of_a_union_next_to_those_of_sessions_are_not_unanchored() -> None:
+    sessions = "SELECT k, COUNT(*) AS n FROM telemetry GROUP BY k, SessionWindow(second, 5, 60)"
+    query = compiled(f"WITH s AS ({sessions}) SELECT k, n INTO out FROM s UNION SELECT k, n FROM telemetry")
+    expected = [{"k": "a", "n": 1, "_unanchored": False}, {"k": "a", "n": 7, "_unanchored": False}]
+    assert rows(query, [event(1, k="a", n=7)]) == expected
+
+
 def test_a_step_over_groups_that_are_merged_from_panes() -> None:
     query = compiled(
         "WITH counts AS (SELECT k, COUNT(*) AS c FROM telemetry GROUP BY k, Tumbling(minute, 1)) "

@@ -20,6 +20,7 @@ from recapture.query.model import CompiledOutput
 from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.expressions import Expr, bigint, call, column, failure
 from recapture.query.plan.operations import Op
+from recapture.query.plan.relations import OutputPlan, SelectedTable
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow
@@ -83,7 +84,8 @@ def length(window: HoppingWindow) -> int:
 
 def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
     """Return the rows of panes, which come in any order and in two batches."""
-    output = CompiledOutput("out", tuple(column for column, _ in of.columns), (of,))
+    plan = OutputPlan((), SelectedTable("output", ()), {})
+    output = CompiledOutput("out", tuple(column for column, _ in of.columns), plan, (of,))
 
     def panes_of(view: str, number: int) -> list[pa.RecordBatch]:
         assert view == "input a"

@@ -133,6 +133,7 @@ def test_an_unsupported_select_is_refused(select: str, column: int, reason: str)
         ("WHERE x + 1 = 1 AND X = 'a'", 21, "used as nvarchar(max) here and as float elsewhere"),
         ("WHERE eventTime > 'yesterday'", 7, "is not an ISO time"),
         ("WHERE _partition = 'a'", 7, "taken by the pipeline"),
+        ("WHERE _unanchored = 'a'", 7, "taken by the pipeline"),
         ("WHERE EXISTS (SELECT 1)", 22, "a query inside a query"),
         ("WHERE x <=> 1", 7, "NullSafeEQ"),
         ("WHERE @x = 1", 8, "Parameter"),

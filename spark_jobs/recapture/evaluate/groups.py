@@ -36,13 +36,11 @@ GROUPS_AT_ONCE = 1 << 18
 """Number of groups that are computed at once, so that the memory for their computation is small."""
 
 
-def groups(
-    rows: pa.Table, grouping: Grouping, bounds: SliceBounds, extra_look_back: int, source_unanchored: bool
-) -> pa.Table:
+def groups(rows: pa.Table, grouping: Grouping, bounds: SliceBounds, extra_look_back: int) -> pa.Table:
     """Return the groups of rows that end after slice start - `extra_look_back` ticks and in the slice.
 
-    Rows have `_system_timestamp`, `_arrival` and `_partition`, what the GROUP BY reads and, if `source_unanchored`,
-    `_unanchored`. Those of a partition come in arrival order, unless an aggregate says otherwise (`Aggregate.ordered`).
+    Rows have `_system_timestamp`, `_arrival` and `_partition`, what the GROUP BY reads, and maybe `_unanchored`. Those
+    of a partition come in arrival order, unless an aggregate says otherwise (`Aggregate.ordered`).
 
     Groups have the columns `_window_id`, `_window_end`, the keys `_k0`, …, the results `_r0`, …, and `_unanchored` if
     the rows have it or there are sessions. The result of a JavaScript aggregate is the list of the events it takes.
@@ -51,11 +49,11 @@ def groups(
     """
     columns = _projected(rows, list(dict.fromkeys(inputs(grouping))), bounds)
     if not len(rows):
-        return _schema(grouping, columns, source_unanchored).empty_table()
+        return _schema(grouping, columns, UNANCHORED_COLUMN in rows.column_names).empty_table()
     key_columns = [columns(key) for key in grouping.keys]
     times = rows["_system_timestamp"].to_numpy()
     keyed = KeyedRows(_codes(key_columns, len(rows)), partition_ranks(rows["_partition"]), times)
-    is_unanchored = rows[UNANCHORED_COLUMN].to_numpy() if source_unanchored else None
+    is_unanchored = rows[UNANCHORED_COLUMN].to_numpy() if UNANCHORED_COLUMN in rows.column_names else None
     grouped_rows = _Rows(grouping, columns, keyed, rows["_arrival"].to_numpy(), is_unanchored)
     after = bounds.start - extra_look_back
     return pa.concat_tables([grouped_rows.groups(grouped, after, bounds.end) for grouped in grouping.windows])

@@ -291,10 +291,9 @@ def _output(table: JoinedTable, rows: _Rows) -> pa.Table:
     arrivals = [np.where(rows.places[number] < 0, _BIGINTS.min, rows.integers(number, _ARRIVAL)) for number in streams]
     partition = rows.column(side_column(0, _PARTITION)) if len(streams) == 1 else pa.repeat("", len(rows.times))
     columns = {_PARTITION: partition, _TIME: rows.times, _ARRIVAL: np.maximum.reduce(arrivals)}
-    if table.unanchored:
-        marks = [
-            rows.column(side_column(number, UNANCHORED_COLUMN)) for number in streams if table.sides[number].unanchored
-        ]
+    marked = [number for number in streams if UNANCHORED_COLUMN in rows.sides[number].column_names]
+    if marked:
+        marks = [rows.column(side_column(number, UNANCHORED_COLUMN)) for number in marked]
         columns[UNANCHORED_COLUMN] = np.logical_or.reduce([flags(mark) for mark in marks])
     if table.has_row_column:
         columns[ROW] = rows.column(side_column(0, ROW))

@@ -78,7 +78,7 @@ def measured(table: MatchedTable, matches: Matches, bounds: SliceBounds) -> pa.T
         _TIME: columns[_TIME],
         "_arrival": columns[_TIME],
     }
-    if table.unanchored:
+    if UNANCHORED_COLUMN in matches.rows.column_names:
         marks = np.append(0, np.cumsum(flags(matches.rows[UNANCHORED_COLUMN])))
         made[UNANCHORED_COLUMN] = pa.array(marks[matches.last + 1] > marks[matches.first])
     return pa.table({**made, **{name: value for (name, _), value in zip(table.measures, measures, strict=True)}})

@@ -51,12 +51,11 @@ class SliceEvaluation:
 
         Raise RunError if the query fails for a value.
         """
-        assert output.plan is not None
         rows = self.table_rows(output.plan)
         times = rows["_system_timestamp"]
         rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))
         published = published_rows(rows, output.columns)
-        if output.plan.output.unanchored:
+        if UNANCHORED_COLUMN in rows.column_names:
             published = published.append_column(UNANCHORED_COLUMN, rows[UNANCHORED_COLUMN])
         return published
 
@@ -109,30 +108,31 @@ class _OutputEvaluation:
     def _united(self, table: SelectedTable) -> pa.Table:
         """Return the rows of the SELECTs of a table, one after another."""
         parts = [self._selected(selection, table) for selection in table.selections]
-        return pa.concat_tables(parts, promote_options="default")
+        rows = pa.concat_tables(parts, promote_options="default")
+        if UNANCHORED_COLUMN in rows.column_names:
+            place, marks = rows.column_names.index(UNANCHORED_COLUMN), rows[UNANCHORED_COLUMN]
+            rows = rows.set_column(place, UNANCHORED_COLUMN, pc.fill_null(marks, False))
+        return rows
 
     def _selected(self, selection: Selection, table: SelectedTable) -> pa.Table:
         look_back = self.plan.look_backs[table.name]
-        items = [*_unanchored(table.unanchored, selection.unanchored), *selection.items]
         if selection.grouping is not None:
-            return self._of_groups(selection, selection.grouping, items, look_back)
-        numbers = [ROW] if table.has_row_column else []
-        system = map(_passed, ["_partition", *_TIMES, *numbers])
-        return self._project(self._source(selection, look_back), [*system, *items], selection.where)
+            return self._of_groups(selection, selection.grouping, look_back)
+        numbers, rows = [ROW] if table.has_row_column else [], self._source(selection, look_back)
+        system = [*map(_passed, ["_partition", *_TIMES, *numbers]), *_marks(rows)]
+        return self._project(rows, [*system, *selection.items], selection.where)
 
-    def _of_groups(self, selection: Selection, grouping: Grouping, items: list[Item], look_back: int) -> pa.Table:
+    def _of_groups(self, selection: Selection, grouping: Grouping, look_back: int) -> pa.Table:
         if selection.groups_view is not None:
             rows = self.slice.read_groups(selection.groups_view)
         else:
             rows = self._source(selection, look_back)
             if selection.where is not None:
                 rows = self._project(rows, _read_of(rows, grouping), selection.where)
-            rows = groups(rows, grouping, self.slice.bounds, look_back, selection.source_unanchored)
-        system = [
-            Item("_partition", expressions.string("")),
-            *(Item(name, expressions.column(WINDOW_END)) for name in _TIMES),
-        ]
-        return self._project(rows, [*system, *items], grouping.having)
+            rows = groups(rows, grouping, self.slice.bounds, look_back)
+        times = (Item(name, expressions.column(WINDOW_END)) for name in _TIMES)
+        system = [Item("_partition", expressions.string("")), *times, *_marks(rows)]
+        return self._project(rows, [*system, *selection.items], grouping.having)
 
     def _source(self, selection: Selection, look_back: int) -> pa.Table:
         """Return the rows that a SELECT reads, with the results of its analytic functions and its APPLYs."""
@@ -151,11 +151,9 @@ def _passed(name: str) -> Item:
     return Item(name, expressions.column(name))
 
 
-def _unanchored(has: bool, source_has: bool) -> list[Item]:
-    """Return the column `_unanchored` for rows that have it: FALSE where their source does not."""
-    if not has:
-        return []
-    return [_passed(UNANCHORED_COLUMN) if source_has else Item(UNANCHORED_COLUMN, expressions.FALSE)]
+def _marks(rows: pa.Table) -> list[Item]:
+    """Return the column `_unanchored` if the rows have it: they, or what they come from, are sessions."""
+    return [_passed(UNANCHORED_COLUMN)] if UNANCHORED_COLUMN in rows.column_names else []
 
 
 def _read_of(rows: pa.Table, grouping: Grouping) -> list[Item]:

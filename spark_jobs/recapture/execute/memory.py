@@ -43,7 +43,6 @@ def bytes_per_event(query: CompiledQuery) -> int:
     """Return about how much memory an event of a slice takes while the rows of the slice are computed."""
     most = 0
     for output in query.outputs:
-        assert output.plan is not None
         most = max(most, _SELECTED + _COLUMN * len(output.columns))
         for table in (*output.plan.steps, output.plan.output):
             most = max(most, _of_table(table))

@@ -6,9 +6,7 @@ unless the template says otherwise in the block `policy`.
 """
 
 import re
-from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from recapture.errors import DefinitionError
 from recapture.pages.terms import meanings, term
-from recapture.process.caches import user_folder
+from recapture.process import caches
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 NONE = "\N{EN DASH}"
 """Text in place of a missing value."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z?")
-_DIGEST = sha256().digest_size
 _PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
@@ -48,21 +45,17 @@ def _environment(package: str) -> "Environment":
     from jinja2.bccache import Bucket, BytecodeCache
     from markupsafe import Markup
 
-    folder = user_folder("pages")
+    folder = caches.user_folder("pages")
 
     class Compiled(BytecodeCache):
-        """Compiled templates, each in a file with a digest. A damaged one is written again; no page needs any."""
+        """Compiled templates, each in a file. A damaged one is written again; no page needs any."""
 
         def load_bytecode(self, bucket: Bucket) -> None:
-            with suppress(OSError):
-                content = self._file(bucket).read_bytes()
-                if content[:_DIGEST] == sha256(content[_DIGEST:]).digest():
-                    bucket.bytecode_from_string(content[_DIGEST:])
+            if (content := caches.read(self._file(bucket))) is not None:
+                bucket.bytecode_from_string(content)
 
         def dump_bytecode(self, bucket: Bucket) -> None:
-            content = bucket.bytecode_to_string()
-            with suppress(OSError):
-                self._file(bucket).write_bytes(sha256(content).digest() + content)
+            caches.write(self._file(bucket), bucket.bytecode_to_string())
 
         def _file(self, bucket: Bucket) -> Path:
             assert folder is not None

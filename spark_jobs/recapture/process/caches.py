@@ -1,4 +1,4 @@
-"""Folders that keep compiled code: whoever can write to one decides what this process runs."""
+"""Folders and files that keep compiled code: whoever can write to one decides what this process runs."""
 
 import fcntl
 import os
@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 LONGEST_WAIT = 60.0
 """How long a process waits for another one that compiles the same function; seconds."""
 _LOOK = 0.02
 """Time between two looks at a lock; seconds."""
+_DIGEST = sha256().digest_size
 
 
 def user_folder(name: str) -> Path | None:
@@ -26,6 +28,22 @@ def user_folder(name: str) -> Path | None:
         return folder if is_private(folder) else None
     except (OSError, RuntimeError):  # there is no home folder, or it is not writable
         return None
+
+
+def read(file: Path) -> bytes | None:
+    """Return what `write` kept in a file; None if it is missing or damaged."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, kept = content[:_DIGEST], content[_DIGEST:]
+    return kept if digest == sha256(kept).digest() else None
+
+
+def write(file: Path, content: bytes) -> None:
+    """Keep content in a file, after its digest, if the file can be written."""
+    with suppress(OSError):
+        file.write_bytes(sha256(content).digest() + content)
 
 
 def is_private(folder: str | Path) -> bool:

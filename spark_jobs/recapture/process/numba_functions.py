@@ -14,9 +14,10 @@ from typing import Any
 from recapture.process import caches
 from recapture.process.startup import hidden
 
-# Numba looks for the linear algebra of SciPy when it first compiles or loads a function. No function here uses it.
-with hidden(["scipy"]):
-    import numba.np.arraymath  # noqa: F401, it is what looks
+# When Numba first compiles or loads a function, it looks for these packages. No function here uses them.
+with hidden(["scipy", "cffi"]):
+    import numba.core.typing.cffi_utils
+    import numba.np.arraymath  # noqa: F401, both are what looks
     from numba import njit
     from numba.core.caching import FunctionCache
     from numba.core.compiler_lock import global_compiler_lock

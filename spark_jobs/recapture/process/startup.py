@@ -1,7 +1,8 @@
 """Shortcuts at the start and the end of a process. Each says what it saves, in CPU seconds on one machine.
 
-Modules that need more than this one have the others. `fork_server` forks the workers. `compilation` imports Numba,
-which takes 0.2 s, when a compiled function is first called. `numba_functions` keeps compiled code.
+Modules that need more than this one have the others. `fork_server` forks the workers. `dataclass_code` keeps what
+dataclasses compile. `compilation` imports Numba, which takes 0.2 s, when a compiled function is first called.
+`numba_functions` keeps compiled code.
 """
 
 import atexit
@@ -27,16 +28,25 @@ def collect_garbage_rarely() -> None:
 
 
 @contextmanager
-def loaded_for_forks() -> Iterator[None]:
-    """Load what forks of this process share: 0.3 s of a backfill.
+def loaded_for_good() -> Iterator[None]:
+    """Look for garbage neither in this context nor later among what exists at its end: 0.05 s of each command."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # DuckDB complains of objects that are left at the end
+        gc.enable()
 
-    Look for garbage rarely in this context, and as usual after it, but never again among what exists then: forks would
-    copy the memory.
+
+@contextmanager
+def loaded_for_forks() -> Iterator[None]:
+    """Load what forks of this process share, for good: 0.4 s of a backfill. Then look for garbage as usual.
+
+    If the forks looked for garbage among it, they would copy the memory.
     """
-    collect_garbage_rarely()
-    yield
-    gc.freeze()
-    atexit.register(gc.unfreeze)  # DuckDB complains of objects that are left at the end
+    with loaded_for_good():
+        yield
     gc.set_threshold(*_USUAL)
 
 
@@ -82,7 +92,7 @@ def hidden(packages: Collection[str]) -> AbstractContextManager[None]:
     """Let imports of these packages in this thread fail, unless they are already imported.
 
     For `quality.loading`: 1.2 s of each audit with a suite. For `formats`: 0.3 s of each command that reads blobs. For
-    `numba_functions`: 0.2 s of each process that compiles or loads a function.
+    `numba_functions`: 0.25 s of each process that compiles or loads a function.
     """
     return _asked_first(_Hider(packages, threading.get_ident()))
 

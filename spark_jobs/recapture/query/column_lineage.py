@@ -43,7 +43,6 @@ def column_lineage(query: CompiledQuery, output: CompiledOutput) -> dict[str, tu
 
     A column that is computed from whole events or rows has none for them either: their fields are not known.
     """
-    assert output.plan is not None
     trace = _Trace(output.plan, _view_columns(query))
     return {column.name: tuple(sorted(trace.fields(output.plan.output.name, column.name))) for column in output.columns}
 
@@ -99,8 +98,6 @@ class _Trace:
             return Fields().union(*(self.fields(source, _TIME) for source in table.sources))
         if isinstance(table, JoinedTable):
             number, _, column = name.partition(".")
-            if not number.isdigit():
-                return Fields()
             side = table.sides[int(number)]
             if side.analytics is not None and (own := _NUMBERED.fullmatch(column)) and own[1] == "@f":
                 return self._read(side.analytics.functions[int(own[2])].inputs, side.table)

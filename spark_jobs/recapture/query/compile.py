@@ -6,16 +6,14 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from recapture.model import TYPES, AsaType, InputColumn, InputMetadata, JavaScriptFunction, MetadataColumn, OutputColumn
-from recapture.query.analyse.coercion import Coercion
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.matches import MatchCompiler
-from recapture.query.analyse.published_names import with_published_names
 from recapture.query.analyse.selects import CompiledSelect, SelectCompiler
-from recapture.query.analyse.stars import StarSource
+from recapture.query.analyse.stars import StarSource, StarSources
 from recapture.query.analyse.step_relation import StepRelation, taken_over
-from recapture.query.analyse.tokens import is_dynamic, key_of, of_token, token_of
+from recapture.query.analyse.unions import check_union, united, with_published_names
 from recapture.query.analyse.values import Value
 from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
@@ -25,12 +23,11 @@ from recapture.query.parse.names import Path
 from recapture.query.parse.nesting import compiler_room
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.user_functions import bind_functions, geography_functions
-from recapture.query.plan.expressions import NULL
 from recapture.query.plan.in_tasks import Assignment, InTasks
 from recapture.query.plan.look_backs import Planned, planned
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.merged import Merger
-from recapture.query.plan.relations import Item, SelectedTable, Selection, Table
+from recapture.query.plan.relations import SelectedTable, Table
 from recapture.query.plan.rewrites import rewritten
 from recapture.time_model.windows import Reach, SnapshotWindow
 
@@ -194,10 +191,10 @@ class _Pass:
                 CompiledOutput(
                     output.alias,
                     output.published,
+                    plan.plan,
                     *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,
-                    plan.plan,
                 )
                 for output, plan in zip(outputs, plans, strict=True)
             ),
@@ -236,7 +233,7 @@ class _Pass:
         WITH a AS (SELECT x FROM input) => the table `step 0`, which `FROM a` then reads
         """
         if step.key in self.from_.steps or step.key in self.from_.inputs:
-            raise self.source.error(step.name, f"`{step.spelled}` is taken: choose another name for this step")
+            raise self.source.error(step.name, f"`{step.name.name}` is taken: choose another name for this step")
         selects = selects_of(self.source, step.query)
         if step.query.args.get("match"):
             self._matched(step, selects[0])
@@ -246,8 +243,8 @@ class _Pass:
                 raise self.source.error(select.args["into"], "INTO belongs to the SELECTs after WITH, outside of FROM")
         requests = self.requests[step.key] if len(selects) == 1 else None
         parts = [self._select(select, requests, is_output=False) for select in selects]
-        _check_union(self.source, parts)
-        columns, selections = _united(self.source, self.types, parts)
+        check_union(self.source, parts)
+        columns, selections = united(self.source, self.types, parts)
         table = SelectedTable(f"step {len(self.tables)}", selections)
         ordered = len(parts) == 1 and parts[0].ordered
         self._add_step(step, table, columns, parts[0].star_source, ordered)
@@ -257,20 +254,20 @@ class _Pass:
         from_clause, _ = self.from_.compile(select)
         compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
         table, columns = compiler.compile(f"matches {len(self.tables)}")
-        self._add_step(step, table, columns, None, ordered=False)
+        self._add_step(step, table, columns, StarSources(self.source), ordered=False)
 
     def _add_step(
         self,
         step: Step,
         table: SelectedTable | MatchedTable,
         columns: list[tuple[str, Value]],
-        star_source: StarSource | None,
+        star_source: StarSource,
         ordered: bool,
     ) -> None:
         self.tables.append(table)
         self.from_.steps[step.key] = StepRelation(
             self.source,
-            step.spelled,
+            step.name.name,
             table.name,
             [(name, taken_over(name, value)) for name, value in columns],
             star_source,
@@ -278,7 +275,6 @@ class _Pass:
             self.types,
             ordered,
             table.has_row_column,
-            table.unanchored,
         )
 
     def _statement(self, query: exp.Query) -> None:
@@ -291,7 +287,7 @@ class _Pass:
             raise self.source.error(selects[0], "SELECT names no column")
         alias = self._into(selects[0])
         parts = [self._select(select, None, is_output=True) for select in selects]
-        _check_union(self.source, parts)
+        check_union(self.source, parts)
         self.writes.setdefault(alias, []).extend(parts)
 
     def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
@@ -300,7 +296,7 @@ class _Pass:
         SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)], {})
         """
         parts, written = with_published_names(self.source, parts)
-        columns, selections = _united(self.source, self.types, parts, is_output=True)
+        columns, selections = united(self.source, self.types, parts, is_output=True)
         self.types.publish([field for _, value in columns for field in value.fields])
         columns = [
             (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
@@ -348,44 +344,3 @@ def _with_longest_look_backs(views: Iterable[GroupsView]) -> Iterable[GroupsView
     for view in views:
         longest[view.name] = max(view, longest.get(view.name, view), key=lambda view: view.groups.look_back)
     return longest.values()
-
-
-def _check_union(source: Source, parts: list[CompiledSelect]) -> None:
-    """Raise DefinitionError unless the SELECTs of a UNION have the same columns in the same order."""
-    first = parts[0].columns
-    for part in parts[1:]:
-        names = [name.lower() for name, _ in part.columns]
-        if names != [name.lower() for name, _ in first]:
-            expected = ", ".join(name for name, _ in first)
-            raise source.error(part.node, f"UNION needs the same columns in the same order: {expected}")
-
-
-def _united(
-    source: Source, types: FieldTypes, parts: list[CompiledSelect], is_output: bool = False
-) -> tuple[list[tuple[str, Value]], tuple[Selection, ...]]:
-    """Unify the columns of SELECTs by name, ignoring case; a column that one lacks is NULL there.
-
-    SELECT 1 AS x …, SELECT 2.5 AS x, k … => x as float in both, k as NULL in the first
-    """
-    if len(parts) == 1:
-        return parts[0].columns, (parts[0].selection,)
-    coercion = Coercion(source, types)
-    columns_by_part = [{name.lower(): value for name, value in part.columns} for part in parts]
-    names: dict[str, str] = {}
-    for name, _ in (column for part in parts for column in part.columns):
-        names.setdefault(name.lower(), name)
-    columns: list[tuple[str, Value]] = []
-    items: list[list[Item]] = [[] for _ in parts]
-    for key, name in names.items():
-        values = [types.refreshed(part_columns.get(key, Value(NULL, None))) for part_columns in columns_by_part]
-        unified, kind = coercion.unify(values, parts[-1].node)
-        undeclared = tuple(path for value in values for path in value.undeclared)
-        if any(map(is_dynamic, unified)) and not is_output:
-            unified = [of_token(value, token_of(value)) for value in unified]
-        columns.append((name, replace(unified[0], type=kind, undeclared=undeclared, kind=None)))
-        for part_items, value in zip(items, unified, strict=True):
-            part_items.append(Item(name, value.node if is_output else key_of(value)))
-    selections = [
-        replace(part.selection, items=tuple(part_items)) for part, part_items in zip(parts, items, strict=True)
-    ]
-    return columns, tuple(selections)

@@ -24,9 +24,8 @@ def explained(query: CompiledQuery) -> list[str]:
     lines = ["rewrites", *(f"  {note}" for note in query.rewrites)] if query.rewrites else []
     for output in query.outputs:
         lines.append(f"output {output.alias}")
-        if output.plan is not None:
-            for table in (*output.plan.steps, output.plan.output):
-                lines += (f"  {line}" for line in _relation(table))
+        for table in (*output.plan.steps, output.plan.output):
+            lines += (f"  {line}" for line in _relation(table))
     return [*lines, *_shared_keys(query)]
 
 

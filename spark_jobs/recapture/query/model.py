@@ -44,15 +44,7 @@ class CompiledOutput:
     """Name after INTO."""
     columns: tuple[OutputColumn, ...]
     """Published columns, in order."""
-    selects: tuple[MergedSelect, ...] = ()
-    """SELECTs that give the same rows from panes alone; none if that is not possible."""
-    not_merged_because: str | None = None
-    """Why there are no `selects`; None if there are, or if tasks were not asked to aggregate."""
-    keys: tuple[str, ...] = ()
-    """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
-    group_columns: tuple[str, ...] = ()
-    """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
-    plan: "OutputPlan | None" = field(default=None, compare=False, repr=False)
+    plan: "OutputPlan" = field(compare=False, repr=False)
     """Tables from which the rows are computed.
 
     They read the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,
@@ -63,6 +55,14 @@ class CompiledOutput:
     The rows have `columns`. A query with sessions adds `_unanchored`: the row's session is cut by the rule for sparse
     streams (docs/time-model.md, section 4.2).
     """
+    selects: tuple[MergedSelect, ...] = ()
+    """SELECTs that give the same rows from panes alone; none if that is not possible."""
+    not_merged_because: str | None = None
+    """Why there are no `selects`; None if there are, or if tasks were not asked to aggregate."""
+    keys: tuple[str, ...] = ()
+    """Published columns that are keys of GROUP BY in every SELECT that writes to the output."""
+    group_columns: tuple[str, ...] = ()
+    """Published columns that depend on nothing but the window and the keys of GROUP BY in every such SELECT."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from recapture.query.plan.matches import MatchedTable
 def undocumented(query: CompiledQuery) -> Iterator[str]:
     """Yield a warning for each such rule that touches a query."""
     for output in query.outputs:
-        assert output.plan is not None
         if any(isinstance(table, MatchedTable) and table.automaton.goes_on for table in output.plan.steps):
             yield (
                 f"output {output.alias}: the pattern of MATCH_RECOGNIZE can match again with further events. Each "

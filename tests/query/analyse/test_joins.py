@@ -42,7 +42,6 @@ def look_backs(text: str) -> list[float]:
 )
 def test_the_same_bounds_can_be_written_in_several_ways(on: str, bounds: tuple[int, int]) -> None:
     plan = compiled(query(f"JOIN {B} ON {on}")).outputs[0].plan
-    assert plan is not None
     [table] = plan.steps
     assert isinstance(table, JoinedTable)
     limits = parts_of(table.joins[0].condition, 1).bounds

@@ -13,7 +13,6 @@ def counted(*expressions: str) -> int:
     items = ", ".join(f"COUNT({expression}) AS c{index}" for index, expression in enumerate(expressions))
     text = f"{CREATE}SELECT {items} INTO out FROM telemetry TIMESTAMP BY at GROUP BY Tumbling(s, 1)"
     plan = compiled(text).outputs[0].plan
-    assert plan is not None
     [selection] = plan.output.selections
     assert selection.grouping is not None
     return len(selection.grouping.aggregates)

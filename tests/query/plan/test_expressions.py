@@ -99,4 +99,4 @@ def test_an_expression_comes_before_its_parts() -> None:
 
 def test_every_operation_says_what_it_gives_unless_its_name_does() -> None:
     assert str(call(Op.ADD, X, Expr(Op.ROUND, [column("y", "t")], [2]))) == "add(x, round[2](t.y))"
-    assert [string("it's").text, double(1.5).text, TRUE.text] == ['"it\'s"', "1.5", "true"]
+    assert [str(string("it's")), str(double(1.5)), str(TRUE)] == ['"it\'s"', "1.5", "true"]

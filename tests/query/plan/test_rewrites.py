@@ -27,7 +27,6 @@ def rows(query: CompiledQuery, events: Sequence[dict[str, Any]]) -> list[dict[st
 
 def steps(query: CompiledQuery, number: int = 0) -> list[str]:
     plan = query.outputs[number].plan
-    assert plan is not None
     return [table.name for table in plan.steps]
 
 

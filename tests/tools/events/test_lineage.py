@@ -86,7 +86,6 @@ def traced(query: CompiledQuery, events: list[Event]) -> TracedTables:
             for k, place in places.items()
         ]
         views[reference.view] = pa.Table.from_pylist(versions)
-    assert output.plan is not None
     return TracedTables(output.plan, SliceBounds(START, START + LENGTH), views.__getitem__)
 
 

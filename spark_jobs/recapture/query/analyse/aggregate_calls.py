@@ -45,8 +45,6 @@ class AggregateCall:
         if self.function in COLLECTIONS:
             return self._collection()
         source, arguments = self.inside.source, self.call.expressions
-        if self.orderings or isinstance(self.node, exp.Window):
-            raise source.error(self.node, f"{self.function} takes no OVER here: use the window of GROUP BY")
         if self.function is AggregateFunction.COUNT and all(map(self._is_row, arguments[:1])) and len(arguments) <= 1:
             return Aggregate(self.function), None
         if len(arguments) != 1:

@@ -1,9 +1,14 @@
-"""Names of the columns of a select list: those after AS, and those that a column without AS has."""
+"""Names of the columns of a select list: as written after AS, without AS, and as published."""
+
+import re
 
 from sqlglot import exp
 
 from recapture.query.parse.names import call_name, identifiers
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import Source
+
+_NOT_IN_DELTA = re.compile(r"[ ,;{}()\n\t=]")
+"""Characters that a Delta table does not take in the name of a column."""
 
 
 def column_name(source: Source, item: exp.Expr, number: int) -> tuple[str, exp.Expr]:
@@ -15,7 +20,6 @@ def column_name(source: Source, item: exp.Expr, number: int) -> tuple[str, exp.E
     Raise DefinitionError if what follows an item is not a name.
     """
     if isinstance(item, exp.Alias):
-        require_only(source, item, "this", "alias")
         alias = item.args["alias"]
         if "start" not in alias.meta:  # sqlglot makes an alias of what follows some signs: x @ y
             raise source.error(item, "a name goes after AS: write AS and a name after this column")
@@ -30,6 +34,11 @@ def column_name(source: Source, item: exp.Expr, number: int) -> tuple[str, exp.E
         return f"Column{number}", item
     source.case_sensitive.add(part.meta["start"])
     return part.name, item
+
+
+def published_name(name: str) -> str:
+    """Return the name under which a column is published: Quantity to date => Quantity_to_date"""
+    return _NOT_IN_DELTA.sub("_", name)
 
 
 def _last_part(node: exp.Expr) -> exp.Expr | None:

@@ -14,14 +14,12 @@ from sqlglot import exp
 from recapture.errors import DefinitionError
 from recapture.model import AsaType
 from recapture.query.analyse.comparisons import Comparisons
-from recapture.query.analyse.javascript_calls import javascript_call
-from recapture.query.analyse.json_text import json_record
+from recapture.query.analyse.json_text import json_record, property_of
 from recapture.query.analyse.kinds import divided, is_open_number, known_kinds, with_kind_of, with_kind_of_choice
 from recapture.query.analyse.patterns import like, like_computed
-from recapture.query.analyse.properties import property_of
 from recapture.query.analyse.refusals import ARITHMETIC, not_a_condition, unsupported
 from recapture.query.analyse.tokens import has_own_types, is_dynamic, key_of, token_of
-from recapture.query.analyse.user_functions import user_arguments
+from recapture.query.analyse.user_functions import javascript_call, user_arguments
 from recapture.query.analyse.values import Value
 from recapture.query.functions import FUNCTIONS
 from recapture.query.functions.call import Call
@@ -121,7 +119,6 @@ class Expressions(Comparisons):
         if named is not None:
             return named
         if isinstance(node, exp.Paren):
-            require_only(self.source, node, "this")
             return self.value(node.this)
         if isinstance(node, exp.Literal):
             return self._literal(node)
@@ -163,16 +160,12 @@ class Expressions(Comparisons):
         x BETWEEN 1 AND y => and(greater_or_equal(x, 1), less_or_equal(x, y))
         """
         if isinstance(node, exp.Paren):
-            require_only(self.source, node, "this")
             return self.condition(node.this)
         if type(node) in _LOGIC:
-            require_only(self.source, node, "this", "expression")
             return call(_LOGIC[type(node)], self.condition(node.this), self.condition(node.expression))
         if isinstance(node, exp.Not):
-            require_only(self.source, node, "this")
             return self._not(node)
         if type(node) in _COMPARISONS:
-            require_only(self.source, node, "this", "expression")
             return self.comparison(_COMPARISONS[type(node)], self.value(node.this), self.value(node.expression), node)
         if isinstance(node, exp.Between):
             require_only(self.source, node, "this", "low", "high")
@@ -210,15 +203,12 @@ class Expressions(Comparisons):
         return Value(double(number), AsaType.FLOAT, text)
 
     def _negation(self, node: exp.Neg) -> Value:
-        require_only(self.source, node, "this")
         if isinstance(node.this, exp.Literal) and node.this.name == str(_LARGEST_BIGINT + 1):
             return Value(bigint(-_LARGEST_BIGINT - 1), AsaType.BIGINT)
         value = self._operand(self.value(node.this), node.this)
         return with_kind_of(Value(call(Op.NEGATE, value.node), value.type), [value])
 
     def _arithmetic(self, node: exp.Expr) -> Value:
-        # sqlglot sets `typed` and `safe` to T-SQL's rules of division, which apply here anyway.
-        require_only(self.source, node, "this", "expression", "typed", "safe")
         nodes = (node.this, node.expression)
         sides = [self.value(side) for side in nodes]
         if any(side.type is None for side in sides):
@@ -295,7 +285,6 @@ class Expressions(Comparisons):
         return self.required(value, AsaType.BIGINT, node, f"~ & | ^ take bigint and bit, but this is {value.type}")
 
     def _case(self, node: exp.Case) -> Value:
-        require_only(self.source, node, "this", "ifs", "default")
         conditions, results = [], []
         for branch in node.args["ifs"]:
             require_only(self.source, branch, "this", "true")

@@ -83,7 +83,7 @@ class FieldTypes:
     def are_undecided(self, fields: Iterable[InputField]) -> bool:
         """Return whether these are fields, and neither CREATE TABLE nor a use has decided the type of any of them."""
         fields = list(fields)
-        return bool(fields) and not any(self._decided(field) for field in fields)
+        return bool(fields) and not any(map(self._type, fields))
 
     def decide(self, fields: Iterable[InputField], type_: AsaType) -> None:
         """Let open fields be of a type."""
@@ -137,8 +137,7 @@ class FieldTypes:
 
     def is_of_open_type(self, value: Value) -> bool:
         """Return whether nothing decides the type of a value that is not taken out of JSON, once types are solved."""
-        is_open = any(not self._decided(field) for field in value.undeclared)
-        return self.closed and value.type is AsaType.STRING and is_open
+        return self.closed and value.type is AsaType.STRING and not all(map(self._type, value.undeclared))
 
     def is_known_of_each(self, value: Value) -> bool:
         """Return whether the type of a value is known, or that of each single value is; if it is asked for, it is."""
@@ -202,9 +201,6 @@ class FieldTypes:
     def _type(self, field: InputField) -> AsaType | None:
         """Return the type of a field; None if neither CREATE TABLE nor a use decides it."""
         return self._declared(field) or self._known.get(field)
-
-    def _decided(self, field: InputField) -> bool:
-        return self._type(field) is not None
 
     def _within_record(self, field: InputField) -> bool:
         records = (self.spell(field._replace(path=field.path[:depth])) for depth in range(1, len(field.path)))

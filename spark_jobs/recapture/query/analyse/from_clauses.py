@@ -8,7 +8,7 @@ from recapture.model import AsaType, InputColumn, Metadata, MetadataColumn, Time
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.joins import JoinCompiler
+from recapture.query.analyse.joins import add_side, check_kind
 from recapture.query.analyse.relations import Element, From, NamedRelation
 from recapture.query.analyse.scopes import RowScope
 from recapture.query.analyse.step_relation import StepRelation
@@ -111,10 +111,9 @@ class FromCompiler:
         table = f"join {self.source.offset(select)}"
         from_clause = From(self.source, self.types, [first], table, unjoined=unjoined)
         analytic = _analytic(select)
-        compiler = JoinCompiler(self.source, self.types)
         for number, join in enumerate(joins, 1):
             known = self.inputs.get(join.this.name.lower())
-            compiler.check_kind(first, join, known is not None and known.is_reference)
+            check_kind(self.source, first, join, known is not None and known.is_reference)
             new = self._named(join.this, select, "JOIN")
             if join.this.args.get("joins"):
                 raise self.source.error(join.this, "write ON after each JOIN: a JOIN b ON … JOIN c ON …")
@@ -122,23 +121,22 @@ class FromCompiler:
                 message = "an analytic function next to a JOIN of streams is not supported: call it in a step"
                 raise self.source.error(analytic, message)
             new.number = number
-            compiler.add(from_clause, new, join)
+            add_side(from_clause, new, join)
         return from_clause
 
     def _named(self, table: exp.Expr, select: exp.Select, word: str) -> NamedRelation:
         """Return a relation that FROM or JOIN names. Read its TIMESTAMP BY and PARTITION BY."""
-        names = self._names
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
             raise self.source.error(table, f"{word} takes a name, such as `{self._example}`, or (SELECT …) AS name")
         require_only(self.source, table, "this", "alias", "timestamp_by", "over", "partition_by", "joins", "laterals")
         if table.args.get("alias"):
             require_only(self.source, table.args["alias"], "this")
-        name = table.args["alias"].name if table.args.get("alias") else table.name
+        name = table.alias_or_name
         step, input_ = self.steps.get(table.name.lower()), self.inputs.get(table.name.lower())
         relation = step or input_
         if relation is None:
-            steps = names[len(self.inputs) :]
-            hint = f"; its steps are {', '.join(f'`{name}`' for name in steps)}" if steps else ""
+            steps = ", ".join(f"`{name}`" for name in self._names[len(self.inputs) :])
+            hint = f"; its steps are {steps}" if steps else ""
             if table.name.lower() in self.step_keys:
                 hint = "; a step can read only the steps before it"
             elif word == "JOIN":

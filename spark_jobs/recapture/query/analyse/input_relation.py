@@ -39,7 +39,6 @@ class InputRelation:
     """Columns that are read for the rows, by lower-case name."""
     ordered: bool = True
     ties: None = None
-    unanchored: bool = False
 
     @property
     def is_reference(self) -> bool:

@@ -1,12 +1,16 @@
-"""Records and arrays as JSON text."""
+"""Records and arrays as JSON text, and the properties of records."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlglot import exp
+
 from recapture.model import AsaType
 from recapture.query.analyse.casts import cast
+from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.values import Value
+from recapture.query.parse.source import Source
 from recapture.query.plan.expressions import Expr, call, case_when, cast_as, string
 from recapture.query.plan.operations import Op
 
@@ -16,8 +20,6 @@ def json_record(columns: Sequence[tuple[str, Value]]) -> Expr:
 
     [("a", r), ("b", l)] => concat('{', '"a":', coalesce(r, 'null'), ',', '"b":', coalesce(l, 'null'), '}')
     """
-    if not columns:
-        return string("{}")
     parts: list[Expr] = []
     for name, value in columns:
         parts += [string("," if parts else "{"), string(json.dumps(name, ensure_ascii=False) + ":"), json_of(value)]
@@ -54,3 +56,23 @@ def json_of(value: Value) -> Expr:
         case _:
             text = call(Op.JSON_OF_ANY, value.node)
     return call(Op.COALESCE, text, string("null"))
+
+
+def property_of(source: Source, types: FieldTypes, value: Value, names: Sequence[exp.Identifier]) -> Value:
+    """Return the property of a record that a dotted path leads to; the value itself for an empty path.
+
+    r, [site, id] => the property `id` of the property `site` of r
+
+    Raise DefinitionError if the value is not a record.
+    """
+    if not names:
+        return value
+    if types.are_open(value.fields):
+        types.decide(value.fields, AsaType.RECORD)
+    elif value.type is not AsaType.RECORD and not value.is_json_element:
+        raise source.error(names[0], f"`{names[0].name}` is read from a {value.type}, which has no properties")
+    source.case_sensitive.update(name.meta["start"] for name in names if "start" in name.meta)
+    node = value.node
+    for name in names:
+        node = call(Op.JSON_PROPERTY, node, string(name.name))
+    return Value(node, AsaType.STRING, is_json_element=True)

@@ -57,7 +57,6 @@ class MatchCompiler:
         table = MatchedTable(
             name,
             source=self.from_clause.table,
-            unanchored=self.from_clause.unanchored,
             ties=self.from_clause.ties,
             keys=keys,
             length=length,

@@ -9,8 +9,7 @@ from sqlglot import exp
 from recapture.model import AsaType, InputColumn, MetadataColumn
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.input_relation import InputRelation
-from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.json_text import json_record, property_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path, identifiers, is_system_timestamp
 from recapture.query.parse.source import Source
@@ -63,10 +62,6 @@ class Relation(Columns, Protocol):
     @property
     def ties(self) -> tuple[str, ...] | None:
         """Return the columns that order rows of one partition and arrival; None if the rows are ordered anyway."""
-
-    @property
-    def unanchored(self) -> bool:
-        """Return whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
 
     def field(self, names: Sequence[exp.Identifier]) -> Value | None:
         """Return the column that a dotted path names; None if there is none."""
@@ -200,18 +195,12 @@ class From:
     def _joins_streams(self) -> bool:
         return any(isinstance(join, Join) for join in self.joins)
 
-    @property
-    def unanchored(self) -> bool:
-        """Whether the rows have the column `_unanchored`; see `CompiledOutput.plan`."""
-        return any(named.relation.unanchored for named in self.relations)
-
     def joined_table(self) -> JoinedTable | None:
         """Return the rows of the JOINs, once all columns that are read are known; None without a JOIN."""
         if not self.joins:
             return None
         first, *others = (
-            Side(named.relation.table, named.relation.unanchored, tuple(named.columns), named.is_reference)
-            for named in self.relations
+            Side(named.relation.table, tuple(named.columns), named.is_reference) for named in self.relations
         )
         analytics = self.unjoined.analytics if self.unjoined is not None else None
         sides, look_backs = (replace(first, analytics=analytics), *others), tuple(self.distances.look_backs)

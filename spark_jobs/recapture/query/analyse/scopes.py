@@ -10,14 +10,13 @@ from recapture.model import AsaType
 from recapture.query.analyse.aggregate_calls import AggregateCall
 from recapture.query.analyse.analytic_calls import AnalyticCall
 from recapture.query.analyse.expressions import Expressions, NameScope
-from recapture.query.analyse.javascript_calls import javascript_call, javascript_record
 from recapture.query.analyse.kinds import aggregated
 from recapture.query.analyse.quoted_strings import quoted_string
 from recapture.query.analyse.relations import From
-from recapture.query.analyse.row_properties import is_row, property_of_row
 from recapture.query.analyse.tokens import key_of, read_from
-from recapture.query.analyse.user_functions import whole_row
+from recapture.query.analyse.user_functions import javascript_call, javascript_record
 from recapture.query.analyse.values import Value
+from recapture.query.analyse.whole_rows import is_row, property_of_row, whole_row
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_system_window
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
@@ -30,12 +29,16 @@ class RowScope(NameScope):
 
     from_clause: From
     no_aggregate: ClassVar[str] = "needs GROUP BY with a window, and is supported only in SELECT and HAVING"
+    no_timestamp: ClassVar[str | None] = None
+    """Why there is no System.Timestamp(); None if there is one."""
 
     def named_value(self, node: exp.Expr) -> Value | None:
         quoted = quoted_string(self.from_clause, node)
         return quoted if quoted is not None else self.from_clause.field(node)
 
     def system_timestamp(self, node: exp.Expr) -> Value:
+        if self.no_timestamp is not None:
+            raise self.from_clause.source.error(node, self.no_timestamp)
         return Value(column("_system_timestamp"), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
@@ -55,7 +58,7 @@ class RowScope(NameScope):
 
     def metadata(self, node: exp.Anonymous) -> Value:
         source, arguments = self.from_clause.source, node.expressions
-        if len(arguments) != 2 or not (isinstance(arguments[1], exp.Literal) and arguments[1].is_string):
+        if len(arguments) != 2 or not arguments[1].is_string:
             raise source.error(node, "write GetMetadataPropertyValue(input, '[EventHub].[SequenceNumber]')")
         names = identifiers(arguments[0]) or []
         named = self.from_clause.named(names[0].name) if len(names) == 1 else None
@@ -75,9 +78,7 @@ class RowScope(NameScope):
 class OnScope(RowScope):
     """Names in ON of a JOIN."""
 
-    def system_timestamp(self, node: exp.Expr) -> Value:
-        message = "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
-        raise self.from_clause.source.error(node, message)
+    no_timestamp = "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
 
 
 @dataclass
@@ -85,10 +86,7 @@ class ArgumentScope(RowScope):
     """Names in the argument of an aggregate."""
 
     no_aggregate: ClassVar[str] = "cannot be inside another one: aggregate in a step of WITH, then aggregate its rows"
-
-    def system_timestamp(self, node: exp.Expr) -> Value:
-        message = "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
-        raise self.from_clause.source.error(node, message)
+    no_timestamp = "System.Timestamp() is the window's end here, one for all rows: use it outside of aggregates"
 
 
 @dataclass

@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from recapture.model import path_name
-from recapture.query.analyse.column_names import column_name
+from recapture.query.analyse.column_names import column_name, published_name
 from recapture.query.analyse.expressions import Expressions
 from recapture.query.analyse.field_types import FieldTypes
 from recapture.query.analyse.from_clauses import FromCompiler
-from recapture.query.analyse.published_names import published_name
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
 from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import Path, can_name_column, identifiers, is_system_timestamp, star_of
+from recapture.query.parse.names import Path, can_name_column, identifier_at, identifiers, is_system_timestamp, star_of
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.window_calls import is_window, windows_of
 from recapture.query.plan.expressions import Expr, call
@@ -41,8 +40,8 @@ class CompiledSelect:
     node: exp.Select
     selection: Selection
     columns: list[tuple[str, Value]]
-    star_source: StarSource | None
-    """What its * stands for, in a step; None without a *."""
+    star_source: StarSource
+    """What its * stand for, in a step."""
     ordered: bool
     """Whether its rows come in arrival order."""
     joined: JoinedTable | None
@@ -68,11 +67,9 @@ class _SelectList:
     """What each * of a step stands for."""
 
     @property
-    def star_source(self) -> StarSource | None:
-        """What the * of a step stand for so far; None without one."""
-        if len(self.stars) > 1:
-            return StarSources(self.source, tuple(self.stars))
-        return self.stars[0] if self.stars else None
+    def star_source(self) -> StarSource:
+        """What the * of a step stand for so far."""
+        return self.stars[0] if len(self.stars) == 1 else StarSources(self.source, tuple(self.stars))
 
     def add(self, name: str, value: Value, where: exp.Expr) -> None:
         """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
@@ -121,7 +118,6 @@ class SelectCompiler:
         selected = passed_on(columns) if requests is not None else items_of(columns)
         selection = Selection(
             table=from_clause.table,
-            source_unanchored=from_clause.unanchored,
             source_has_row_column=from_clause.has_row_column,
             analytics=from_clause.analytics,
             laterals=laterals,
@@ -210,13 +206,13 @@ class SelectCompiler:
             if self._is_of_star(items, name, value, where):
                 continue
             items.add(name, value, where)
-            if items.star_source is not None and items.star_source.has(name):
+            if items.star_source.has(name):
                 raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
         self._request(items, next(filter(_is_star, select.expressions), select))
 
     def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
         """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
-        if items.star_source is not None and items.star_source.has(name):
+        if items.star_source.has(name):
             column = items.star_source.unqualified(self._path((name,), where))
             return column is not None and column.node == value.node
         starred = items.from_star.get(name.lower())
@@ -224,10 +220,7 @@ class SelectCompiler:
 
     def _path(self, path: Path, where: exp.Expr) -> list[exp.Identifier]:
         """Return a dotted path as if it stood at another place in the query."""
-        names = [exp.to_identifier(name) for name in path]
-        for identifier in names:
-            identifier.meta["start"] = self.source.offset(where)
-        return names
+        return [identifier_at(self.source.offset(where), name) for name in path]
 
     def _star(self, items: _SelectList, item: exp.Expr, star_source: From) -> None:
         """Add the columns of a *.
@@ -257,14 +250,11 @@ class SelectCompiler:
 
     def _request(self, items: _SelectList, where: exp.Expr) -> None:
         """Add the columns of a step's * that later steps use."""
-        star_source = items.star_source
-        if star_source is None or items.requests is None:
-            return
-        for path in items.requests:
+        for path in items.requests or ():
             if path == WHOLE:
-                items.requested.append((WHOLE_NAME, star_source.record(where)))
+                items.requested.append((WHOLE_NAME, items.star_source.record(where)))
                 continue
-            value = star_source.unqualified(self._path(path, where))
+            value = items.star_source.unqualified(self._path(path, where))
             if value is not None:
                 items.requested.append((path_name(path), value))
 

@@ -48,10 +48,10 @@ class StarredRecord(StarSource):
 
 @dataclass(frozen=True)
 class StarSources(StarSource):
-    """Several * of one SELECT. If two have a column of the same name, the left one counts, as in ASA."""
+    """The * of one SELECT, or none. If two have a column of the same name, the left one counts, as in ASA."""
 
     source: Source
-    all: tuple[StarSource, ...]
+    all: tuple[StarSource, ...] = ()
     """From left to right."""
 
     def unqualified(self, names: Sequence[exp.Identifier]) -> Value | None:

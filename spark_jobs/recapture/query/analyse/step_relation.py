@@ -7,8 +7,7 @@ from sqlglot import exp
 
 from recapture.model import AsaType, kind_name, path_name
 from recapture.query.analyse.field_types import FieldTypes
-from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.properties import property_of
+from recapture.query.analyse.json_text import json_record, property_of
 from recapture.query.analyse.stars import StarSource
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.values import Value
@@ -53,14 +52,13 @@ class StepRelation:
     name: str
     table: str
     columns: list[tuple[str, Value]]
-    star_source: StarSource | None
-    """What its * stands for; None if it selects no *."""
+    star_source: StarSource
+    """What its * stand for."""
     requests: dict[Path, None]
     """Columns of its * that later steps use, collected in both passes."""
     types: FieldTypes
     ordered: bool
     has_row_column: bool
-    unanchored: bool
 
     def __post_init__(self) -> None:
         self._own = {name.lower(): value for name, value in self.columns}
@@ -78,8 +76,6 @@ class StepRelation:
         own = self._own.get(names[0].name.lower())
         if own is not None:
             return property_of(self.source, self.types, self.types.refreshed(own), list(names[1:]))
-        if self.star_source is None:
-            return None
         starred = self.star_source.unqualified(names)
         if starred is None:
             return None
@@ -96,8 +92,6 @@ class StepRelation:
         return known
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
-        if self.star_source is None:
-            return [(name, self.types.refreshed(value)) for name, value in self.columns]
         below = self.star_source.star(where)
         if below is None:
             return None
@@ -106,10 +100,10 @@ class StepRelation:
             for name, value in below
             if not self._has_own(name)
         ]
-        return [*self.columns, *requested]
+        return [*((name, self.types.refreshed(value)) for name, value in self.columns), *requested]
 
     def record(self, where: exp.Expr) -> Value:
-        if self.star_source is not None and not self.columns and not self.star_source.elements:
+        if not self.columns and not self.star_source.elements:
             self.requests.setdefault(WHOLE)
             return replace(self.star_source.record(where), node=column(WHOLE_NAME))
         columns = self.star(where)
@@ -122,7 +116,7 @@ class StepRelation:
         return Value(json_record(columns), AsaType.RECORD)
 
     def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        if self.star_source is None or self._has_own(names[0].name):
+        if self._has_own(names[0].name):
             return []
         record = tuple(name.name for name in names)
         return [
@@ -131,19 +125,19 @@ class StepRelation:
         ]
 
     def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        return self.star_source is not None and not self._has_own(names[0].name) and self.star_source.reads_input(names)
+        return not self._has_own(names[0].name) and self.star_source.reads_input(names)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")
 
     def has(self, name: str) -> bool:
-        return self._has_own(name) or (self.star_source is not None and self.star_source.has(name))
+        return self._has_own(name) or self.star_source.has(name)
 
     def lists(self, name: str) -> bool:
-        return self._has_own(name) or (self.star_source is not None and self.star_source.lists(name))
+        return self._has_own(name) or self.star_source.lists(name)
 
     def can_have(self, name: str) -> bool:
-        return self._has_own(name) or (self.star_source is not None and self.star_source.can_have(name))
+        return self._has_own(name) or self.star_source.can_have(name)
 
     def _has_own(self, name: str) -> bool:
         return name.lower() in self._own

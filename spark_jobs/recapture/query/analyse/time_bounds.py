@@ -71,7 +71,6 @@ def limits_of(from_clause: From, node: exp.Expr) -> TimeLimits | None:
         require_only(from_clause.source, node, "this", "low", "high")
         call, numbers = _difference(from_clause, node.this), [node.args["low"], node.args["high"]]
     elif operator in _FLIPPED:
-        require_only(from_clause.source, node, "this", "expression")
         call, numbers = _difference(from_clause, node.this), [node.expression]
         if call is None:
             call, numbers = _difference(from_clause, node.expression), [node.this]

@@ -18,7 +18,7 @@ from recapture.model import (
 from recapture.query.analyse.coercion import ticks_of
 from recapture.query.analyse.relations import From
 from recapture.query.parse.names import call_name
-from recapture.query.parse.source import Source, require_only
+from recapture.query.parse.source import Source
 from recapture.query.parse.window_calls import UNITS
 
 _FORMS = (
@@ -43,7 +43,7 @@ def time_of(from_clause: From, node: exp.Expr) -> TimeExpression:
         return time_of(from_clause, node.this)
     if isinstance(node, exp.Case):
         return _case(from_clause, node)
-    if isinstance(node, exp.Literal) and node.is_string:
+    if node.is_string:
         return _instant(from_clause.source, node)
     match call_name(node):
         case "COALESCE" if node.expressions:
@@ -78,7 +78,6 @@ def _case(from_clause: From, node: exp.Case) -> TimeExpression:
     CASE k WHEN 'A' THEN a ELSE b END         => Chosen((Branch(k, "A", a),), b)
     CASE WHEN a IS NOT NULL THEN a ELSE b END => FirstOf((a, b))
     """
-    require_only(from_clause.source, node, "this", "ifs", "default")
     default = node.args.get("default")
     other = None if default is None or isinstance(default.unnest(), exp.Null) else time_of(from_clause, default)
     whens = [(when.this.unnest(), when.args["true"]) for when in node.args["ifs"]]
@@ -104,7 +103,7 @@ def _branch(from_clause: From, operand: exp.Expr | None, condition: exp.Expr, ti
     sides = (operand, condition) if operand is not None else (condition.this, condition.expression)
     is_equality = operand is not None or isinstance(condition, exp.EQ)
     column = from_clause.event_column(sides[0]) if is_equality else None
-    if not isinstance(column, InputColumn) or not (isinstance(sides[1], exp.Literal) and sides[1].is_string):
+    if not isinstance(column, InputColumn) or not sides[1].is_string:
         raise from_clause.source.error(condition, _CASES)
     _require(from_clause, column, AsaType.STRING, sides[0])
     is_declared = from_clause.types.is_declared(from_clause.input_field(column))
@@ -123,7 +122,7 @@ def _require(from_clause: From, column: InputColumn, type_: AsaType, where: exp.
         raise types.disagreement([field], type_, where) or from_clause.source.error(where, message)
 
 
-def _instant(source: Source, node: exp.Literal) -> Instant:
+def _instant(source: Source, node: exp.Expr) -> Instant:
     ticks = ticks_of(node.name)
     if ticks is None:
         raise source.error(node, f"'{node.name}' is not an ISO time, such as '1970-01-01T00:00:00Z'")

@@ -99,12 +99,9 @@ class Call:
 
     def error(self, index: int | None, message: str) -> DefinitionError:
         """Return the error for an argument, or with None for the whole call, for the function to raise."""
-        where = self.node if index is None or index >= self.count else self.node.expressions[index]
-        return self.expressions.source.error(where, message)
+        return self.expressions.source.error(self.node if index is None else self._node(index), message)
 
     def _node(self, index: int) -> exp.Expr:
-        if index >= self.count:
-            raise self.error(None, f"{self.name} lacks argument {index + 1}")
         node: exp.Expr = self.node.expressions[index]
         return node
 

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from recapture.errors import DefinitionError
 from recapture.query.parse.dialect import Asaql
 from recapture.query.parse.match_clauses import NAME as MATCH_RECOGNIZE
-from recapture.query.parse.names import identifiers
+from recapture.query.parse.names import identifier_at, identifiers
 from recapture.query.parse.nesting import compiler_room, require_shallow
 from recapture.query.parse.source import Source, require_only
 from recapture.query.parse.tokens import depths, keyword, tokens_of
@@ -31,17 +31,12 @@ _NEAR = {
 class Step:
     """One step of WITH, or a query in FROM, which is an unnamed step."""
 
-    name: Token | exp.Identifier
+    name: exp.Identifier
     """Name in WITH; for a query in FROM the name after AS."""
     key: str
     """Name in lower case, by which FROM finds the step; for a query in FROM a key that no name can be."""
     query: exp.Query
     """Its query. A MATCH_RECOGNIZE in FROM is the `match` of a SELECT without columns, which reads its rows."""
-
-    @property
-    def spelled(self) -> str:
-        """Name as the query spells it."""
-        return self.name.text if isinstance(self.name, Token) else self.name.name
 
 
 @dataclass(frozen=True)
@@ -155,7 +150,7 @@ def _steps(source: Source, tokens: list[Token]) -> tuple[list[Step], list[Token]
         if not _begins_query(source, inside):
             raise source.error(inside[0] if inside else rest[2], f"a step is a SELECT in parentheses: {form}")
         query = _query(source, inside)
-        steps += [*_lifted(source, query), Step(name, name.text.lower(), query)]
+        steps += [*_lifted(source, query), Step(identifier_at(name.start, name.text), name.text.lower(), query)]
         rest = rest[3 + end :]
         if not rest or rest[0].token_type != TokenType.COMMA:
             return steps, rest
@@ -205,9 +200,7 @@ def _matched(source: Source, clause: exp.Expr) -> Step:
 
 def _unnamed(source: Source, node: exp.Expr) -> exp.Identifier:
     """Return the key of an unnamed step, as the name by which FROM finds it."""
-    name = exp.Identifier(this=f"\0{source.offset(node)}", quoted=True)
-    name.meta["start"] = source.offset(node)
-    return name
+    return identifier_at(source.offset(node), f"\0{source.offset(node)}")
 
 
 def _begins_query(source: Source, tokens: list[Token]) -> bool:
@@ -264,9 +257,9 @@ def _mark_strings(source: Source, root: exp.Query) -> None:
 
 
 def _syntax_error(source: Source, tokens: list[Token], start: int | None, advice: str | None) -> DefinitionError:
+    if advice is not None:
+        return source.error(tokens[-1] if start is None else start, advice)
     if start is None:
         return source.error(tokens[-1], f"the query ends too early, after `{source.word(tokens[-1])}`")
-    if advice is not None:
-        return source.error(start, advice)
     word = source.word(start)
     return source.error(start, _NEAR.get(word.upper(), f"syntax error near `{word}`"))

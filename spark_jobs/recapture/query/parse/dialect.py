@@ -99,9 +99,8 @@ class Asaql(TSQL):
 
         def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
             """Return the Not of a predicate, for LIKE too, and mark it: x NOT IN (y) is not NOT x IN (y) for NULL."""
-            negated = this and self.expression(exp.Not(this=this))
-            if negated:
-                negated.meta[NEGATED_PREDICATE] = True
+            negated = self.expression(exp.Not(this=this))
+            negated.meta[NEGATED_PREDICATE] = True
             return negated
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:

@@ -9,7 +9,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.tsql import TSQLParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from recapture.query.plan.row_patterns import Repeated, RowPattern, Variable, choice, sequence
+from recapture.query.plan.row_patterns import Choice, Concatenation, Repeated, RowPattern, Variable
 
 NAME = "MATCH_RECOGNIZE"
 PATTERN = "pattern"
@@ -47,8 +47,7 @@ class MatchParser:
     def parse(self) -> exp.MatchRecognize:
         """Return the clauses. Raise ParseError, with an `advice` if something is missing."""
         parser, start = self.parser, self.parser._prev
-        if not parser._match(TokenType.L_PAREN):
-            self._refuse(f"a parenthesis is missing after {NAME}")
+        self._require(f"a parenthesis is missing after {NAME}", "(")
         duration, partition_by = None, None
         while True:
             if duration is None and parser._match(TokenType.LIMIT):
@@ -63,16 +62,13 @@ class MatchParser:
         measures = self._list(lambda: self._named(parser._parse_disjunction()))
         self._require(_SKIP, "AFTER", "MATCH", "SKIP", "TO", "NEXT", "ROW")
         self._require(_FORM, "PATTERN")
-        if not parser._match(TokenType.L_PAREN):
-            self._refuse(_FORM)
+        self._require(_FORM, "(")
         names: list[exp.Identifier] = []
         pattern = self._choice(names)
-        if not parser._match(TokenType.R_PAREN):
-            self._refuse(_FORM)
+        self._require(_FORM, ")")
         self._require("DEFINE is missing: it goes after PATTERN (…)", "DEFINE")
         define = self._list(self._definition)
-        if not parser._match(TokenType.R_PAREN):
-            self._refuse(f"`)` is missing after the last condition of DEFINE of {NAME}")
+        self._require(f"`)` is missing after the last condition of DEFINE of {NAME}", ")")
         if not parser._match(TokenType.ALIAS):
             self._refuse(f"a name is missing after {NAME} (…): write AS and a name")
         node = exp.MatchRecognize(
@@ -112,7 +108,7 @@ class MatchParser:
         parts = [self._sequence(names)]
         while self.parser._match(TokenType.PIPE):
             parts.append(self._sequence(names))
-        return choice(parts)
+        return Choice(tuple(parts))
 
     def _sequence(self, names: list[exp.Identifier]) -> RowPattern:
         parts: list[RowPattern] = []
@@ -120,14 +116,13 @@ class MatchParser:
             parts.append(self._repeated(self._atom(names)))
         if not parts:
             self._refuse(_FORM)
-        return sequence(parts)
+        return Concatenation(tuple(parts))
 
     def _atom(self, names: list[exp.Identifier]) -> RowPattern:
         parser = self.parser
         if parser._match(TokenType.L_PAREN):
             inner = self._choice(names)
-            if not parser._match(TokenType.R_PAREN):
-                self._refuse(_FORM)
+            self._require(_FORM, ")")
             return inner
         if parser._match(TokenType.DOT):
             return Variable(ANY)
@@ -161,8 +156,7 @@ class MatchParser:
         if self.parser._match(TokenType.COMMA):
             is_open = self.parser._curr and self.parser._curr.token_type == TokenType.R_BRACE
             most = None if is_open else self._number()
-        if not self.parser._match(TokenType.R_BRACE):
-            self._refuse(_FORM)
+        self._require(_FORM, "}")
         return least, most
 
     def _number(self) -> int:

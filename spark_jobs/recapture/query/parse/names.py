@@ -7,8 +7,8 @@ from sqlglot import exp
 
 ANALYTIC_FUNCTIONS = ("LAG", "LAST", "ISFIRST")
 """Names of the functions that look at earlier rows; aggregates with LIMIT DURATION do, too."""
-RESERVED = ("_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row")
-"""Names of the columns that the generator adds to rows."""
+RESERVED = ("_partition", "_slice_start", "_slice_end", "_system_timestamp", "_arrival", "_row", "_unanchored")
+"""Names of the columns that are added to rows."""
 _OWN_COLUMNS = re.compile(
     r"@.*|slice_start|_(partition|slice|slice_start|slice_end|system_timestamp|arrival|row|pane|window_end|window_id"
     r"|unanchored|valid_from|valid_until|is_update|change_type|commit_version|commit_timestamp|[kpr]\d+)",
@@ -43,6 +43,13 @@ def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
         left, right = identifiers(node.this), identifiers(node.expression)
         return None if left is None or right is None else left + right
     return None
+
+
+def identifier_at(offset: int, name: str) -> exp.Identifier:
+    """Return a name as if it stood at a place in the query, which errors show."""
+    identifier = exp.Identifier(this=name, quoted=True)
+    identifier.meta["start"] = offset
+    return identifier
 
 
 def star_of(node: exp.Expr) -> list[exp.Identifier]:

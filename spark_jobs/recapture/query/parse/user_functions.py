@@ -1,7 +1,6 @@
 """The calls in a script that become Python functions: udf.NAME(…), uda.NAME(…), and ST_… of two shapes."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -9,8 +8,6 @@ from recapture.model import JavaScriptFunction, ShapeComparison
 from recapture.query.parse.asaql import Script
 from recapture.query.parse.names import call_name
 from recapture.query.parse.source import Source
-
-_Node = TypeVar("_Node", bound=exp.Expr)
 
 USER_FUNCTION = "user_function"
 """Key in the `meta` of a call of a user-defined function: its declaration."""
@@ -25,7 +22,7 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
     """
     by_name = {function.name.lower(): function for function in declared}
     called: dict[JavaScriptFunction, None] = {}
-    for node in _nodes(script, exp.Dot):
+    for node in (node for query in script.queries for node in query.find_all(exp.Dot)):
         if _prefix(node) in ("udf", "uda"):
             function = _declaration(script.source, node, by_name)
             node.meta[USER_FUNCTION] = function
@@ -35,13 +32,8 @@ def bind_functions(script: Script, declared: Sequence[JavaScriptFunction]) -> tu
 
 def geography_functions(script: Script) -> tuple[ShapeComparison, ...]:
     """Return the geospatial functions that compare shapes and are called: SELECT st_within(a, b) … => (WITHIN,)"""
-    called = {call_name(node) for node in _nodes(script, exp.Anonymous)}
+    called = {call_name(node) for query in script.queries for node in query.find_all(exp.Anonymous)}
     return tuple(function for function in ShapeComparison if function in called)
-
-
-def _nodes(script: Script, kind: type[_Node]) -> Iterator[_Node]:
-    for query in script.queries:
-        yield from query.find_all(kind)
 
 
 def _prefix(node: exp.Dot) -> str:

@@ -74,7 +74,7 @@ def windows_of(source: Source, node: exp.Expr) -> list[WindowCall]:
             calls.append(_window(source, call, None))
             continue
         parts = call.expressions
-        if len(parts) != 2 or not (isinstance(parts[0], exp.Literal) and parts[0].is_string):
+        if len(parts) != 2 or not parts[0].is_string:
             raise source.error(call, "write Window('id', TumblingWindow(minute, 5)), with the id in quotes")
         calls.append(_window(source, parts[1], parts[0].name))
     ids = [window.id and window.id.lower() for window in calls]

@@ -41,8 +41,6 @@ class Expr:
                 continue
             if (left._hash, left.op, left.constants) != (right._hash, right.op, right.constants):
                 return False
-            if len(left.arguments) != len(right.arguments):
-                return False
             seen.add((id(left), id(right)))
             todo += zip(left.arguments, right.arguments, strict=True)
         return True
@@ -60,9 +58,6 @@ class Expr:
                 parts.append((part.op, tuple(places[argument] for argument in part.arguments), part.constants))
         return _from_parts, (parts,)
 
-    def __repr__(self) -> str:
-        return self.text
-
     @property
     def is_column(self) -> bool:
         """Whether it is a column of the row: not a field of a struct."""
@@ -74,9 +69,8 @@ class Expr:
         assert self.op is Op.COLUMN
         return str(self.constants[0])
 
-    @property
-    def text(self) -> str:
-        """The expression for readers: add(temperature, 1.5)"""
+    def __repr__(self) -> str:
+        """Return the expression for readers: add(temperature, 1.5)"""
         texts: dict[int, str] = {}
         for part in reversed([*walk(self)]):
             if id(part) not in texts:
@@ -165,6 +159,11 @@ def walk(expression: Expr) -> Iterator[Expr]:
         part = todo.pop()
         yield part
         todo += reversed(part.arguments)
+
+
+def size(expression: Expr) -> int:
+    """Return the number of the parts of an expression, itself included."""
+    return sum(1 for _ in walk(expression))
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:

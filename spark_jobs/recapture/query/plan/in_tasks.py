@@ -22,7 +22,7 @@ from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
 
-SYSTEM = ("_system_timestamp", "_arrival")
+_SYSTEM = ("_system_timestamp", "_arrival")
 """Columns of every row with its times, in ticks."""
 _FOLDS = {
     AggregateFunction.COUNT: Fold.COUNT,
@@ -48,16 +48,6 @@ class InTasks:
     """Aggregations; none if the tasks return the ordered events."""
     because: str | None = None
     """Why the tasks return the ordered events; None if they aggregate."""
-
-
-@dataclass(frozen=True)
-class _Event:
-    """An event as the row of a view."""
-
-    types: Mapping[str, pa.DataType]
-
-    def column(self, name: str) -> Typed:
-        return Typed(column(name), pa.int64() if name in SYSTEM else self.types[name])
 
 
 @dataclass(frozen=True)
@@ -112,9 +102,20 @@ class Assignment:
 
         Raise NotInTasksError, which says why, if tasks cannot aggregate them.
         """
-        if selection.grouping is None:
+        grouping = selection.grouping
+        if grouping is None:
             raise NotInTasksError
-        return self._panes(selection, selection.grouping)
+        view, row = self._row(selection)
+        conditions = conditions_of(row, "WHERE", selection.where)
+        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(grouping.keys))
+        partials = tuple(_partials(grouping, row))
+        aggregations = []
+        for grouped in grouping.windows:
+            if not isinstance(grouped.window, HoppingWindow):
+                raise NotInTasksError(_NEEDS_EVENTS[type(grouped.window)])
+            length = math.gcd(grouped.window.size, grouped.window.hop)
+            aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
+        return view, aggregations
 
     def _passed_on(
         self, table: Table, aggregations: dict[str, dict[PaneAggregation, None]]
@@ -131,37 +132,20 @@ class Assignment:
             except NotInTasksError as error:
                 yield selection.table, None if selection.grouping is None else str(error)
 
-    def _panes(self, selection: Selection, grouping: Grouping) -> tuple[str, list[PaneAggregation]]:
-        view, row = self._row(selection)
-        conditions = conditions_of(row, "WHERE", selection.where)
-        keys = tuple(_key(f"_k{number}", key, row) for number, key in enumerate(grouping.keys))
-        partials = tuple(_partials(grouping, row))
-        aggregations = []
-        for grouped in grouping.windows:
-            if not isinstance(grouped.window, HoppingWindow):
-                raise NotInTasksError(_NEEDS_EVENTS[type(grouped.window)])
-            length = pane_length(grouped.window)
-            aggregations.append(PaneAggregation(length, grouped.window.offset % length, conditions, keys, partials))
-        return view, aggregations
-
     def _row(self, selection: Selection) -> tuple[str, Row]:
         """Return the view of the events that a selection reads, and the row that it reads."""
         if selection.analytics or selection.laterals:
             raise NotInTasksError("an analytic function or an APPLY needs events")
         if selection.table not in self.types:
             raise NotInTasksError("a GROUP BY reads a JOIN, a UNION, another GROUP BY or a long step")
-        return selection.table, _Event(self.types[selection.table])
-
-
-def pane_length(window: HoppingWindow) -> int:
-    """Return the length of a window's panes, in ticks."""
-    return math.gcd(window.size, window.hop)
+        types = {**self.types[selection.table], **dict.fromkeys(_SYSTEM, pa.int64())}
+        return selection.table, lambda name: Typed(column(name), types[name])
 
 
 def conditions_of(row: Row, what: str, condition: Expr | None) -> tuple[Expr, ...]:
     """Return the conditions that rows have to meet, one after the other; `what` names them."""
     values = () if condition is None else tuple(scalar(what, part, row) for part in conjuncts(condition))
-    if any(value.type != pa.bool_() or may_stop(value.expression) for value in values):
+    if any(may_stop(value.expression) for value in values):
         refuse(what)
     return tuple(value.expression for value in values)
 
@@ -170,7 +154,7 @@ def _columns_of(keys: Iterable[Expr], row: Row) -> Iterator[str]:
     """Yield the columns of an event that the keys are, leaving out keys that are not columns."""
     for key in keys:
         value = scalar("a key", key, row).expression if key.is_column else key
-        if value.is_column and value.name not in SYSTEM:
+        if value.is_column and value.name not in _SYSTEM:
             yield value.name
 
 

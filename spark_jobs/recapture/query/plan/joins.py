@@ -26,8 +26,6 @@ class Side:
     """A relation of a JOIN."""
 
     table: str
-    unanchored: bool
-    """Whether `table` has the column `_unanchored`."""
     columns: tuple[str, ...]
     is_reference: bool = False
     analytics: Analytics | None = None
@@ -70,11 +68,6 @@ class JoinedTable:
     """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
     has_row_column: bool
     """Whether the rows of the first side have the column `_row`, and so the joined rows."""
-
-    @property
-    def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`."""
-        return any(side.unanchored for side in self.sides)
 
     @property
     def windows(self) -> tuple[JoinedSide, ...]:

@@ -47,8 +47,6 @@ class MatchedTable:
     name: str
     source: str
     """Table whose rows are matched."""
-    unanchored: bool
-    """Whether the rows of the source have the column `_unanchored`, and so the matches."""
     ties: tuple[str, ...] | None
     """Columns that order the rows of one partition that arrived at the same time; None if the rows come in order."""
     keys: tuple[Expr, ...]

@@ -12,37 +12,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.merges import (
-    WINDOW_END,
-    GroupsView,
-    MergedGroups,
-    MergedSelect,
-    MergedWindow,
-    Result,
-    SpreadResult,
-)
+from recapture.query.merges import GroupsView, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.partials import PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, cast_as, column
 from recapture.query.plan.grouping import Grouping
-from recapture.query.plan.in_tasks import SYSTEM, Assignment, InTasks, conditions_of
+from recapture.query.plan.in_tasks import Assignment, InTasks, conditions_of
 from recapture.query.plan.relations import SelectedTable, Selection
 from recapture.query.plan.rewrites import through
-from recapture.query.plan.scalars import NotInTasksError, Typed, refuse, scalar
+from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar
 from recapture.time_model.windows import HoppingWindow
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A group as the row of a select list."""
-
-    columns: pa.Schema
-
-    def column(self, name: str) -> Typed:
-        if name in SYSTEM:
-            name = WINDOW_END
-        type_ = self.columns.field(name).type
-        return Typed(column(name), type_, finite=type_ != pa.float64())
 
 
 @dataclass(frozen=True)
@@ -77,7 +56,7 @@ class Merger:
         while selection.grouping is None:
             selection = self._through_step(selection)
         groups = self._groups(selection, selection.grouping)
-        group, values = _Group(groups.schema), {item.name: item.expression for item in selection.items}
+        group, values = _row_of(groups.schema), {item.name: item.expression for item in selection.items}
         having = conditions_of(group, "HAVING", selection.grouping.having)
         typed = ((output, scalar(f"column {output.name}", values[output.name], group)) for output in columns)
         return MergedSelect(groups, having, tuple((output, _published(output, value)) for output, value in typed))
@@ -125,6 +104,12 @@ def _results(grouping: Grouping, aggregation: PaneAggregation) -> Iterator[Resul
             yield SpreadResult(name, partial, count, m2, is_population, root)
         else:
             yield Result(name, partial, partials[f"{partial.name}_n"] if function is AggregateFunction.AVG else None)
+
+
+def _row_of(groups: pa.Schema) -> Row:
+    """Return a group as the row of a select list. An aggregate may be a float that is not finite."""
+    types = dict(zip(groups.names, groups.types, strict=True))
+    return lambda name: Typed(column(name), types[name], finite=types[name] != pa.float64())
 
 
 def _published(output: OutputColumn, value: Typed) -> Expr:

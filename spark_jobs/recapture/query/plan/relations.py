@@ -52,8 +52,6 @@ class Selection:
 
     table: str
     """What it reads: the view of events, or the table of a step or of a JOIN."""
-    source_unanchored: bool
-    """Whether `table` has the column `_unanchored`."""
     source_has_row_column: bool
     """Whether `table` has the column `_row`."""
     analytics: Analytics | None
@@ -95,11 +93,6 @@ class Selection:
             self.analytics.has_row_column if self.analytics else self.source_has_row_column
         )
 
-    @property
-    def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`: they, or what they come from, are sessions."""
-        return self.source_unanchored or bool(self.grouping and self.grouping.unanchored)
-
 
 @dataclass(frozen=True)
 class SelectedTable:
@@ -107,11 +100,6 @@ class SelectedTable:
 
     name: str
     selections: tuple[Selection, ...]
-
-    @property
-    def unanchored(self) -> bool:
-        """Whether its rows have the column `_unanchored`."""
-        return any(selection.unanchored for selection in self.selections)
 
     @property
     def windows(self) -> tuple[Window, ...]:

@@ -18,7 +18,7 @@ from typing import TypeVar
 from recapture.query.merges import WINDOW_END
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import Analytics, result_name
-from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, user_calls, walk
+from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, size, user_calls, walk
 from recapture.query.plan.joins import Join, JoinedTable, Lookup
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op
@@ -267,19 +267,15 @@ def _both(first: Expr | None, second: Expr | None) -> Expr | None:
 
 def _grow_too_long(reader: Selection, step: Selection, values: Mapping[Expr, Expr]) -> bool:
     """Return whether an expression of a SELECT is too long once the values of a step replace its columns."""
-    sizes = {column: _size(value) for column, value in values.items()}
+    sizes = {column: size(value) for column, value in values.items()}
 
     def grown(expression: Expr) -> int:
         return sum(sizes.get(part, 1) for part in walk(expression))
 
     before = step.where if step.grouping is None else step.grouping.having
-    conditions = 0 if reader.where is None or before is None else _size(before) + grown(reader.where)
+    conditions = 0 if reader.where is None or before is None else size(before) + grown(reader.where)
     computed = (grown(expression) for expression in _expressions(reader) if not expression.is_column)
     return max(conditions, *computed, 0) > LARGEST_EXPRESSION
-
-
-def _size(expression: Expr) -> int:
-    return sum(1 for _ in walk(expression))
 
 
 def _names(table: Table) -> set[str]:

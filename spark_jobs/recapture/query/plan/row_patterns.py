@@ -7,7 +7,7 @@ one, and another repetition before what follows.
     A+ (B | C)  => places A, B, C; A begins; after A come A, B, C; after B or C the pattern is complete
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 COMPLETE = -1
@@ -137,9 +137,8 @@ class _Building:
                 for part in reversed(parts):
                     after = self.entry(part, after)
                 return after
-            case Repeated(part, least, None) if least <= 1:
-                loop = self._loop(part, after)
-                return [*loop, *after] if least == 0 else loop
+            case Repeated(part, 0, None):
+                return [*self._loop(part, after), *after]
             case Repeated(part, least, None):
                 return self._times(part, least - 1, self._loop(part, after))
             case Repeated(part, least, most):
@@ -148,7 +147,6 @@ class _Building:
                 for _ in range(most - least):
                     tail = [*self.entry(part, tail), *after]
                 return self._times(part, least, tail)
-        raise AssertionError(pattern)
 
     def _times(self, part: RowPattern, times: int, after: list[int]) -> list[int]:
         for _ in range(times):
@@ -179,13 +177,3 @@ class _Building:
 def _marker(number: int) -> int:
     """Return the mark of a loop by its number, and the number by the mark: 0 => -2"""
     return -2 - number
-
-
-def sequence(parts: Sequence[RowPattern]) -> RowPattern:
-    """Return parts one after another; a single part stays as it is."""
-    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
-
-
-def choice(parts: Sequence[RowPattern]) -> RowPattern:
-    """Return a choice between parts; a single part stays as it is."""
-    return parts[0] if len(parts) == 1 else Choice(tuple(parts))

@@ -1,14 +1,14 @@
 """Expressions that tasks compute with the functions of Arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import NoReturn, TypeAlias
 
 import pyarrow as pa
 
 from recapture.model import AsaType
 from recapture.query.merges import WINDOW_END
-from recapture.query.plan.expressions import Constant, Expr, cast_as, column, double, walk
+from recapture.query.plan.expressions import Constant, Expr, cast_as, column, double, size, walk
 from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 
@@ -46,26 +46,21 @@ class Typed:
     """Type on Arrow; null for the literal NULL."""
     finite: bool = True
     """Whether a float is certainly finite. Arrow orders NaN, and zeros with a sign, in its own way."""
-    size: int = 1
-    """Number of its nodes."""
 
 
-class Row(Protocol):
-    """A row that a SELECT reads: an event or a group of events."""
-
-    def column(self, name: str) -> Typed:
-        """Return a column of the row."""
+Row: TypeAlias = Callable[[str], Typed]
+"""Returns a column, by its name, of a row that a SELECT reads: of an event or of a group of events."""
 
 
 def scalar(what: str, expression: Expr, row: Row) -> Typed:
     """Return a part of a SELECT over a row. Raise NotInTasksError, which names it, unless Arrow can compute it."""
-    if sum(1 for _ in walk(expression)) > LARGEST_EXPRESSION:
+    if size(expression) > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
     try:
         value = _typed(expression, row)
     except _UnknownError:
         refuse(what)
-    if value.size > LARGEST_EXPRESSION:
+    if size(value.expression) > LARGEST_EXPRESSION:
         raise NotInTasksError(f"{what} is too long for tasks")
     # Tasks compute all parts for all rows, so that an error in a branch that is not taken would stop the run.
     if any(part.op in _GUARDS and may_stop(part) for part in walk(value.expression)):
@@ -92,19 +87,11 @@ class _UnknownError(Exception):
 def _operation(
     op: Op, arguments: Sequence[Typed], type_: pa.DataType, finite: bool = True, constants: Sequence[Constant] = ()
 ) -> Typed:
-    size = 1 + sum(argument.size for argument in arguments)
-    return Typed(Expr(op, [argument.expression for argument in arguments], constants), type_, finite, size)
+    return Typed(Expr(op, [argument.expression for argument in arguments], constants), type_, finite)
 
 
 def _all_typed(expressions: Sequence[Expr], row: Row) -> list[Typed]:
     return [_typed(expression, row) for expression in expressions]
-
-
-def _bits(expressions: Sequence[Expr], row: Row) -> list[Typed]:
-    values = _all_typed(expressions, row)
-    if any(value.type != pa.bool_() for value in values):
-        raise _UnknownError
-    return values
 
 
 def _typed(expression: Expr, row: Row) -> Typed:
@@ -112,23 +99,21 @@ def _typed(expression: Expr, row: Row) -> Typed:
     op, arguments = expression.op, expression.arguments
     match op:
         case Op.COLUMN if expression.is_column:
-            return row.column(expression.name)
+            return row(expression.name)
         case _ if op in _LITERALS:
             return Typed(expression, _LITERALS[op])
         case Op.NEGATE if arguments[0].op in (Op.BIGINT, Op.DOUBLE):
             [number] = arguments[0].constants
             assert isinstance(number, int | float)
             return Typed(Expr(arguments[0].op, (), [-number]), _LITERALS[arguments[0].op])
-        case Op.NOT | Op.AND | Op.OR:
-            return _operation(op, _bits(arguments, row), pa.bool_())
-        case Op.IS_NULL | Op.IS_NOT_NULL:
-            return _operation(op, _all_typed(arguments, row), pa.bool_())
+        case Op.NOT | Op.AND | Op.OR | Op.IS_NULL | Op.IS_NOT_NULL | Op.IN_ORDER:
+            return _operation(op, _all_typed(arguments, row), pa.bool_(), constants=expression.constants)
         case Op.IN:
             value, *members = _all_typed(arguments, row)
             return _operation(Op.OR, [_compared(Op.EQUAL, value, member) for member in members], pa.bool_())
         case Op.CASE:
             *values, otherwise = _of_one_type(_all_typed([*arguments[1::2], arguments[-1]], row))
-            turns = [part for turn in zip(_bits(arguments[:-1:2], row), values, strict=True) for part in turn]
+            turns = [part for turn in zip(_all_typed(arguments[:-1:2], row), values, strict=True) for part in turn]
             finite = all(value.finite for value in (*values, otherwise))
             return _operation(op, [*turns, otherwise], otherwise.type, finite)
         case Op.COALESCE:
@@ -137,15 +122,9 @@ def _typed(expression: Expr, row: Row) -> Typed:
         case Op.CAST if expression.constants == (AsaType.FLOAT, False):
             value = _typed(arguments[0], row)
             if value.type in (pa.int64(), pa.float64()):
-                as_float = cast_as(value.expression, AsaType.FLOAT)
-                return Typed(as_float, pa.float64(), value.finite, 1 + value.size)
+                return Typed(cast_as(value.expression, AsaType.FLOAT), pa.float64(), value.finite)
         case Op.TOKEN_TEXT:
             return _operation(op, _all_typed(arguments, row), pa.string())
-        case Op.IN_ORDER:
-            sides = _all_typed(arguments, row)
-            if any(side.type not in (pa.string(), pa.int64(), pa.float64()) for side in sides):
-                raise _UnknownError
-            return _operation(op, sides, pa.bool_(), constants=expression.constants)
         case Op.WITHIN_CALENDAR if arguments[0].op is Op.MOVED:
             return _moved(expression, row)
         case Op.ADD | Op.SUBTRACT | Op.MULTIPLY:
@@ -180,7 +159,7 @@ def _moved(expression: Expr, row: Row) -> Typed:
     if abs(number * unit) > LARGEST:
         raise _UnknownError
     by = Expr(Op.MOVED, [time.expression, amount.expression], moved.constants)
-    return Typed(Expr(Op.WITHIN_CALENDAR, [by, refused]), pa.int64(), size=time.size + 2)
+    return Typed(Expr(Op.WITHIN_CALENDAR, [by, refused]), pa.int64())
 
 
 def _of_one_type(values: Sequence[Typed]) -> list[Typed]:

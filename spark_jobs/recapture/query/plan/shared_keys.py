@@ -16,7 +16,7 @@ from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.partials import PaneAggregation
 from recapture.query.plan.analytics import Analytics
-from recapture.query.plan.expressions import Expr
+from recapture.query.plan.expressions import Expr, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import Join, JoinedTable, side_column
 from recapture.query.plan.matches import MatchedTable, aggregate_name
@@ -48,9 +48,7 @@ def shared_keys(query: CompiledQuery) -> SharedKeys | None:
     types = _types_of(query)
     keys = frozenset([_NO_COLUMNS])
     for output in query.outputs:
-        assert output.plan is not None
-        for candidates in _Trace(output.plan, types).meetings():
-            keys = _merged(keys, candidates)
+        keys = reduce(_merged, _Trace(output.plan, types).meetings(), keys)
     if not keys:
         return None
     ordered = [dict(key) for key in sorted(map(sorted, keys))]
@@ -63,11 +61,9 @@ def keys_of_column(query: CompiledQuery, output: CompiledOutput, name: str) -> M
     The rows of the output with a value there come from the events with this value, and meet no others. Where the column
     of an input holds tokens, the published value is the string of the token.
     """
-    assert output.plan is not None
     texts = replace(output.plan.output, selections=tuple(map(_with_tokens_of_strings, output.plan.output.selections)))
-    trace, keys = _Trace(replace(output.plan, output=texts), _types_of(query)), frozenset([_NO_COLUMNS])
-    for candidates in trace.meetings():
-        keys = _merged(keys, candidates)
+    trace = _Trace(replace(output.plan, output=texts), _types_of(query))
+    keys = reduce(_merged, trace.meetings(), frozenset([_NO_COLUMNS]))
     column_origins = trace.read(texts.name).get(name, frozenset())
     found = (key | origin for key in keys for origin in column_origins if key <= origin or key & origin)
     one_each = [key for key in found if len({view for view, _ in key}) == len(key)]
@@ -214,12 +210,8 @@ def _equal_columns(
     condition: Expr, earlier: _Origins, new: _Origins
 ) -> Iterator[tuple[frozenset[_Origin], frozenset[_Origin]]]:
     """Yield the origins of columns that ON sets equal: of one of the sides before, and of one of the new side."""
-    todo = [condition]
-    while todo:
-        part = todo.pop()
-        if part.op is Op.AND:
-            todo += part.arguments
-        elif part.op is Op.EQUAL:
+    for part in conjuncts(condition):
+        if part.op is Op.EQUAL:
             first, second = part.arguments
             for column, opposite in ((first, second), (second, first)):
                 if (origins := _origins_of(column, earlier)) and (opposite_origins := _origins_of(opposite, new)):

@@ -93,7 +93,7 @@ def _ranked(
     last, size = int(times.max()), int(times.max() - times.min()) + 1
     window = GroupedWindow(HoppingWindow(size, size, last % size), None)
     grouping = Grouping((window,), (), (collecting,), None)
-    grouped = groups(places, grouping, SliceBounds(last - 1, last, bounds.functions), 0, source_unanchored=False)
+    grouped = groups(places, grouping, SliceBounds(last - 1, last, bounds.functions), 0)
     (result,) = grouped["_r0"].to_pylist()
     chosen = (
         [result] if aggregate.function is AggregateFunction.TOPONE else [item["value"] for item in json.loads(result)]

@@ -141,7 +141,7 @@ def _pieces(output: CompiledOutput, values: Values, explainer: Explainer) -> lis
     There are two if the published time of the row is a bound of both.
     """
     length = slice_length(explainer.pipeline)
-    times = [item.name for item in output.columns if is_time(_plan(output), item.name)]
+    times = [item.name for item in output.columns if is_time(output.plan, item.name)]
     named = next((name for name in times if name in values), None)
     time = None if named is None else values[named]
     if SLICE_START in values:
@@ -172,11 +172,6 @@ def _piece(slice_: Slice, time: object) -> Slice:
     if isinstance(time, int) and slice_.start < time + _TRUNCATED and time <= slice_.end:
         return Slice(max(slice_.start, time - 1), min(slice_.end, time + _TRUNCATED))
     return slice_
-
-
-def _plan(output: CompiledOutput) -> OutputPlan:
-    assert output.plan is not None
-    return output.plan
 
 
 @dataclass
@@ -255,7 +250,7 @@ class _SliceRows:
             return self._lineage()
 
     def _lineage(self) -> Lineage:
-        traced = self._traced(_plan(self.output))
+        traced = self._traced(self.output.plan)
         places, rows = self._rows(traced)
         has = np.flatnonzero(having(rows, self.values))
         if not len(has):
@@ -280,7 +275,7 @@ class _SliceRows:
         """Return why no row has the values, with the events of a group that HAVING drops."""
         values = self.values
         if values and set(values) <= set(self.output.group_columns):
-            traced = self._traced(_without_having(_plan(self.output), values))
+            traced = self._traced(_without_having(self.output.plan, values))
             places, groups = self._rows(traced)
             has = np.flatnonzero(having(groups, values))
             if len(has):

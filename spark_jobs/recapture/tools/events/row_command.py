@@ -21,12 +21,11 @@ def row_command(pipeline: Pipeline, alias: str, row: Mapping[str, str], run: str
     if the texts do not say in which slice the row is.
     """
     output = next((output for output in pipeline.query.outputs if output.alias == alias), None)
-    if output is None or output.plan is None:
+    if output is None:
         return None
     types = {column.name: column.type for column in output.columns if column.type in _COMPARED}
     names = [name for name in row if name in types and (not output.group_columns or name in output.group_columns)]
-    plan = output.plan
-    if SLICE_START not in row and not any(is_time(plan, name) for name in names):
+    if SLICE_START not in row and not any(is_time(output.plan, name) for name in names):
         return None
     values = {name: row[name] for name in [SLICE_START, *names] if name in row}
     shown = [

@@ -21,13 +21,13 @@ from recapture.model import AsaType
 from recapture.process.wording import counted, of_input, values_of_only
 from recapture.query.compile import fields_used, has_create_table
 from recapture.query.parse.names import Path
-from recapture.query.parse.starred_records import starred_records
-from recapture.query.parse.timing_fields import timing_fields
 from recapture.storage import Archive, open_container
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals
 from recapture.tools.infer.create_table import Sampled, TypedField, statement, typed
 from recapture.tools.infer.sample import MAX_FIELDS, Sample, read_sample
+from recapture.tools.infer.starred_records import starred_records
+from recapture.tools.infer.timing_fields import timing_fields
 
 _LOG = logging.getLogger(__name__)
 _OTHER_RANGE = "choose another range with --from and --to"

@@ -1,4 +1,4 @@
-"""The properties of whole rows, which GetRecordPropertyValue reads by the name of a row in FROM."""
+"""Whole rows, by their names in FROM: as arguments of JavaScript functions, and for GetRecordPropertyValue."""
 
 from sqlglot import exp
 
@@ -6,9 +6,10 @@ from recapture.model import AsaType, Metadata
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.json_text import json_record
 from recapture.query.analyse.relations import From
+from recapture.query.analyse.user_functions import javascript_record
 from recapture.query.analyse.values import Value
-from recapture.query.parse.names import identifiers
-from recapture.query.plan.expressions import call
+from recapture.query.parse.names import identifier_at, identifiers
+from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.operations import Op
 
 
@@ -30,9 +31,7 @@ def property_of_row(from_clause: From, node: exp.Expr, name: Value) -> Value | N
     source, named = from_clause.source, from_clause.named(node.name)
     assert named is not None
     if name.text is not None:
-        identifier = exp.to_identifier(name.text, quoted=True)
-        identifier.meta["start"] = source.offset(node)
-        value = named.field([identifier])
+        value = named.field([identifier_at(source.offset(node), name.text)])
         if value is None:
             raise source.error(node, f"`{named.name}` has no column `{name.text}`")
         return value
@@ -48,3 +47,32 @@ def property_of_row(from_clause: From, node: exp.Expr, name: Value) -> Value | N
     columns = named.numbered(Value(json_record(added), AsaType.RECORD))
     found = call(Op.COALESCE, call(Op.JSON_PROPERTY, columns.node, name.node), in_body)
     return Value(found, AsaType.STRING, is_json_element=True)
+
+
+def whole_row(from_clause: From, node: exp.Expr) -> Expr | None:
+    """Return the row that the name in FROM stands for, as a record for JavaScript; None for any other node.
+
+    udf.f(input) => the fields of the body, with EventProcessedUtcTime and the other input columns
+    """
+    source, named = from_clause.source, from_clause.row_named(node)
+    if named is None:
+        return None
+    if from_clause.elements or from_clause.joins:
+        clause = "JOIN" if from_clause.joins else "APPLY"
+        raise source.error(node, f"next to {clause}, a row cannot be an argument: name its columns")
+    relation = named.relation
+    if isinstance(relation, InputRelation) and relation.offers(Metadata.IOT_HUB):
+        message = "a whole message of an IoT hub cannot be an argument: select what the function reads in a step"
+        raise source.error(node, message)
+    columns = relation.star(node)
+    if isinstance(relation, InputRelation):
+        if columns is None:
+            return javascript_record(relation.starred(node), relation.record(node))
+        return javascript_record(columns, None)
+    if columns is None:
+        raise source.error(node, f"the columns of `{named.name}` are not known: name them there instead of *")
+    for name, value in columns:
+        if not from_clause.types.is_known_of_each(value):
+            message = f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
+            raise source.error(node, message)
+    return javascript_record(columns, None)
