@@ -295,7 +295,7 @@ def _output(table: JoinedTable, rows: _Rows) -> pa.Table:
     if marked:
         marks = [rows.column(side_column(number, UNANCHORED_COLUMN)) for number in marked]
         columns[UNANCHORED_COLUMN] = np.logical_or.reduce([flags(mark) for mark in marks])
-    if table.has_row_column:
+    if len(streams) == 1 and ROW in rows.sides[0].column_names:
         columns[ROW] = rows.column(side_column(0, ROW))
     names = [side_column(number, name) for number, side in enumerate(table.sides) for name in side.columns]
     return pa.table({**columns, **{name: rows.column(name) for name in names}})

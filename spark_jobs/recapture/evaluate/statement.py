@@ -118,7 +118,8 @@ class _OutputEvaluation:
         look_back = self.plan.look_backs[table.name]
         if selection.grouping is not None:
             return self._of_groups(selection, selection.grouping, look_back)
-        numbers, rows = [ROW] if table.has_row_column else [], self._source(selection, look_back)
+        rows = self._source(selection, look_back)
+        numbers = [ROW] if ROW in rows.column_names and len(table.selections) == 1 else []
         system = [*map(_passed, ["_partition", *_TIMES, *numbers]), *_marks(rows)]
         return self._project(rows, [*system, *selection.items], selection.where)
 

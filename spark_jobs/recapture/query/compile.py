@@ -246,15 +246,16 @@ class _Pass:
         check_union(self.source, parts)
         columns, selections = united(self.source, self.types, parts)
         table = SelectedTable(f"step {len(self.tables)}", selections)
-        ordered = len(parts) == 1 and parts[0].ordered
-        self._add_step(step, table, columns, parts[0].star_source, ordered)
+        first, is_single = parts[0], len(parts) == 1
+        ordered, has_row_column = is_single and first.ordered, is_single and first.has_row_column
+        self._add_step(step, table, columns, first.star_source, ordered, has_row_column)
 
     def _matched(self, step: Step, select: exp.Select) -> None:
         """Compile a MATCH_RECOGNIZE, so that the SELECT around it can read the matches."""
         from_clause, _ = self.from_.compile(select)
         compiler = MatchCompiler(self.source, self.types, from_clause, select.args["match"])
         table, columns = compiler.compile(f"matches {len(self.tables)}")
-        self._add_step(step, table, columns, StarSources(self.source), ordered=False)
+        self._add_step(step, table, columns, StarSources(self.source), ordered=False, has_row_column=False)
 
     def _add_step(
         self,
@@ -263,6 +264,7 @@ class _Pass:
         columns: list[tuple[str, Value]],
         star_source: StarSource,
         ordered: bool,
+        has_row_column: bool,
     ) -> None:
         self.tables.append(table)
         self.from_.steps[step.key] = StepRelation(
@@ -274,7 +276,7 @@ class _Pass:
             self.requests[step.key],
             self.types,
             ordered,
-            table.has_row_column,
+            has_row_column,
         )
 
     def _statement(self, query: exp.Query) -> None:

@@ -184,11 +184,10 @@ class From:
 
     @property
     def has_row_column(self) -> bool:
-        """Whether the rows have the column `_row` before its own analytic functions."""
-        if self._joins_streams:
-            return False
-        if self.unjoined is not None and self.unjoined.analytics is not None:
-            return self.unjoined.analytics.has_row_column
+        """Whether the rows have the column `_row` after its analytic functions."""
+        analytics = (self.unjoined or self).analytics
+        if analytics is not None:
+            return analytics.has_row_column
         return self.ties is not None and ROW in self.ties
 
     @property
@@ -204,7 +203,7 @@ class From:
         )
         analytics = self.unjoined.analytics if self.unjoined is not None else None
         sides, look_backs = (replace(first, analytics=analytics), *others), tuple(self.distances.look_backs)
-        return JoinedTable(self.table, sides, tuple(self.joins), look_backs, self.has_row_column)
+        return JoinedTable(self.table, sides, tuple(self.joins), look_backs)
 
     def named(self, name: str) -> NamedRelation | None:
         """Return the relation of this name, ignoring case; None if there is none."""

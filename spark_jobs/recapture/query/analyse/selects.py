@@ -44,6 +44,8 @@ class CompiledSelect:
     """What its * stand for, in a step."""
     ordered: bool
     """Whether its rows come in arrival order."""
+    has_row_column: bool
+    """Whether its rows have the column `_row`."""
     joined: JoinedTable | None
     """Rows of the JOINs that it reads; None without a JOIN."""
 
@@ -118,15 +120,21 @@ class SelectCompiler:
         selected = passed_on(columns) if requests is not None else items_of(columns)
         selection = Selection(
             table=from_clause.table,
-            source_has_row_column=from_clause.has_row_column,
             analytics=from_clause.analytics,
             laterals=laterals,
             where=where,
             grouping=grouping,
             items=tuple(selected),
         )
-        ordered = from_clause.ordered and grouping is None
-        return CompiledSelect(select, selection, items.columns, items.star_source, ordered, from_clause.joined_table())
+        return CompiledSelect(
+            select,
+            selection,
+            items.columns,
+            items.star_source,
+            ordered=from_clause.ordered and grouping is None,
+            has_row_column=from_clause.has_row_column and grouping is None,
+            joined=from_clause.joined_table(),
+        )
 
     def _filter(self, select: exp.Select, from_clause: From, row: Expressions, where: Expr | None) -> Expr:
         """Return the condition of WHERE and of a HAVING without GROUP BY, which filters rows as WHERE does.

@@ -66,8 +66,6 @@ class JoinedTable:
     """How each side after the first is joined."""
     look_backs: tuple[int, ...]
     """How long before a joined row's System.Timestamp the rows of each side may lie; ticks."""
-    has_row_column: bool
-    """Whether the rows of the first side have the column `_row`, and so the joined rows."""
 
     @property
     def windows(self) -> tuple[JoinedSide, ...]:

@@ -61,9 +61,6 @@ class MatchedTable:
     measures: tuple[tuple[str, Expr], ...]
     """Name and value of each column, over the aggregates and CLASSIFIER."""
 
-    has_row_column = False
-    """Its rows have no column `_row`."""
-
     @property
     def windows(self) -> tuple[JoinedSide, ...]:
         """The reach of a match, in place of a window."""

@@ -52,8 +52,6 @@ class Selection:
 
     table: str
     """What it reads: the view of events, or the table of a step or of a JOIN."""
-    source_has_row_column: bool
-    """Whether `table` has the column `_row`."""
     analytics: Analytics | None
     """Its analytic functions, over a row before APPLY."""
     laterals: tuple[Lateral, ...]
@@ -86,13 +84,6 @@ class Selection:
         read = {item.name: columns_of(item.expression).keys() for item in self.items}
         return tuple(name for name, columns in read.items() if columns and columns <= names)
 
-    @property
-    def has_row_column(self) -> bool:
-        """Whether its rows have the column `_row`."""
-        return self.grouping is None and (
-            self.analytics.has_row_column if self.analytics else self.source_has_row_column
-        )
-
 
 @dataclass(frozen=True)
 class SelectedTable:
@@ -115,11 +106,6 @@ class SelectedTable:
     def group_columns(self) -> tuple[str, ...]:
         """Columns that depend on nothing but the window and the keys of a group in every SELECT."""
         return _in_all(selection.group_columns for selection in self.selections)
-
-    @property
-    def has_row_column(self) -> bool:
-        """Whether its rows have the column `_row`; those of a UNION do not."""
-        return len(self.selections) == 1 and self.selections[0].has_row_column
 
     def reads(self, extra_look_back: int) -> Iterator[tuple[str, Reach]]:
         """Yield each table that its rows come from, and the reach of its rows."""
