@@ -21,8 +21,8 @@ def test_numbers_that_follow_each_other_are_one_range_with_its_times(events: lis
             ranges.append([(number, enqueued)])
     expected = []
     for run in ranges:
-        times = [enqueued for _, enqueued in run]
-        latest = UNKNOWN if UNKNOWN in times else max(times)
-        expected.append([run[0][0], run[-1][0], min(times), latest])
-    number, enqueued = np.array(events, np.int64).reshape(-1, 2).T.copy()
-    assert in_ranges(frozen(number), frozen(enqueued), UNKNOWN).tolist() == expected
+        enqueued_times = [enqueued for _, enqueued in run]
+        latest = UNKNOWN if UNKNOWN in enqueued_times else max(enqueued_times)
+        expected.append([run[0][0], run[-1][0], min(enqueued_times), latest])
+    numbers, times = np.array(events, np.int64).reshape(-1, 2).T.copy()
+    assert in_ranges(frozen(numbers), frozen(times), UNKNOWN).tolist() == expected

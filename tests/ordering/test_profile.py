@@ -89,6 +89,15 @@ def test_a_profile_does_not_depend_on_the_chunks(
     assert profiles() == at_once
 
 
+def test_of_equal_events_of_one_message_the_first_are_in_the_sample(tmp_path: Path) -> None:
+    times = [TEN + timedelta(seconds=second) for second in range(100)]
+    put(tmp_path, TEN + 2 * MINUTE, [(1, b"[" + b",".join(map(at, times)) + b"]")])
+    _, counters = only(tmp_path)
+    sampled = [event["time"] for event in profiled(counters)["sample"]]
+    most_ahead = times[-profile.EXTREMES :]
+    assert sampled == [from_datetime(time) for time in times[: profile.ON_TIME_EVENTS] + most_ahead]
+
+
 def test_the_sample_is_bounded_and_has_every_verdict_and_the_extremes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

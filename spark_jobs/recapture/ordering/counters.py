@@ -189,6 +189,8 @@ class Counters(Counts):
             leading = leading[IS_PROCESSED[judged.verdict[leading]]]
             ahead = FurthestAhead.of(chunk, leading, judged.system_timestamp[leading])
             self.furthest_ahead = _larger(ahead, self.furthest_ahead)
+        if reasons.null_count == len(reasons):
+            return
         rejected = indices[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[rows]]
         if len(rejected):
             self.quarantine.append(

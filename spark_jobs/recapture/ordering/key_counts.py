@@ -71,7 +71,7 @@ class KeyCounts:
         column = _as_one([_taken(column, rows) for column in keys.values()])
         column = column if pa.types.is_dictionary(column.type) else self._codes.encode(column)
         self._keys = column.dictionary
-        numbers = frozen(column.indices.fill_null(-1).to_numpy())
+        numbers = frozen((column.indices.fill_null(-1) if column.null_count else column.indices).to_numpy())
         keys_and_null = len(self._keys) + 1
         self._places = _with_room(self._places, keys_and_null, -1)
         self._counts = _with_room(self._counts, min(self._count + len(numbers), keys_and_null), 0)

@@ -166,6 +166,13 @@ class Profile:
         return pa.Table.from_arrays(columns, schema=PROFILE_SCHEMA)
 
 
+def load() -> None:
+    """Load the compiled code."""
+    ranks(frozen(np.empty(0, np.uint64)), NO_EVENTS.arrival, NO_EVENTS.arrival)
+    count_bins(NO_EVENTS.behind, NO_EVENTS.has_time, _DISORDER_TICKS, np.zeros(0, np.int64))
+    Profile(Slice(0, SLICE_PARTS)).table("", "")
+
+
 def _ranked(events: TimedEvents, rows: RowIndex) -> RankedEvents:
     """Return what the rules look at, of the events at some rows of a chunk."""
     chunk, judged = events.chunk, events.judged
@@ -210,10 +217,11 @@ def _details(events: TimedEvents, rows: NDArray[np.intp]) -> pa.RecordBatch:
     """Return what else is known of the events at some rows of a chunk."""
     chunk, largest_time, indices = events.chunk, events.judged.largest_time[rows], pa.array(rows)
     keys = [texts(pc.cast(values.take(indices), pa.string())) for values in events.scope.values()]
+    keys = keys or [pa.nulls(len(rows), pa.string())]
     columns = [
         pa.array(largest_time, mask=largest_time == BEFORE_EVERYTHING),
-        pc.binary_join_element_wise(*keys, ", ") if keys else pa.nulls(len(rows), pa.string()),
-        pa.array([pinned.blob.name for pinned in chunk.blobs]).take(pa.array(chunk.blob_index[rows])),
+        keys[0] if len(keys) == 1 else pc.binary_join_element_wise(*keys, ", "),
+        pa.array([chunk.blobs[blob].blob.name for blob in chunk.blob_index[rows].tolist()], pa.string()),
         *chunk.numbers_and_places(rows),
         pc.binary_slice(copies(chunk.body, rows), 0, BODY_BYTES),
     ]
