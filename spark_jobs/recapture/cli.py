@@ -24,7 +24,12 @@ from recapture.printable import printable
 from recapture.process import log, streams
 from recapture.process.dataclass_code import kept_code
 from recapture.process.limits import reached_limit, require_open_files
-from recapture.process.startup import collect_garbage_rarely, exit_at_once, loaded_for_good
+from recapture.process.startup import (
+    collect_garbage_rarely,
+    exit_at_once,
+    loaded_for_good,
+    start_no_threads_for_linear_algebra,
+)
 from recapture.process.versions import OUTPUT_FORMAT
 from recapture.process.wording import did_you_mean
 from recapture.time_model import ticks
@@ -73,6 +78,7 @@ class _Parser(argparse.ArgumentParser):
 def run() -> NoReturn:
     """Run the command and exit with its code."""
     collect_garbage_rarely()
+    start_no_threads_for_linear_algebra()
     streams.secure()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     exit_at_once(main(alone=True))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from multiprocessing import active_children, forkserver
 from pathlib import Path
 
-import psutil
 import pytest
 
 from recapture.errors import PermanentError, RunError
@@ -138,31 +137,6 @@ def test_workers_look_for_garbage_as_usual_but_not_in_what_they_share(tmp_path: 
     script = tmp_path / "garbage.py"
     script.write_text(GARBAGE.format(forks=forks))
     subprocess.run([sys.executable, script], env=ENVIRONMENT, check=True)
-
-
-TRACKED = """
-import os
-import signal
-from multiprocessing import get_context, resource_tracker
-from recapture.execute.processes.workers import prepare
-
-if __name__ == "__main__":
-    prepare(forks=True)
-    lock = get_context("forkserver").Lock()
-    print(resource_tracker._resource_tracker._pid, lock._semlock.name, flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_semaphores_of_a_killed_command_are_removed(tmp_path: Path) -> None:
-    script = tmp_path / "tracked.py"
-    script.write_text(TRACKED)
-    killed = subprocess.run([sys.executable, script], env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    tracker, name = killed.stdout.split()
-    psutil.wait_procs([psutil.Process(int(tracker))] if psutil.pid_exists(int(tracker)) else [], timeout=SECONDS)
-    assert not Path("/dev/shm", f"sem.{name.removeprefix('/')}").exists()
-    assert "1 leaked semaphore" in killed.stderr
 
 
 IMPORTING = """

@@ -29,7 +29,7 @@ class Projection:
 
     @property
     def valued(self) -> tuple[InputColumn, ...]:
-        """Columns whose values are read, in the order of `Bodies.columns`."""
+        """Columns whose values are read: those that the query needs, and those that are only checked."""
         return tuple(dict.fromkeys([*self.columns, *self.declared]))
 
 
@@ -38,7 +38,7 @@ class Bodies:
     """The columns of some bodies; every array has one entry per body."""
 
     columns: dict[InputColumn, pa.Array]
-    """Values of the projection's columns, those that CREATE TABLE declares included, in the types of the view."""
+    """Values of the columns that the query needs, in the types of the view."""
     strings: dict[InputColumn, pa.Array]
     """Values of the timestamp fields as strings, or as tokens where the column has them; NULL if the body lacks it."""
     malformed: pa.Array

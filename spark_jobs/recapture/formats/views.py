@@ -63,6 +63,11 @@ class Located(NamedTuple):
     sizes: NDArray[np.int64]
     """Size of each value in bytes; 0 for NULL, and for a value that its view holds."""
 
+    def first(self, rows: int) -> "Located":
+        """Return where the first values lie; all if `rows` is not fewer."""
+        runs = tuple((buffer, begin, min(end, rows)) for buffer, begin, end in self.runs if begin < rows)
+        return Located(self.buffers, runs, self.places[:rows], self.sizes[:rows])
+
 
 def located(values: pa.Array) -> Located:
     """Return where values (string, binary, or views) lie in buffers."""

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from recapture.errors import RunError
 from recapture.pages.page import require_installed
@@ -50,7 +50,16 @@ CONFIG: Mapping[str, Any] = {
 }
 LONGEST_NAME = 24
 """Largest number of characters of a name in a picture."""
-Draw = Callable[[Mapping[str, Any], str], "Markup"]
+
+
+class Picture(Protocol):
+    """A picture for a template, such as Markup. It may still be drawn."""
+
+    def __html__(self) -> str:
+        """Return the picture. Raise RunError if it cannot be drawn."""
+
+
+Draw = Callable[[Mapping[str, Any], str], Picture]
 """Draws a picture, as `svg` does."""
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r'\sid="([^"]+)"')

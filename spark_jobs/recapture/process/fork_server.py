@@ -8,8 +8,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker, util
 from typing import Any, NoReturn
 
@@ -23,47 +23,24 @@ def forked_server(preloaded: Sequence[str]) -> Iterator[None]:
 
     It is forked before there are locks and pipes that it must not hold. It gets its own as multiprocessing starts it.
     """
-    with _started_by(_fork_tracker):
-        resource_tracker.ensure_running()
+    resource_tracker.ensure_running()  # is started in the same way
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
             server = os.fork()
             if not server:
                 _serve(ours, theirs, preloaded)
+        starts_python = util.spawnv_passfds
 
         def start(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
             socket.send_fds(ours, [b"start"], list(passfds))
             return server
 
-        with _started_by(start):
-            yield
-
-
-@contextmanager
-def _started_by(start: Callable[..., int]) -> Iterator[None]:
-    """Let multiprocessing start its own processes in this context with `start`, instead of a new Python."""
-    starts_python = util.spawnv_passfds
-    util.spawnv_passfds = start
-    try:
-        yield
-    finally:
-        util.spawnv_passfds = starts_python
-
-
-def _fork_tracker(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
-    """Fork the process that removes the semaphores of killed processes: 0.03 s of a backfill. Return its id."""
-    tracker = os.fork()
-    if not tracker:
+        util.spawnv_passfds = start
         try:
-            for descriptor in map(int, os.listdir("/dev/fd")):
-                if descriptor > sys.stderr.fileno() and descriptor not in passfds:
-                    with suppress(OSError):  # that of the listing is closed already
-                        os.close(descriptor)
-            resource_tracker.main(passfds[-1])
+            yield
         finally:
-            os._exit(0)
-    return tracker
+            util.spawnv_passfds = starts_python
 
 
 def _serve(ours: socket.socket, theirs: socket.socket, preloaded: Sequence[str]) -> NoReturn:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from recapture.query.plan.relations import OutputPlan  # relations import the views of this module
 
 UNANCHORED_COLUMN = "_unanchored"
-"""Column of an output's query that marks the rows of sessions cut by the rule for sparse streams."""
+"""Column that marks the rows of sessions cut by the rule for sparse streams; rows without sessions do not have it."""
 
 
 def input_view(alias: str) -> str:

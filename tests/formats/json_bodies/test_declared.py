@@ -27,7 +27,7 @@ def read(
     """Return why each body is malformed, and the values of the columns by name."""
     array = pa.array([body.encode() for body in bodies], pa.binary())
     decoder = JsonBodies(only_strings)
-    parsed = decoder.decode(array, Projection(declared=columns))
+    parsed = decoder.decode(array, Projection(columns, declared=columns))
     assert decoder.decode(array.cast(pa.binary_view()), Projection(columns, declared=columns)) == parsed
     return parsed.malformed.to_pylist(), {column.name: parsed.columns[column].to_pylist() for column in columns}
 

@@ -27,7 +27,10 @@ CODE = InputColumn(("code",), STRING, declared=False)
 IS_ON = InputColumn(("isOn",), BIT)
 SITE = InputColumn(("site", "id"), STRING)
 SENT = InputColumn(("sent",), DATETIME)
-COLUMNS = (DEVICE, COUNT, TEMPERATURE, CODE, IS_ON, SITE, SENT)
+PLACE = InputColumn(("site",), AsaType.RECORD)
+FLOORS = InputColumn(("floors",), AsaType.ARRAY, declared=False)
+WHOLE = InputColumn((), STRING)
+COLUMNS = (DEVICE, COUNT, TEMPERATURE, CODE, IS_ON, SITE, SENT, PLACE, FLOORS, WHOLE)
 BODY = (
     b'{"deviceId":"d-1","count":7,"temperature":21.5,"code":503,"isOn":true,"site":{"id":"north","floor":[1,{"a":[]}]},'
     b'"sent":"2026-03-01T00:00:04.123Z","other":"x"}'
@@ -42,10 +45,15 @@ def scanned(bodies: Sequence[bytes | None], columns: Sequence[InputColumn]) -> l
     return [bool(is_usual) for is_usual in result[1][256:]]
 
 
-def require_equal(bodies: pa.Array, columns: Sequence[InputColumn], times: Sequence[InputColumn] = ()) -> None:
+def require_equal(
+    bodies: pa.Array,
+    columns: Sequence[InputColumn],
+    times: Sequence[InputColumn] = (),
+    declared: Sequence[InputColumn] = (),
+) -> None:
     """Raise AssertionError unless the decoder reads what DuckDB does."""
-    decoded = JsonBodies().decode(bodies, Projection(columns, times))
-    expected = parsed(bodies, Projection(columns, times))
+    decoded = JsonBodies().decode(bodies, Projection(columns, times, declared))
+    expected = parsed(bodies, Projection(columns, times, declared))
     assert decoded.malformed.equals(expected.malformed)
     for ours, theirs in ((decoded.columns, expected.columns), (decoded.strings, expected.strings)):
         assert list(ours) == list(theirs)
@@ -66,6 +74,7 @@ def require_equal(bodies: pa.Array, columns: Sequence[InputColumn], times: Seque
         (COUNT, "123456789012345678", 123456789012345678),
         (TEMPERATURE, "21.5", 21.5),
         (TEMPERATURE, "-0.1", -0.1),
+        (TEMPERATURE, "-0.00", -0.0),
         (TEMPERATURE, "3", 3.0),
         (TEMPERATURE, "0.30000000000000004", 0.30000000000000004),
         (TEMPERATURE, "1.7976931348623157e+99", 1.7976931348623157e99),
@@ -80,6 +89,12 @@ def require_equal(bodies: pa.Array, columns: Sequence[InputColumn], times: Seque
         (IS_ON, "true", True),
         (IS_ON, "false", False),
         (IS_ON, "null", None),
+        (PLACE, "{}", "{}"),
+        (PLACE, "null", None),
+        (PLACE, '{ "a b" : [ 1 , -2.50 ] , "c":{"d":"e, \'f\'" },"t":[true,null]\n}', None),
+        (PLACE, '{"a":0.0,"b":-0.00,"c":0.0001,"d":22.00,"e":-7,"f":0}', None),
+        (FLOORS, "[ ]", "[]"),
+        (FLOORS, '[[], [{"a": 1}],\t"x y"]', '[[],[{"a":1}],"x y"]'),
     ],
 )
 def test_a_usual_value_is_read(column: InputColumn, written: str, value: object) -> None:
@@ -88,7 +103,8 @@ def test_a_usual_value_is_read(column: InputColumn, written: str, value: object)
     assert result is not None
     bodies, is_usual = result
     assert is_usual.all()
-    assert repr(bodies.columns[column][0].as_py()) == repr(value)
+    if value is not None:
+        assert repr(bodies.columns[column][0].as_py()) == repr(value)
     require_equal(pa.array([body]), [column])
 
 
@@ -128,7 +144,8 @@ def test_a_usual_value_is_read(column: InputColumn, written: str, value: object)
         (COUNT, b'{"count":7.0}'),
         (COUNT, b'{"count":"7"}'),
         (COUNT, b'{"count":1234567890123456789}'),
-        (TEMPERATURE, b'{"temperature":-0.0}'),
+        (TEMPERATURE, b'{"temperature":-0}'),
+        (CODE, b'{"code":-0.0}'),
         (TEMPERATURE, b'{"temperature":"1"}'),
         (TEMPERATURE, b'{"temperature":9007199254740993}'),
         (CODE, b'{"code":0.0}'),
@@ -141,6 +158,18 @@ def test_a_usual_value_is_read(column: InputColumn, written: str, value: object)
         (SITE, b'{"site":{"id":"a"},"site":{}}'),
         (SENT, b'{"sent":"yesterday"}'),
         (SENT, b'{"sent":7}'),
+        (PLACE, b'{"site":[]}'),
+        (PLACE, b'{"site":"{}"}'),
+        (PLACE, b'{"site":{"a":1e3}}'),
+        (PLACE, b'{"site":{"a":-0}}'),
+        (PLACE, b'{"site":{"a":0.00001}}'),
+        (PLACE, b'{"site":{"a":0.12345678901234}}'),
+        (PLACE, b'{"site":{"a":1234567890123456789}}'),
+        (PLACE, b'{"site":{"a":[1}}'),
+        (FLOORS, b'{"floors":{}}'),
+        (FLOORS, b'{"floors":7}'),
+        (FLOORS, b'{"floors":[7}'),
+        (WHOLE, b'{"x":"\\u0061"}'),
     ],
 )
 def test_an_unusual_body_is_left_to_duckdb(column: InputColumn, body: bytes | None) -> None:
@@ -179,11 +208,31 @@ def test_a_field_that_is_declared_and_missing_is_left_to_duckdb() -> None:
     assert result[1].tolist() == [False, True, True]
 
 
+def test_a_field_that_is_declared_and_not_read_is_checked_and_its_value_is_not_copied() -> None:
+    bodies = [b'{"site":{"a":1e3}}', b'{"site":null}', b'{"site":[]}', b"{}"]
+    declared = Projection([COUNT], (), [PLACE])
+    result = usual_bodies(pa.array(bodies), declared)
+    assert result is not None
+    assert list(result[0].columns) == [COUNT]
+    assert result[1].tolist() == [True, True, False, False]
+    require_equal(pa.array(bodies), [COUNT], declared=[PLACE])
+
+
+def test_records_and_their_fields_are_read_together() -> None:
+    bodies = [b'{"site":{"id":"a","in":{"id": 1}}}', b'{"site":{}}', b'{"site":null}', b'{"site":{"id":"b","x":1e3}}']
+    assert scanned(bodies, [PLACE, SITE]) == [True, True, True, False]
+    require_equal(pa.array(bodies), [PLACE, SITE, WHOLE])
+
+
+def test_bodies_are_left_to_duckdb_if_it_may_write_the_numbers_of_most_records_in_another_way() -> None:
+    bodies = pa.array([b'{"site":{"a":1e3}}'] * 3)
+    assert usual_bodies(bodies, Projection([PLACE])) is None
+    assert usual_bodies(bodies, Projection([SITE])) is not None
+
+
 @pytest.mark.parametrize(
     "columns",
     [
-        [InputColumn((), STRING)],
-        [InputColumn(("x",), AsaType.RECORD)],
         [InputColumn(("x",), STRING, is_kind=True)],
         [InputColumn(("x",), STRING), InputColumn(("X",), FLOAT)],
         [InputColumn(("x",), STRING), InputColumn(("x", "y"), FLOAT)],
@@ -236,7 +285,9 @@ STRINGS = LETTERS.map(json.dumps) | LETTERS.map(lambda letters: json.dumps(lette
 TIMES = st.datetimes().map(lambda time: f'"{time.isoformat()}Z"')
 LITERALS = st.sampled_from(["true", "false", "null"])
 SPACES = st.sampled_from(["", "", "", " ", "\n\t"])
-NAMES = st.sampled_from(["deviceId", "count", "temperature", "code", "isOn", "site", "sent", "id", "DEVICEID", "x"])
+NAMES = st.sampled_from(
+    ["deviceId", "count", "temperature", "code", "isOn", "site", "sent", "id", "DEVICEID", "floors", "x"]
+)
 
 
 @st.composite
@@ -253,7 +304,7 @@ VALUES = st.recursive(
 )
 SENDERS = st.fixed_dictionaries(
     {"deviceId": STRINGS, "count": NUMBERS, "temperature": NUMBERS, "code": NUMBERS | STRINGS | LITERALS},
-    optional={"isOn": LITERALS, "site": objects(STRINGS), "sent": TIMES, "x": VALUES},
+    optional={"isOn": LITERALS, "site": objects(VALUES), "sent": TIMES, "floors": VALUES, "x": VALUES},
 ).map(lambda fields: "{" + ",".join(f'"{name}":{value}' for name, value in fields.items()) + "}")
 
 
@@ -275,13 +326,18 @@ BODIES = SENDERS.map(str.encode) | objects(VALUES).map(str.encode) | damaged() |
     bodies=st.lists(BODIES, min_size=1, max_size=12),
     columns=st.lists(st.sampled_from(COLUMNS), unique=True),
     times=st.sampled_from([[], [SENT], [DEVICE]]),
+    declared=st.lists(st.sampled_from([DEVICE, IS_ON, SENT, PLACE, SITE]), unique=True),
     are_views=st.booleans(),
 )
 def test_what_is_read_of_any_body_is_what_duckdb_reads(
-    bodies: list[bytes | None], columns: list[InputColumn], times: list[InputColumn], are_views: bool
+    bodies: list[bytes | None],
+    columns: list[InputColumn],
+    times: list[InputColumn],
+    declared: list[InputColumn],
+    are_views: bool,
 ) -> None:
     array = pa.array([*bodies, *[BODY] * (len(bodies) + 1)], pa.binary())
-    require_equal(array.cast(pa.binary_view()) if are_views else array, columns, times)
+    require_equal(array.cast(pa.binary_view()) if are_views else array, columns, times, declared)
 
 
 @pytest.mark.property

@@ -103,4 +103,8 @@ def _decoded(
                 malformed = first_reasons(malformed, unconverted(documents, values, column, path))
             if not column.declared:
                 malformed = first_reasons(malformed, inexact(documents, values, column, path))
-    return Bodies(converted, {column: raw[column] for column in projection.timestamp_fields}, malformed), raw
+    return Bodies(
+        {column: converted[column] for column in projection.columns},
+        {column: raw[column] for column in projection.timestamp_fields},
+        malformed,
+    ), raw

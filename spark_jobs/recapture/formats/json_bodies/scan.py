@@ -30,8 +30,8 @@ from recapture.formats.json_bodies.grammar import (
 from recapture.process.compilation import compiled, inlined
 from recapture.tokens import MARK
 
-STRING, TOKEN, FLOAT, BIGINT, BIT, RECORD = range(6)
-"""What is read of a field; RECORD stands for a record whose fields are read."""
+STRING, TOKEN, FLOAT, BIGINT, BIT, ARRAY, RECORD = range(7)
+"""What is read of a field; a RECORD is one whose JSON is read, or whose fields are."""
 MISSING, NULL, VALUE, MARKED, WRITTEN = range(5)
 """What a body has of a field. MARKED is a value other than a string, whose token begins with a mark; WRITTEN is a float
 that the scan does not convert."""
@@ -76,7 +76,7 @@ class Values(NamedTuple):
     present: NDArray[np.int8]
     """MISSING, NULL, VALUE, MARKED or WRITTEN."""
     numbers: NDArray[np.int64]
-    """A bigint; a bit as 0 or 1; the place in the buffer of a string, a token, or a float that is WRITTEN."""
+    """A bigint; a bit as 0 or 1; the place in the buffer of a string, a token, JSON, or a float that is WRITTEN."""
     floats: NDArray[np.float64]
     sizes: NDArray[np.int32]
     """Size in bytes of what has a place in the buffer; 0 for all else."""
@@ -153,15 +153,14 @@ def _after_noted(data: Bytes, at: int, end: int, field: int, kind: int, row: int
                 has_point = 1
             elif byte != 0x2D:
                 has_power = True
-        negative = byte_at(data, at) == 0x2D
-        if negative and digits == 0:
-            return UNUSUAL
-        if negative:
-            digits = -digits
+    is_negative = byte_at(data, at) == 0x2D
+    if is_negative and digits == 0 and size <= _BIGINT_SIZE and (is_integer or kind != FLOAT):
+        return UNUSUAL
     if kind == BIGINT and is_integer and size <= _BIGINT_SIZE:
-        values.numbers[field, row] = digits
+        values.numbers[field, row] = -digits if is_negative else digits
     elif kind == FLOAT and size <= _FLOAT_SIZE and not has_power:
-        values.floats[field, row] = digits / _POWERS[power]
+        quotient = digits / _POWERS[power]
+        values.floats[field, row] = -quotient if is_negative else quotient
     elif kind == FLOAT and not is_integer:
         values.present[field, row] = WRITTEN
         values.numbers[field, row] = at
@@ -243,10 +242,16 @@ def scan(
                     at = UNUSUAL
                     break
                 values.present[field, row] = VALUE
+                values.numbers[field, row] = at
                 record = field
                 at = after_spaces(data, at + 1)
                 if byte_at(data, at) != 0x7D:
                     continue
+            elif byte_at(data, at) == 0x5B and fields.kinds[field] == ARRAY:
+                values.present[field, row] = VALUE
+                values.numbers[field, row] = at
+                at = after_value(data, at, last)
+                values.sizes[field, row] = at - values.numbers[field, row]
             else:
                 at = _after_noted(data, at, last, field, fields.kinds[field], row, values)
             if at <= 0 or at > last:
@@ -254,6 +259,7 @@ def scan(
                 break
             at = after_spaces(data, at)
             while record != TOP and at < last and byte_at(data, at) == 0x7D:
+                values.sizes[record, row] = at + 1 - values.numbers[record, row]
                 record = fields.records[record]
                 at = after_spaces(data, at + 1)
             if at == last or byte_at(data, at) != 0x2C:

@@ -184,11 +184,9 @@ class From:
 
     @property
     def has_row_column(self) -> bool:
-        """Whether the rows have the column `_row` after its analytic functions."""
+        """Whether the rows have the column `_row`: they had it, or their analytic functions number them."""
         analytics = (self.unjoined or self).analytics
-        if analytics is not None:
-            return analytics.has_row_column
-        return self.ties is not None and ROW in self.ties
+        return ROW in (self.ties or ()) or (analytics is not None and analytics.ties is None)
 
     @property
     def _joins_streams(self) -> bool:

@@ -1,4 +1,4 @@
-"""TIMESTAMP BY: the application time of an event, which the policies need before any SQL runs."""
+"""TIMESTAMP BY: the application time of an event, which the policies need before any row is computed."""
 
 from sqlglot import exp
 

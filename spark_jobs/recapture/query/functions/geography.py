@@ -1,7 +1,7 @@
 """The geospatial functions. A shape is a record of GeoJSON or a text of WKT.
 
 The functions that create a shape only write its GeoJSON. Those that compare shapes check them: an error of a shape
-stops the run where the result is used (see generate.user_functions).
+stops the run where the result is used (see evaluate.user_functions).
 """
 
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def _joined(call: Call, opening: str, closing: str) -> Value:
 def _position(call: Call, index: int) -> Expr:
     """Return the coordinates of a point as JSON: {"type":"Point","coordinates":[1.5,2]} => [1.5,2]
 
-    Those of CreatePoint need no check, so that Spark can compute a constant shape beforehand.
+    Those of CreatePoint need no check.
     """
     record = call.argument(index, AsaType.RECORD).node
     if record.op is Op.POINT:

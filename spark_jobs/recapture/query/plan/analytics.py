@@ -87,11 +87,6 @@ class Analytics:
     ties: tuple[str, ...] | None
     """Columns that order the rows of one partition that arrived at the same time; None if the rows come in order."""
 
-    @property
-    def has_row_column(self) -> bool:
-        """Whether its rows have the column `_row`."""
-        return self.ties is None or ROW in self.ties
-
 
 def look_back_of(analytics: Analytics | None) -> int:
     """Return how long before a row another row can matter to its analytic functions; ticks."""

@@ -1,10 +1,10 @@
 """The page of a report, rendered from its document."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recapture.pages.page import duration, number, render, share
-from recapture.pages.picture import Draw, svg
+from recapture.pages.picture import Draw, Picture, svg
 from recapture.process.wording import counted
 from recapture.quality.metric_titles import name_behind
 from recapture.quality.metrics import UNUSABLE
@@ -15,9 +15,6 @@ from recapture.time_model.metrics import COUNTS, VERDICTS, total
 from recapture.tools.reports import charts
 from recapture.tools.reports.ledger import LOST, judged
 from recapture.tools.reports.timing import label
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 _TERMS = {
     "DuplicateEvents": "duplicate",
@@ -87,7 +84,7 @@ def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _bars(
     rows: Sequence[Mapping[str, Any]], name: str, unit: str, totals: Mapping[str, Any], draw: Draw
-) -> "Markup | None":
+) -> Picture | None:
     """Return the bars of several rows of the ledger; None if there is one row, or nothing to show."""
     parts = _shown_parts(totals)
     if len(rows) < 2 or not totals["InputEvents"] or (parts and not any(totals[part] for part in parts)):
@@ -186,7 +183,7 @@ def _histogram(
     color: str,
     tolerance: float | None,
     early: float | None = None,
-) -> "Markup | None":
+) -> Picture | None:
     """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
     filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
     if not filled:
