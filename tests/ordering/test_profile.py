@@ -5,11 +5,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recapture.ordering import chunks, profile
 from recapture.ordering.counters import Counters
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
+from recapture.process.compilation import frozen
 from recapture.time_model.policies import Policies
 from recapture.time_model.ticks import from_datetime, from_seconds
 from recapture.tools.sample import world, write_world
@@ -85,6 +89,15 @@ def test_a_profile_does_not_depend_on_the_chunks(
     assert profiles() == at_once
 
 
+def test_of_equal_events_of_one_message_the_first_are_in_the_sample(tmp_path: Path) -> None:
+    times = [TEN + timedelta(seconds=second) for second in range(100)]
+    put(tmp_path, TEN + 2 * MINUTE, [(1, b"[" + b",".join(map(at, times)) + b"]")])
+    _, counters = only(tmp_path)
+    sampled = [event["time"] for event in profiled(counters)["sample"]]
+    most_ahead = times[-profile.EXTREMES :]
+    assert sampled == [from_datetime(time) for time in times[: profile.ON_TIME_EVENTS] + most_ahead]
+
+
 def test_the_sample_is_bounded_and_has_every_verdict_and_the_extremes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +141,18 @@ def test_the_over_key_of_an_event_is_text(folder: Path) -> None:
     keys = {event["key"] for event in profiled(counters)["sample"] if event["verdict"] == "on_time"}
     assert all(key.startswith("device-") for key in keys)
     assert len(keys) > 3
+
+
+@given(st.lists(st.tuples(st.integers(-3, 12), st.booleans()), max_size=30))
+def test_a_bin_has_the_durations_above_the_bound_before_it(events: list[tuple[int, bool]]) -> None:
+    bounds, counts = [0, 2, 9], np.zeros(4, np.int64)
+    durations, applies = np.array([event[0] for event in events], np.int64), np.array([e[1] for e in events], bool)
+    profile.count_bins(frozen(durations), frozen(applies), frozen(np.array(bounds)), counts)
+    counted = [sum(low < duration <= high for duration, applies in events if applies) for low, high in BINS]
+    assert counts.tolist() == counted
+
+
+BINS = [(-9, 0), (0, 2), (2, 9), (9, 99)]
 
 
 def test_bounds_of_bins_ascend() -> None:

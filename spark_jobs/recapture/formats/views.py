@@ -48,7 +48,8 @@ def copies(values: pa.Array, rows: NDArray[np.intp]) -> pa.Array:
 
 def lengths(values: pa.Array) -> NDArray[np.int64]:
     """Return the lengths of views in bytes; 0 for NULL."""
-    return np.where(_is_valid(values), _views(values)[:, :4].view(np.int32).ravel(), 0).astype(np.int64)
+    sizes = _views(values).view(np.int32)[:, 0].astype(np.int64)
+    return np.where(_is_valid(values), sizes, 0) if values.null_count else sizes
 
 
 class Located(NamedTuple):

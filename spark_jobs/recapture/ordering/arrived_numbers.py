@@ -3,9 +3,11 @@
 from collections import defaultdict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recapture.formats.events import UNKNOWN
-from recapture.ordering.sequence import Int64s
+from recapture.ordering.pieces import Int64s
+from recapture.process.compilation import compiled, frozen
 from recapture.time_model.partition_metrics import ArrivedNumbers
 
 MAX_RANGES = 1_000
@@ -26,13 +28,8 @@ class NumberCollector:
         """Add events in arrival order; `enqueued` is in ticks, or UNKNOWN."""
         if not len(number):
             return
-        begins = np.flatnonzero(np.append(True, np.diff(number) != 1))
-        ends = np.append(begins[1:], len(number)) - 1
-        earliest, latest = (of.reduceat(enqueued, begins) for of in (np.minimum, np.maximum))
-        latest[earliest == UNKNOWN] = UNKNOWN
-        rows = np.stack([number[begins], number[ends], earliest, latest], axis=1)
         ranges = self._ranges[sequence_partition]
-        ranges.append(rows)
+        ranges.append(in_ranges(frozen(number), frozen(enqueued), UNKNOWN))
         if sum(map(len, ranges)) > 2 * MAX_RANGES:
             self._ranges[sequence_partition] = [_bounded(_merged(ranges))]
 
@@ -42,6 +39,32 @@ class NumberCollector:
             ArrivedNumbers(tuple(map(tuple, _bounded(_merged(ranges)).tolist())), partition)
             for partition, ranges in sorted(self._ranges.items(), key=lambda item: -1 if item[0] is None else item[0])
         )
+
+
+@compiled
+def in_ranges(number: Int64s, enqueued: Int64s, unknown: int) -> NDArray[np.int64]:
+    """Return the numbers as rows of (first number, last number, earliest and latest enqueued time).
+
+    The latest time is `unknown` if one of the times is; `unknown` is less than any other time.
+    """
+    begins = np.empty(len(number) + 1, np.int64)
+    earliest, latest = np.empty(len(number), np.int64), np.empty(len(number), np.int64)
+    count = 0
+    for row in range(len(number)):
+        time = enqueued[row]
+        if row == 0 or number[row] != number[row - 1] + 1:
+            begins[count], earliest[count], latest[count] = row, time, time
+            count += 1
+        else:
+            earliest[count - 1] = min(earliest[count - 1], time)
+            latest[count - 1] = max(latest[count - 1], time)
+    begins[count] = len(number)
+    ranges = np.empty((count, 4), np.int64)
+    for place in range(count):
+        ranges[place, 0], ranges[place, 1] = number[begins[place]], number[begins[place + 1] - 1]
+        ranges[place, 2] = earliest[place]
+        ranges[place, 3] = unknown if earliest[place] == unknown else latest[place]
+    return ranges
 
 
 def _merged(ranges: list[Int64s]) -> Int64s:

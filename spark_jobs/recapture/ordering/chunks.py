@@ -171,8 +171,8 @@ class Chunk:
 
     @cached_property
     def _arrivals_ascend(self) -> bool:
-        """Whether arrivals ascend, because events arrive with their blobs and not at their enqueued times."""
-        return all(pinned.enqueued is None for pinned in self.blobs)
+        """Whether arrivals ascend: those of blobs do, and usually the enqueued times of a partition, too."""
+        return bool((self.arrival[1:] >= self.arrival[:-1]).all())
 
     def _all_null(self, column: str) -> bool:
         return bool(self.events[column].null_count == len(self))

@@ -5,6 +5,7 @@ A metric is declared in `recapture.time_model.metrics`, and counted by one of th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +16,20 @@ from recapture.archive.pinning import PlannedSlice, blobs_that_may_hold
 from recapture.formats.events import UNNUMBERED
 from recapture.ordering import quarantine
 from recapture.ordering.arrived_numbers import NumberCollector
-from recapture.ordering.chunks import Chunk
+from recapture.ordering.chunks import Chunk, RowIndex
 from recapture.ordering.key_counts import KeyCounts
 from recapture.ordering.profile import Profile
 from recapture.ordering.sequence import AscendingEvents, Gaps
 from recapture.ordering.sequence_partitions import ranges_of
+from recapture.ordering.tallies import tally
+from recapture.process.compilation import frozen
 from recapture.time_model import ticks
 from recapture.time_model.metrics import MAX_GAPS, WATERMARK, WATERMARK_DELAY, Counts
 from recapture.time_model.partition_metrics import EventAhead, NumberGaps, PartitionMetrics
-from recapture.time_model.policies import Judged, Policies
+from recapture.time_model.policies import IS_PROCESSED, Judged, Policies
 from recapture.time_model.verdicts import Verdict
+
+_T = TypeVar("_T", int, "FurthestAhead")
 
 
 @dataclass(frozen=True, order=True)
@@ -117,11 +122,13 @@ class Counters(Counts):
         Collect the numbers that arrived.
         """
         if chunk.numbered:
-            rows = np.arange(len(chunk))[chunk.arrived_in(self.planned_slice.slice)]
-            duplicate = duplicates[rows]
-            self.duplicates += int(duplicate.sum())
-            self._count_input(chunk, rows[duplicate])
-            self._collect_numbers(chunk, rows[~duplicate])
+            rows = chunk.arrived_in(self.planned_slice.slice)
+            if duplicates[rows].any():
+                indices = np.arange(len(chunk))[rows]
+                repeated, rows = indices[duplicates[indices]], indices[~duplicates[indices]]
+                self.duplicates += len(repeated)
+                self._count_input(chunk, repeated)
+            self._collect_numbers(chunk, rows)
         for group in groups:
             if group.may_fill_gaps:
                 self._fill_gaps(chunk, group)
@@ -130,20 +137,21 @@ class Counters(Counts):
                 self.open_gaps += [gaps] if len(gaps) else []
         self.gaps = sum(map(len, self.open_gaps))
 
-    def _count_input(self, chunk: Chunk, rows: NDArray[np.intp]) -> None:
+    def _count_input(self, chunk: Chunk, rows: RowIndex) -> None:
         """Count what arrived, whether it is a duplicate or not."""
-        self.events += len(rows)
-        self.event_bytes += int(chunk.body_sizes[rows].sum())
+        sizes = chunk.body_sizes[rows]
+        self.events += len(sizes)
+        self.event_bytes += int(sizes.sum())
 
-    def _collect_numbers(self, chunk: Chunk, rows: NDArray[np.intp]) -> None:
-        number, enqueued, partitions = chunk.continuous_number, chunk.enqueued, chunk.sequence_partition
-        if partitions is None:
-            self.arrived_numbers.add(None, number[rows], enqueued[rows])
+    def _collect_numbers(self, chunk: Chunk, rows: RowIndex) -> None:
+        number, enqueued = chunk.continuous_number[rows], chunk.enqueued[rows]
+        if chunk.sequence_partition is None:
+            self.arrived_numbers.add(None, number, enqueued)
             return
-        for partition in np.unique(partitions[rows]).tolist():
-            if partition != UNNUMBERED:
-                selected = rows[partitions[rows] == partition]
-                self.arrived_numbers.add(partition, number[selected], enqueued[selected])
+        partitions = chunk.sequence_partition[rows]
+        for partition in np.unique(partitions[partitions != UNNUMBERED]).tolist():
+            of_partition = partitions == partition
+            self.arrived_numbers.add(partition, number[of_partition], enqueued[of_partition])
 
     def _fill_gaps(self, chunk: Chunk, group: AscendingEvents) -> None:
         last = self.planned_slice.arrivals.last
@@ -161,27 +169,29 @@ class Counters(Counts):
 
         `keys` are the columns of their key, by name.
         """
-        arrived = chunk.arrived_in(self.planned_slice.slice)
-        rows = np.arange(len(chunk))[arrived]
-        if not len(rows):
+        rows = chunk.arrived_in(self.planned_slice.slice)
+        arrival = chunk.arrival[rows]
+        if not len(arrival):
             return
-        verdicts = np.bincount(judged.verdict[arrived], minlength=len(Verdict))
-        self.verdicts += verdicts
-        self.malformed += int(verdicts[Verdict.MALFORMED])
-        self.invalid_timestamps += int(verdicts[Verdict.INVALID_TIMESTAMP])
+        counts = tally(judged.at(rows), frozen(arrival), IS_PROCESSED, self.verdicts)
+        self.malformed = int(self.verdicts[Verdict.MALFORMED])
+        self.invalid_timestamps = int(self.verdicts[Verdict.INVALID_TIMESTAMP])
+        self.early += counts.early
+        self.late += counts.late
+        self.out_of_order += counts.out_of_order
+        self.newest_arrival = _larger(counts.newest_arrival, self.newest_arrival)
         self._count_input(chunk, rows)
-        self.keys.observe(keys, judged, arrived)
-        self.early += int(judged.early[arrived].sum())
-        self.late += int(judged.late[arrived].sum())
-        self.out_of_order += int(judged.out_of_order[arrived].sum())
-        self.newest_arrival = _newest(self.newest_arrival, chunk.arrival[arrived])
-        processed = rows[judged.processed[arrived]]
-        if len(processed):
-            times = judged.system_timestamp[processed]
-            self.largest_time = _newest(self.largest_time, times)
-            ahead = FurthestAhead.of(chunk, processed, times)
-            self.furthest_ahead = max(ahead, self.furthest_ahead or ahead)
-        rejected = rows[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[arrived]]
+        self.keys.observe(keys, judged, rows)
+        indices = np.arange(len(chunk))[rows]
+        if counts.first_ahead >= 0:
+            self.largest_time = _larger(counts.largest_time, self.largest_time)
+            leading = indices[counts.first_ahead : counts.last_ahead + 1]
+            leading = leading[IS_PROCESSED[judged.verdict[leading]]]
+            ahead = FurthestAhead.of(chunk, leading, judged.system_timestamp[leading])
+            self.furthest_ahead = _larger(ahead, self.furthest_ahead)
+        if reasons.null_count == len(reasons):
+            return
+        rejected = indices[pc.is_valid(reasons).to_numpy(zero_copy_only=False)[rows]]
         if len(rejected):
             self.quarantine.append(
                 quarantine.event_rows(self.input, self.partition, chunk, rejected, judged.verdict, reasons)
@@ -209,6 +219,5 @@ class Counters(Counts):
         )
 
 
-def _newest(before: int | None, times: NDArray[np.int64]) -> int:
-    newest = int(times.max())
-    return newest if before is None else max(before, newest)
+def _larger(value: _T, before: _T | None) -> _T:
+    return value if before is None else max(value, before)

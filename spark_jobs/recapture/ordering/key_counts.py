@@ -5,6 +5,7 @@ The key is that of OVER, or else the one that groups (`CompiledInput.keys`): it 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +13,33 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recapture.ordering.chunks import RowIndex
-from recapture.ordering.keys import first_rows, without_gaps
+from recapture.process.compilation import compiled, frozen
 from recapture.time_model.partition_metrics import KeyEvents, KeyMetrics
 from recapture.time_model.policies import Judged
 from recapture.time_model.string_codes import StringCodes
-from recapture.time_model.verdicts import DROPPED, TROUBLES, Verdict
+from recapture.time_model.verdicts import DROPPED, PROCESSED, TROUBLES, Verdict
 from recapture.tokens import MARK
 
 Int64s = NDArray[np.int64]
+_N = TypeVar("_N", bound=np.generic)
 
 SHOWN_KEYS = 10
 """Number of keys that are kept of each kind of trouble, and of those without a processed event."""
 LONGEST_KEY = 200
 """Number of characters that are kept of a key."""
-_COMPACT_ROWS = 500_000
 _COLUMNS = ("events", "processed", *TROUBLES)
+_EARLY, _LATE, _OUT_OF_ORDER = 2, 3, 4
+"""Places in _COLUMNS of what does not follow from the verdict."""
+_VERDICTS = {
+    "events": tuple(Verdict),
+    "processed": PROCESSED,
+    "dropped": DROPPED,
+    "malformed": (Verdict.MALFORMED,),
+    "invalid_timestamp": (Verdict.INVALID_TIMESTAMP,),
+}
+"""The verdicts of the events that a column counts."""
+_ADDED = frozen(np.array([[verdict in _VERDICTS.get(name, ()) for name in _COLUMNS] for verdict in Verdict], np.int64))
+"""What an event with each verdict adds to each of _COLUMNS."""
 
 
 @dataclass(eq=False)
@@ -38,9 +51,12 @@ class KeyCounts:
     _codes: StringCodes = field(default_factory=StringCodes)
     _keys: pa.Array = field(default_factory=lambda: pa.array([], pa.large_string()))
     """Keys by number."""
-    _counts: list[Int64s] = field(default_factory=list)
-    """The number of each key plus one, 0 for NULL, and its counts; a column for each key of some chunks."""
-    _rows: int = 0
+    _places: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    """Row of `_counts` by the number of the key plus one, 0 for NULL; -1 for a key that did not arrive."""
+    _counts: Int64s = field(default_factory=lambda: np.zeros((0, len(_COLUMNS)), np.int64))
+    """Counts of the keys that arrived, with room for more keys."""
+    _count: int = 0
+    """Number of keys that arrived."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyCounts) and self.columns == other.columns and self.table() == other.table()
@@ -55,44 +71,20 @@ class KeyCounts:
         column = _as_one([_taken(column, rows) for column in keys.values()])
         column = column if pa.types.is_dictionary(column.type) else self._codes.encode(column)
         self._keys = column.dictionary
-        index = column.indices.cast(pa.int64()).fill_null(-1).to_numpy() + 1
-        verdict = judged.verdict[rows]
-        masks: dict[str, NDArray[np.bool_]] = {
-            "processed": judged.processed[rows],
-            "early": judged.early[rows],
-            "late": judged.late[rows],
-            "out_of_order": judged.out_of_order[rows],
-            "dropped": np.isin(verdict, DROPPED),
-            "malformed": verdict == Verdict.MALFORMED,
-            "invalid_timestamp": verdict == Verdict.INVALID_TIMESTAMP,
-        }
-        codes, count = without_gaps(index, len(self._keys) + 1)
-        events = np.bincount(codes, minlength=count)
-        counts = [events, *(_counted(codes, masks[name], events) for name in _COLUMNS[1:])]
-        self._counts.append(np.stack([index[first_rows(codes)], *counts]))
-        self._rows += count
-        if self._rows > _COMPACT_ROWS:
-            self._counts = [self._summed()]
-            self._rows = self._counts[0].shape[1]
-
-    def _summed(self) -> Int64s:
-        """Return what `_counts` holds, with one column for each key."""
-        parts = np.hstack([np.empty((1 + len(_COLUMNS), 0), np.int64), *self._counts])
-        numbers = np.bincount(parts[0])
-        (seen,) = np.nonzero(numbers)
-        sums = np.zeros((len(_COLUMNS), len(numbers)), np.int64)
-        for sum_, part in zip(sums, parts[1:], strict=True):
-            np.add.at(sum_, parts[0], part)
-        return np.vstack([seen, sums[:, seen]])
+        numbers = frozen((column.indices.fill_null(-1) if column.null_count else column.indices).to_numpy())
+        keys_and_null = len(self._keys) + 1
+        self._places = _with_room(self._places, keys_and_null, -1)
+        self._counts = _with_room(self._counts, min(self._count + len(numbers), keys_and_null), 0)
+        self._count = count_keys(numbers, judged.at(rows), _ADDED, self._places, self._counts, self._count)
 
     def table(self) -> pa.Table:
         """Return a row for each key, in the order of the keys: `key` (string, null if it is missing) and the counts."""
         return self._table().sort_by("key")
 
     def _table(self) -> pa.Table:
-        numbers, *counts = self._summed()
+        numbers = np.flatnonzero(self._places >= 0)
         keys = self._keys.take(pa.array(numbers - 1, mask=numbers == 0)).cast(pa.string())
-        return pa.table([keys, *counts], ["key", *_COLUMNS])
+        return pa.table([keys, *self._counts[self._places[numbers]].T], ["key", *_COLUMNS])
 
     def metrics(self) -> KeyMetrics | None:
         """Return the keys with the most trouble; None without a key."""
@@ -109,6 +101,30 @@ class KeyCounts:
         )
 
 
+@compiled
+def count_keys(
+    numbers: NDArray[np.int32], judged: Judged, added: Int64s, places: NDArray[np.int32], counts: Int64s, count: int
+) -> int:
+    """Count the events of each key, and return how many keys have arrived; they were `count` before.
+
+    `numbers` has the number of each event's key, -1 for NULL; `places` and `counts` are those of `KeyCounts`, with room
+    for all keys. `added` has what an event with each verdict adds to the counts.
+    """
+    for event in range(len(numbers)):
+        key = numbers[event] + 1
+        place = places[key]
+        if place < 0:
+            place = places[key] = count
+            count += 1
+        verdict = judged.verdict[event]
+        for column in range(added.shape[1]):
+            counts[place, column] += added[verdict, column]
+        counts[place, _EARLY] += judged.early[event]
+        counts[place, _LATE] += judged.late[event]
+        counts[place, _OUT_OF_ORDER] += judged.out_of_order[event]
+    return count
+
+
 def _largest(table: pa.Table, name: str) -> tuple[KeyEvents, ...]:
     """Return the keys with the largest counts of one kind; of equal ones those that come first."""
     if not table.num_rows:
@@ -123,11 +139,13 @@ def _largest(table: pa.Table, name: str) -> tuple[KeyEvents, ...]:
     )
 
 
-def _counted(index: NDArray[np.int64], mask: NDArray[np.bool_], every: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of events for which the mask is True, by key; `every` is that of all events."""
-    if mask.all():
-        return every
-    return np.bincount(index[mask], minlength=len(every)) if mask.any() else np.zeros(len(every), np.int64)
+def _with_room(values: NDArray[_N], rows: int, value: int) -> NDArray[_N]:
+    """Return an array with at least this many rows. New ones have the value, and room for more of them."""
+    if rows <= len(values):
+        return values
+    larger = np.full((max(rows, 2 * len(values)), *values.shape[1:]), value, values.dtype)
+    larger[: len(values)] = values
+    return larger
 
 
 def _taken(column: pa.Array, rows: RowIndex) -> pa.Array:

@@ -11,7 +11,6 @@ number decides alone. A hub that was deleted and created again gives out the sam
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +18,10 @@ from numpy.typing import NDArray
 
 from recapture.archive.definitions import MAX_CLOCK_SKEW
 from recapture.formats.events import UNKNOWN
+from recapture.ordering.pieces import Int64s, NumberedEvents, Pieces, cut
+from recapture.process.compilation import frozen
 from recapture.time_model.slices import DUPLICATE_HORIZON
 from recapture.time_model.ticks import LARGEST
-
-Int64s = NDArray[np.int64]
-"""Sequence numbers, or times in ticks."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +32,9 @@ class Ranges:
     last: Int64s
 
     @classmethod
-    def of(cls, numbers: Int64s, ends: NDArray[np.bool_] | None = None) -> "Ranges":
-        """Return the ranges that ascending numbers form.
-
-        `ends` marks the numbers after which a range ends even if the next number follows directly. It has no entry for
-        the last number.
-        """
-        broken = np.diff(numbers) != 1
-        last = np.flatnonzero(broken if ends is None else broken | ends)
+    def of(cls, numbers: Int64s) -> "Ranges":
+        """Return the ranges that ascending numbers form."""
+        last = np.flatnonzero(np.diff(numbers) != 1)
         return cls(numbers[np.append(0, last + 1)], numbers[np.append(last, len(numbers) - 1)])
 
     def __len__(self) -> int:
@@ -129,6 +122,8 @@ class _Arrived:
         An older event may be a duplicate whose original was not read, and a duplicate does not show how far the numbers
         had got when it arrived. So every older event is ignored.
         """
+        if self.enqueued[-1] >= oldest:
+            return int(self.ranges.last[-1])
         recent = (self.enqueued >= oldest) | (self.enqueued == UNKNOWN)
         return int(self.ranges.last[recent][-1]) if recent.any() else None
 
@@ -148,23 +143,40 @@ class SequenceNumbers:
         Each array has one entry for each event; times are ticks, `enqueued` is a whole second or UNKNOWN. Events with
         the same blob arrival are sorted by number. A group that neither reveals a gap nor can fill one is left out.
         """
-        duplicates = np.zeros(len(number), bool)
         if not len(number):
-            return duplicates, []
+            return np.zeros(0, bool), []
         while self._arrived and self._arrived[0].last_arrival < blob_arrival[0] - MAX_CLOCK_SKEW - DUPLICATE_HORIZON:
             self._arrived.popleft()
-        duplicates[1:] = (np.diff(number) == 0) & (np.diff(blob_arrival) == 0) & (np.diff(enqueued) == 0)
+        pieces = cut(NumberedEvents(frozen(number), frozen(blob_arrival), frozen(arrival), frozen(enqueued)))
+        duplicates = pieces.repeats
         groups = []
-        for rows in _ascending(np.flatnonzero(~duplicates), number, blob_arrival):
-            piece = number[rows], arrival[rows], enqueued[rows]
-            self._supersede(*piece)
-            is_duplicate = self._arrived_before(*piece)
-            duplicates[rows] = is_duplicate
-            group = self._group(rows[~is_duplicate], number, arrival, enqueued)
-            self._remember(*piece)
-            if group is not None and (group.gaps is not None or group.may_fill_gaps):
-                groups.append(group)
+        for piece, (begin, end) in enumerate(itertools.pairwise(pieces.bounds.tolist())):
+            if not self._continues(pieces, piece, int(arrival[begin])):
+                rows = begin + np.flatnonzero(~duplicates[begin:end])
+                events = number[rows], arrival[rows], enqueued[rows]
+                self._supersede(*events)
+                is_duplicate = self._arrived_before(*events)
+                duplicates[rows] = is_duplicate
+                group = self._group(rows[~is_duplicate], number, arrival, enqueued)
+                if group is not None and (group.gaps is not None or group.may_fill_gaps):
+                    groups.append(group)
+            self._remember(pieces, piece)
         return duplicates, groups
+
+    def _continues(self, pieces: Pieces, piece: int, arrival: int) -> bool:
+        """Return whether a piece, whose first event arrived at `arrival`, follows the highest number without a gap.
+
+        So it is usually. Such a piece has neither duplicates nor gaps, and fills none.
+        """
+        if pieces.has_skips[piece] or not self._arrived:
+            return False
+        first, before = int(pieces.first[pieces.range_bounds[piece]]), self._arrived[-1]
+        return (
+            first == self._highest + 1
+            and before.last_arrival >= arrival - DUPLICATE_HORIZON
+            and not before.superseded
+            and before.highest(int(pieces.earliest_enqueued[piece]) - DUPLICATE_HORIZON) == self._highest
+        )
 
     def _arrived_before(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> NDArray[np.bool_]:
         """Return which events have the number and the enqueued time of one that arrived within DUPLICATE_HORIZON."""
@@ -225,9 +237,7 @@ class SequenceNumbers:
         gaps = None
         if len(skipping):
             gaps = Gaps(Ranges(preceding[skipping] + 1, following[skipping] - 1), _last_enqueued(times))
-        may_fill_gaps = bool(numbers[0] <= self._highest)
-        self._highest = max(self._highest, int(numbers[-1]))
-        return AscendingEvents(rows, gaps, rows[first + skipping], may_fill_gaps)
+        return AscendingEvents(rows, gaps, rows[first + skipping], bool(numbers[0] <= self._highest))
 
     def _highest_since(self, arrived: int, enqueued: int) -> int | None:
         """Return the highest number of the current hub that arrived and was enqueued at these times or later."""
@@ -238,21 +248,13 @@ class SequenceNumbers:
         ]
         return max((number for number in highest if number is not None), default=None)
 
-    def _remember(self, number: Int64s, arrival: Int64s, enqueued: Int64s) -> None:
-        ranges = Ranges.of(number, np.diff(enqueued) != 0)
-        times = enqueued[np.searchsorted(number, ranges.first)]
-        self._arrived.append(_Arrived(ranges, times, int(arrival.max())))
+    def _remember(self, pieces: Pieces, piece: int) -> None:
+        begin, end = pieces.range_bounds[piece : piece + 2]
+        ranges = Ranges(pieces.first[begin:end], pieces.last[begin:end])
+        self._arrived.append(_Arrived(ranges, pieces.enqueued[begin:end], int(pieces.last_arrival[piece])))
+        self._highest = max(self._highest, int(ranges.last[-1]))
 
 
 def _last_enqueued(enqueued: Int64s) -> int:
     """Return the latest of some enqueued times; one that is UNKNOWN may be later than any other."""
     return LARGEST if enqueued.min() == UNKNOWN else int(enqueued.max())
-
-
-def _ascending(rows: NDArray[np.intp], number: Int64s, blob_arrival: Int64s) -> Iterator[NDArray[np.intp]]:
-    """Yield the rows in consecutive pieces, each of one blob arrival and with ascending numbers."""
-    breaks = np.flatnonzero((np.diff(number[rows]) <= 0) | (np.diff(blob_arrival[rows]) != 0)) + 1
-    bounds = [0, *breaks.tolist(), len(rows)]
-    for begin, end in itertools.pairwise(bounds):
-        if begin < end:
-            yield rows[begin:end]

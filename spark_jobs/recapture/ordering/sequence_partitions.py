@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from recapture.formats.events import UNNUMBERED
 from recapture.formats.sequence_partition import ROUND, join
-from recapture.ordering.sequence import AscendingEvents, Gaps, Int64s, SequenceNumbers
+from recapture.ordering.pieces import Int64s
+from recapture.ordering.sequence import AscendingEvents, Gaps, SequenceNumbers
 
 
 def ranges_of(gaps: Gaps) -> list[tuple[int, int]]:

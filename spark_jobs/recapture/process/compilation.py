@@ -32,6 +32,13 @@ def read_only(buffer: Any, type_: type[_N]) -> NDArray[_N]:
     return array
 
 
+def frozen(values: NDArray[_N]) -> NDArray[_N]:
+    """Return a read-only view of an array, for the same reason."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 class Compiled:
     """A function that is compiled when it is first called."""
 

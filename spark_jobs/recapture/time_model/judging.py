@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recapture.process.compilation import frozen
 from recapture.time_model.key_codes import KeyCodes, has_key
 from recapture.time_model.policies import BEFORE_EVERYTHING, EventTimes, Judged, Policies, apply_policies
 from recapture.time_model.verdicts import Verdict
@@ -65,15 +66,8 @@ def judge(
         out_of_order=np.zeros(count, bool),
         largest_time=np.full(count, BEFORE_EVERYTHING),
         behind=np.zeros(count, np.int64),
-        scope=_read_only(scopes),
+        scope=frozen(scopes),
     )
-    events = EventTimes(judged.scope, _read_only(time), _read_only(arrival))
+    events = EventTimes(judged.scope, frozen(time), frozen(arrival))
     apply_policies(policies.without_none(), events, largest_times.by_scope, judged)
     return judged
-
-
-def _read_only(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a read-only view: Numba compiles another version of a function for writable arrays."""
-    view = values.view()
-    view.flags.writeable = False
-    return view

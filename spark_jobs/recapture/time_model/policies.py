@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled
+from recapture.process.compilation import compiled, frozen
 from recapture.time_model.verdicts import PROCESSED, Verdict
 
 BEFORE_EVERYTHING = np.iinfo(np.int64).min // 2
@@ -22,7 +22,8 @@ LARGEST_OUT_OF_ORDER = 599
 """Largest out-of-order tolerance of ASA, in seconds."""
 _NO_LIMIT = int(np.iinfo(np.int64).max)
 """A duration longer than that between any two times, in ticks."""
-_IS_PROCESSED = np.array([verdict in PROCESSED for verdict in Verdict])
+IS_PROCESSED = frozen(np.array([verdict in PROCESSED for verdict in Verdict]))
+"""Whether events with each verdict reach the query."""
 EARLY_ADJUSTED, EARLY_DROPPED = int(Verdict.EARLY_ADJUSTED), int(Verdict.EARLY_DROPPED)
 LATE_ADJUSTED, LATE_DROPPED = int(Verdict.LATE_ADJUSTED), int(Verdict.LATE_DROPPED)
 OUT_OF_ORDER_ADJUSTED, OUT_OF_ORDER_DROPPED = int(Verdict.OUT_OF_ORDER_ADJUSTED), int(Verdict.OUT_OF_ORDER_DROPPED)
@@ -101,7 +102,11 @@ class Judged(NamedTuple):
     @property
     def processed(self) -> NDArray[np.bool_]:
         """Whether the event reaches the query."""
-        return _IS_PROCESSED[self.verdict]
+        return IS_PROCESSED[self.verdict]
+
+    def at(self, rows: slice | NDArray[np.intp]) -> "Judged":
+        """Return what became of the events at these rows, as compiled code reads it."""
+        return Judged._make(frozen(values[rows]) for values in self)
 
 
 @compiled

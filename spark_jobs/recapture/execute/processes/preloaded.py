@@ -14,9 +14,16 @@ with loaded_for_forks():
     from recapture.formats.enqueued_times import read_times
     from recapture.formats.json_bodies.decoder import JsonBodies
     from recapture.model import AsaType, InputColumn
+    from recapture.ordering import profile
+    from recapture.ordering.arrived_numbers import NumberCollector
+    from recapture.ordering.key_counts import KeyCounts
+    from recapture.ordering.sequence import SequenceNumbers
+    from recapture.ordering.tallies import tally
+    from recapture.process.compilation import frozen
     from recapture.time_model.judging import LargestTimes, judge
-    from recapture.time_model.policies import Policies
+    from recapture.time_model.policies import IS_PROCESSED, Policies
     from recapture.time_model.string_codes import StringCodes
+    from recapture.time_model.verdicts import Verdict
 
     # Reading and judging next to nothing loads the compiled code.
     avro.load()
@@ -24,4 +31,9 @@ with loaded_for_forks():
     JsonBodies().decode(pa.array([b'{"time":null}']), Projection([InputColumn(("time",), AsaType.DATETIME)]))
     StringCodes().encode(pa.array([], pa.string()))
     no_times = np.empty(0, np.int64)
-    judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)
+    judged = judge(Policies(0, None, None, adjust=True), LargestTimes(), no_times, np.empty(0, bool), no_times, None)
+    tally(judged.at(slice(None)), frozen(no_times), IS_PROCESSED, np.zeros(len(Verdict), np.int64))
+    KeyCounts(("key",)).observe({"key": pa.array([], pa.string())}, judged, slice(None))
+    profile.load()
+    SequenceNumbers().observe(*[np.zeros(1, np.int64)] * 4)
+    NumberCollector().add(None, *[np.zeros(1, np.int64)] * 2)
