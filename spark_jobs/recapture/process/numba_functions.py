@@ -1,4 +1,4 @@
-"""Numba's compiler, and its cache on disk. The cache saves 10 s of each process that reads Avro and applies policies.
+"""Numba's compiler, and its cache on disk. The cache saves 12 s of each process that reads Avro and applies policies.
 
 The result is kept next to the function's module or in the user's folder of caches, unless others can write there: they
 could make this process run their code.
