@@ -204,7 +204,7 @@ class InputRelation:
         if not all(path) or "\n" in name:
             raise self.source.error(where, f"`{name}` cannot be a field's name here")
         if name.lower() in RESERVED:
-            raise self.source.error(where, f"the name `{name}` is taken by the pipeline")
+            raise self.source.error(where, f"the name `{name}` is reserved: no field that a query reads may have it")
 
     def has(self, name: str) -> bool:
         return name.lower() in self.columns

@@ -58,7 +58,9 @@ class MatchParser:
                 break
         if duration is None:
             self._refuse(f"LIMIT DURATION is missing: {NAME} begins with LIMIT DURATION(minute, 1)")
-        self._require("MEASURES is missing: it goes after LIMIT DURATION and PARTITION BY", "MEASURES")
+        self._require(
+            "MEASURES is missing: write it after LIMIT DURATION, and after PARTITION BY if there is one", "MEASURES"
+        )
         measures = self._list(lambda: self._named(parser._parse_disjunction()))
         self._require(_SKIP, "AFTER", "MATCH", "SKIP", "TO", "NEXT", "ROW")
         self._require(_FORM, "PATTERN")
@@ -70,7 +72,7 @@ class MatchParser:
         define = self._list(self._definition)
         self._require(f"`)` is missing after the last condition of DEFINE of {NAME}", ")")
         if not parser._match(TokenType.ALIAS):
-            self._refuse(f"a name is missing after {NAME} (…): write AS and a name")
+            self._refuse(f"a name is missing after {NAME} (…): write AS and a name, such as AS m")
         node = exp.MatchRecognize(
             partition_by=partition_by, duration=duration, measures=measures, define=define, alias=self._name()
         )
@@ -100,7 +102,7 @@ class MatchParser:
     def _name(self) -> exp.Identifier:
         name = self.parser._parse_id_var(any_token=True)
         if not isinstance(name, exp.Identifier):
-            self._refuse("a name is missing here")
+            self._refuse("a name is missing here: write one in letters, digits and `_`, or in brackets")
         return name
 
     def _choice(self, names: list[exp.Identifier]) -> RowPattern:
