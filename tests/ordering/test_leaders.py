@@ -42,10 +42,9 @@ EVENTS = st.lists(
 
 
 def ranked(events: list[Event]) -> RankedEvents:
-    columns = RankedEvents._make([getattr(event, name) for event in events] for name in RankedEvents._fields)
-    types = RankedEvents._make(column.dtype for column in NO_EVENTS)
-    empty = RankedEvents._make(np.array(column, type_) for column, type_ in zip(columns, types, strict=True))
-    return NO_EVENTS.followed_by(empty)
+    columns = {name: [getattr(event, name) for event in events] for name in RankedEvents._fields}
+    arrays = {name: np.array(columns[name], column.dtype) for name, column in NO_EVENTS._asdict().items()}
+    return NO_EVENTS.followed_by(RankedEvents(**arrays))
 
 
 def values(event: Event) -> dict[int, int]:

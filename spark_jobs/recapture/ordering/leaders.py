@@ -6,7 +6,7 @@ events are among the leaders of each set.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,9 @@ class RankedEvents(NamedTuple):
 
     def followed_by(self, others: "RankedEvents") -> "RankedEvents":
         """Return these events and then the others."""
-        return RankedEvents._make(frozen(np.concatenate(columns)) for columns in zip(self, others, strict=True))
+        first: tuple[NDArray[Any], ...] = self
+        second: tuple[NDArray[Any], ...] = others
+        return RankedEvents._make(frozen(np.concatenate(columns)) for columns in zip(first, second, strict=True))
 
 
 _NO_INT64, _NO_BOOL = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.bool_))
