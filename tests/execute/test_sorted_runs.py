@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recapture.execute.sorted_runs import Run, merged, write_run
@@ -31,6 +31,7 @@ def runs_of(parts: list[pa.Table], folder: Path) -> list[Run]:
     return [write_run(folder / f"{number}.arrow", part, 0) for number, part in enumerate(parts) if len(part)]
 
 
+@example([(None, None, None, None)] * 2 + [("ä", None, 0, None)] * 2, [3], 1, 1)
 @given(ROWS, st.lists(st.integers(0, 60), max_size=4), st.integers(1, 20), st.integers(1, 7))
 def test_runs_are_merged_as_all_rows_are_sorted(
     rows: list[tuple[object, ...]], cuts: list[int], most: int, step: int

@@ -76,9 +76,10 @@ def _merged(runs: Sequence[pa.Table], most: int, step: int) -> Iterator[pa.Table
         rows = _sorted(waiting, runs, loaded, until, first_places)
         last = int(round_[-1])
         place = first_places[last] + passed[last] * step - 1
-        [[end]] = np.nonzero(rows[_PLACE].to_numpy() == place)
-        yield rows.slice(0, end + 1).drop_columns(_PLACE)
-        waiting, loaded = rows.slice(end + 1).combine_chunks(), until
+        # Equal rows have no order of their own: the round before may have had this one.
+        end = int(np.flatnonzero(rows[_PLACE].to_numpy() == place).max(initial=-1)) + 1
+        yield rows.slice(0, end).drop_columns(_PLACE)
+        waiting, loaded = rows.slice(end).combine_chunks(), until
     yield _sorted(waiting, runs, loaded, lengths, first_places).drop_columns(_PLACE)
 
 
