@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recapture.ordering.tallies import BEFORE_ALL
 from recapture.process.compilation import compiled, frozen, inlined
 from recapture.time_model.verdicts import Verdict
-
-_BEFORE_ALL = -(1 << 63)
 
 
 class Rules(NamedTuple):
@@ -90,7 +89,7 @@ class Leaders(NamedTuple):
         rules, most = len(limits), min(max(limits), events)
         value, rank, number = np.zeros((3, rules, most), np.int64)
         counts, last = np.zeros((2, rules), np.int64)
-        return cls(np.array(limits), counts, last, np.full(rules, _BEFORE_ALL), value, rank, number)
+        return cls(np.array(limits), counts, last, np.full(rules, BEFORE_ALL), value, rank, number)
 
     def numbers(self, rule: int | slice = slice(None)) -> NDArray[np.int64]:
         """Return the numbers of the events that some rules have chosen, ascending, each once."""

@@ -111,6 +111,27 @@ def after_number(data: Bytes, at: int) -> tuple[int, bool]:
 
 
 @inlined
+def digits_of(data: Bytes, at: int, after: int) -> tuple[np.int64, int, bool]:
+    """Return the digits of a number as an integer, how many are decimals, and whether the number has a power of ten.
+
+    The number has at most 18 bytes; its sign is left out. If it has a power of ten, the integer means nothing.
+
+        -21.50 => 2150, 2, False
+    """
+    digits, decimals, has_point, has_power = np.int64(0), 0, 0, False
+    for place in range(at, after):
+        byte = byte_at(data, place)
+        if byte >= 0x30 and byte <= 0x39:
+            digits = digits * 10 + (byte - 0x30)
+            decimals += has_point
+        elif byte == 0x2E:
+            has_point = 1
+        elif byte != 0x2D:
+            has_power = True
+    return digits, decimals, has_power
+
+
+@inlined
 def after_literal(data: Bytes, at: int) -> int:
     """Return the place after true, false or null."""
     word = _TRUE if byte_at(data, at) == _TRUE[0] else _FALSE if byte_at(data, at) == _FALSE[0] else _NULL

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.formats.json_bodies.grammar import UNUSUAL, Bytes, after_number, byte_at
+from recapture.formats.json_bodies.grammar import UNUSUAL, Bytes, after_number, byte_at, digits_of
 from recapture.process.compilation import compiled, inlined
 
 _INTEGER_SIZE = 18
@@ -17,21 +17,14 @@ _DECIMALS = 4
 @inlined
 def _number_size(data: Bytes, at: int, after: int, is_integer: bool) -> int:
     """Return how much of a number DuckDB writes: 21.50 => 21.5, 22.00 => 22.0. Return 0 if it may write another one."""
-    digits, power, has_point = np.int64(0), 0, 0
     if after - at > (_INTEGER_SIZE if is_integer else _FLOAT_SIZE):
         return 0
-    for place in range(at, after):
-        byte = byte_at(data, place)
-        if byte >= 0x30 and byte <= 0x39:
-            digits = digits * 10 + (byte - 0x30)
-            power += has_point
-        elif byte == 0x2E:
-            has_point = 1
-        elif byte != 0x2D:
-            return 0
+    digits, decimals, has_power = digits_of(data, at, after)
+    if has_power:
+        return 0
     if is_integer:
         return after - at if digits or byte_at(data, at) != 0x2D else 0
-    if digits and digits * 10**_DECIMALS < 10**power:
+    if digits and digits * 10**_DECIMALS < 10**decimals:
         return 0
     while byte_at(data, after - 1) == 0x30 and byte_at(data, after - 2) != 0x2E:
         after -= 1

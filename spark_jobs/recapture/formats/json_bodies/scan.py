@@ -24,6 +24,7 @@ from recapture.formats.json_bodies.grammar import (
     after_spaces,
     after_value,
     byte_at,
+    digits_of,
     eight_at,
     string_end,
 )
@@ -142,17 +143,9 @@ def _after_noted(data: Bytes, at: int, end: int, field: int, kind: int, row: int
     if after == UNUSUAL:
         return UNUSUAL
     size = after - at
-    digits, power, has_point, has_power = np.int64(0), 0, 0, False
+    digits, power, has_power = np.int64(0), 0, False
     if size <= _BIGINT_SIZE:
-        for place in range(at, after):
-            byte = byte_at(data, place)
-            if byte >= 0x30 and byte <= 0x39:
-                digits = digits * 10 + (byte - 0x30)
-                power += has_point
-            elif byte == 0x2E:
-                has_point = 1
-            elif byte != 0x2D:
-                has_power = True
+        digits, power, has_power = digits_of(data, at, after)
     is_negative = byte_at(data, at) == 0x2D
     if is_negative and digits == 0 and size <= _BIGINT_SIZE and (is_integer or kind != FLOAT):
         return UNUSUAL

@@ -55,25 +55,25 @@ def usual_bodies(bodies: pa.Array, projection: Projection) -> tuple[Bodies, NDAr
         return None
     values = _scanned(where, fields)
     usual = values.usual
-    strings: dict[InputColumn, pa.Array] = {}
+    arrays: dict[InputColumn, pa.Array] = {}
     converted: dict[InputColumn, pa.Array] = {}
     for number, column in enumerate(read):
         is_declared = column in projection.declared
         if is_declared and len(column.path) == 1:
             usual &= values.present[number] != MISSING
         if column in needed or column.type is AsaType.DATETIME:
-            strings[column] = converted[column] = _array(where, values, number)
+            arrays[column] = converted[column] = _array(where, values, number)
         if column.type is AsaType.DATETIME and column in projection.valued:
-            converted[column] = convert(strings[column], column.type, strict=True)
+            converted[column] = convert(arrays[column], column.type, strict=True)
             if is_declared or column not in projection.timestamp_fields:
-                is_time = pc.equal(converted[column].is_valid(), strings[column].is_valid())
+                is_time = pc.equal(converted[column].is_valid(), arrays[column].is_valid())
                 usual &= is_time.to_numpy(zero_copy_only=False)
     if len(read) < len(columns):
         whole = pc.if_else(pa.array(usual), copied(bodies), None).cast(pa.string())
         converted |= dict.fromkeys((column for column in columns if not column.path), whole)
     return Bodies(
         {column: converted[column] for column in projection.columns},
-        {column: strings[column] for column in projection.timestamp_fields},
+        {column: arrays[column] for column in projection.timestamp_fields},
         pa.nulls(len(bodies), pa.string()),
     ), usual
 
