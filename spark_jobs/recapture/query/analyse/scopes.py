@@ -234,7 +234,7 @@ class GroupScope(NameScope):
             name = ".".join(part.name for part in identifiers(node) or [])
             unique = f"key {number + 1}" if not name or name in columns else name
             columns[unique] = read_from(replace(key, kind=None), column(f"_k{number}"))
-        return javascript_record(list(columns.items()), None)
+        return javascript_record(list(columns.items()))
 
     def _result(self, aggregate: Aggregate) -> Expr:
         """Return the column of an aggregate's result."""
