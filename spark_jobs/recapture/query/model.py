@@ -14,8 +14,7 @@ from recapture.model import (
     TimeExpression,
     dateadd_fields,
 )
-from recapture.query.merges import GroupsView, MergedSelect
-from recapture.query.partials import PaneAggregation
+from recapture.query.plan.panes import GroupsView, MergedSelect, PaneAggregation
 from recapture.query.plan.relations import OutputPlan
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.panes import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
