@@ -105,7 +105,7 @@ def element(tag: str, content: str = "", /, **attributes: str | float) -> str:
 
 
 def clipped(content: str, width: float, height: float) -> str:
-    """Return elements without what is outside a plot of this size. The id depends on what is clipped."""
+    """Return elements without what is outside a plot of this size. The id of the clip path is a digest of them."""
     identifier = f"clip-{sha256(content.encode()).hexdigest()[:12]}"
     clip = element("clipPath", element("rect", width=width, height=height), id=identifier)
     return clip + element("g", content, clip_path=f"url(#{identifier})")
