@@ -20,12 +20,12 @@ from recapture.execute.division import Bucket, buckets_of_slice
 from recapture.execute.memory import bytes_per_event
 from recapture.execute.processes.slice_parts import merge_runs, write_bucket
 from recapture.execute.processes.task_files import WrittenBatch
+from recapture.execute.shared_keys import shared_keys
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.task_batches import event_schema
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledInput
-from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_SECOND
 

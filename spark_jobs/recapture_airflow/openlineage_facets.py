@@ -28,7 +28,6 @@ from recapture.formats.reference_data import Reference, ReferenceInput
 from recapture.formats.sections import Input
 from recapture.model import MetadataColumn, path_name, time_fields
 from recapture.quality.audit import Audit
-from recapture.query.column_lineage import column_lineage
 from recapture.query.model import CompiledInput, CompiledReference
 from recapture.query.plan.relations import SLICE_START
 from recapture.run_files.computed import STAGED, StagedSlice
@@ -38,6 +37,7 @@ from recapture.run_files.files import RunFiles
 from recapture.run_files.planned import files_of
 from recapture.storage import addresses
 from recapture.storage.address import parse
+from recapture_airflow.column_lineage import column_lineage
 from recapture_airflow.lineage import Lineage
 
 Name = tuple[str, str]

@@ -13,7 +13,7 @@ from recapture.execute.division import SMALLEST_BUCKET, buckets_of_slice, pieces
 from recapture.execute.memory import available_memory, bytes_per_event, memory_warnings, share_of_worker
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, workers
-from recapture.query.plan.shared_keys import shared_keys
+from recapture.execute.shared_keys import shared_keys
 from recapture.run.plan import plan_run
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_SECOND

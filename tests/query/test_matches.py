@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapture.query.undocumented import undocumented
+from recapture.run.undocumented import undocumented
 from tests.draws import slow
 from tests.oracle_matches import Condition, Part, Rows, matches
 from tests.oracle_windows import Event

@@ -11,9 +11,9 @@ from recapture.archive.manifest import Manifest
 from recapture.commands.arguments import load_pipeline
 from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import DEFAULT_MASTER, cores_of, engine_of
-from recapture.query.explained import explained
 from recapture.run.estimate import estimate
 from recapture.run.plan import end_of, preview_run
+from recapture.run.plan_relations import plan_relations
 from recapture.run.plan_summary import plan_summary
 from recapture.run.progress import capture_progress, storage_time
 from recapture.run.slice_state import standing_of
@@ -48,7 +48,7 @@ def _planned(pipeline: Pipeline, manifest: Manifest, stderr: Console, *, json: b
     printing.print_warnings(stderr, result["warnings"])
     result["warnings"] = [*pipeline.warnings, *result["warnings"]]
     if explain:
-        result["relations"] = explained(pipeline.query)
+        result["relations"] = plan_relations(pipeline.query)
     if not json:
         printing.print_plan(printing.console(), result, progress)
     return result

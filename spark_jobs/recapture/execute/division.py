@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recapture.evaluate.buckets import buckets_of
+from recapture.execute.shared_keys import SharedKeys, pane_columns
 from recapture.execute.slice_rows import SliceQuery, SliceSource, rows_of_outputs
 from recapture.query.model import CompiledInput
-from recapture.query.plan.shared_keys import SharedKeys, pane_columns
 from recapture.time_model.slices import Slice
 
 Int64s = NDArray[np.int64]

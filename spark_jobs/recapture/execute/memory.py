@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
+from recapture.execute.shared_keys import shared_keys
 from recapture.process.wording import counted
 from recapture.query.model import CompiledQuery
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.relations import SelectedTable, Table
-from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import SlidingWindow

@@ -13,10 +13,10 @@ from recapture.definition.pipeline import Pipeline
 from recapture.execute.engine import available_cores
 from recapture.execute.memory import memory_warnings
 from recapture.process.wording import counted, values_of_only
-from recapture.query.undocumented import undocumented
 from recapture.run.holes import holes_of_plan
 from recapture.run.progress import capture_warnings
 from recapture.run.slice_state import Standing, State
+from recapture.run.undocumented import undocumented
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 

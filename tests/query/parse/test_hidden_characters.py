@@ -3,7 +3,7 @@
 import pytest
 
 from recapture.errors import DefinitionError
-from recapture.query.explained import explained
+from recapture.run.plan_relations import plan_relations
 from tests.query.small_stream import at, compiled, rows
 
 NO_WIDTH = ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff"]
@@ -55,7 +55,7 @@ def test_strings_quoted_names_and_comments_keep_hidden_characters(hidden: str) -
     [read] = compiled(text).inputs
     [column] = [column for column in read.columns if not column.is_kind]
     assert column.path == (name,)
-    assert f"s = {f'a{hidden}b'!r}" in "\n".join(explained(compiled(text)))
+    assert f"s = {f'a{hidden}b'!r}" in "\n".join(plan_relations(compiled(text)))
 
 
 def test_hidden_blanks_do_not_change_the_definition_of_a_run() -> None:

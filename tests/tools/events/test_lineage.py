@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.evaluate.bounds import SliceBounds
+from recapture.execute.shared_keys import keys_of_column
 from recapture.formats.event_hubs import CaptureInput
 from recapture.model import InputMetadata
 from recapture.ordering.order import schema
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
-from recapture.query.plan.shared_keys import keys_of_column
 from recapture.tools.events.lineage import roles_of_sources
 from recapture.tools.events.roles import Role
 from recapture.tools.events.traced_tables import TracedTables

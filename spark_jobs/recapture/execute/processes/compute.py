@@ -20,10 +20,10 @@ from recapture.execute.memory import bytes_per_event, memory_warnings, share_of_
 from recapture.execute.processes.slice_parts import merge_runs, write_bucket
 from recapture.execute.processes.task_files import LESS_MEMORY, WrittenBatch, write_reference, write_rows, write_task
 from recapture.execute.processes.workers import Workers
+from recapture.execute.shared_keys import shared_keys
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.sorted_runs import Run
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
-from recapture.query.plan.shared_keys import shared_keys
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun

@@ -16,6 +16,7 @@ from recapture import __version__
 from recapture.execute.engine import Engine
 from recapture.execute.memory import bytes_per_event
 from recapture.execute.references import write_reference
+from recapture.execute.shared_keys import pane_columns, shared_keys
 from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
 from recapture.execute.spark.compat import Py4JJavaError, partitioned_by_id
@@ -28,7 +29,6 @@ from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_
 from recapture.execute.tasks import TASK
 from recapture.query.model import CompiledQuery
 from recapture.query.partials import PaneAggregation
-from recapture.query.plan.shared_keys import pane_columns, shared_keys
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun

@@ -14,11 +14,11 @@ from recapture.errors import DefinitionError
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.faults import naming
 from recapture.evaluate.statement import published_rows
+from recapture.execute.shared_keys import keys_of_column
 from recapture.model import AsaType
 from recapture.process.wording import counted, did_you_mean
 from recapture.query.model import CompiledOutput, CompiledQuery
 from recapture.query.plan.relations import SLICE_START, OutputPlan
-from recapture.query.plan.shared_keys import keys_of_column
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice

@@ -2,10 +2,10 @@
 
 import pytest
 
+from recapture.execute.shared_keys import SharedKeys, keys_of_column, pane_columns, shared_keys
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
-from recapture.query.plan.shared_keys import SharedKeys, keys_of_column, pane_columns, shared_keys
 
 DECLARED = "".join(
     f"CREATE TABLE {alias} (k nvarchar(max), j nvarchar(max), n bigint, x float, t datetime, list array);\n"

@@ -4,7 +4,7 @@ import pytest
 
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query
-from recapture.query.explained import explained
+from recapture.run.plan_relations import plan_relations
 
 ON = (
     "and(equal(0.k, 1.k), and(greater_or_equal(1._system_timestamp, add(0._system_timestamp, 0)),"
@@ -100,5 +100,5 @@ DECLARED = "CREATE TABLE telemetry (k nvarchar(max), x float, n bigint, list arr
 )
 def test_each_relation_and_each_expression_is_a_line(query: str, lines: str) -> None:
     compiled = compile_query(DECLARED + query, inputs={"telemetry": CaptureInput.metadata}, output_aliases=["out"])
-    shown = explained(compiled)
+    shown = plan_relations(compiled)
     assert shown == [line[12:] for line in lines.strip("\n").rstrip().split("\n")]

@@ -3,8 +3,8 @@
 import pytest
 
 from recapture.formats.event_hubs import CaptureInput
-from recapture.query.column_lineage import column_lineage
 from recapture.query.compile import compile_query
+from recapture_airflow.column_lineage import column_lineage
 
 HISTORY = "LIMIT DURATION(minute, 1)"
 NEAR = "DATEDIFF(second, a, b) BETWEEN 0 AND 5"

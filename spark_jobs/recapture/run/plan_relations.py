@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
+from recapture.execute.shared_keys import shared_keys
 from recapture.query.model import CompiledQuery
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, HistoryAggregate, result_name
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.matches import MatchedTable, aggregate_name
 from recapture.query.plan.relations import SelectedTable, Selection, Table
-from recapture.query.plan.shared_keys import shared_keys
 from recapture.time_model.ticks import TICKS_PER_SECOND
 
 
-def explained(query: CompiledQuery) -> list[str]:
+def plan_relations(query: CompiledQuery) -> list[str]:
     """Return a line for each relation of each output, in the order in which they are computed, and for its expressions.
 
     Before them come the rewrites, after them the keys that all relations share.
