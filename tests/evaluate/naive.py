@@ -49,11 +49,8 @@ def value(expression: Expr, row: Row) -> Any:
             return next((found for part in arguments if (found := value(part, row)) is not None), None)
         case Op.IS_NULL | Op.IS_NOT_NULL:
             return (value(arguments[0], row) is None) == (op is Op.IS_NULL)
-        case Op.IS_ANY_NULL:
-            return any(value(part, row) is None for part in arguments)
-        case Op.GREATEST | Op.LEAST:
-            given = [found for part in arguments if (found := value(part, row)) is not None]
-            return (max if op is Op.GREATEST else min)(given) if given else None
+        case Op.LEAST:
+            return min((found for part in arguments if (found := value(part, row)) is not None), default=None)
         case Op.JOIN_STRINGS:
             separator, *parts = (value(part, row) for part in arguments)
             return None if separator is None else separator.join(part for part in parts if part is not None)

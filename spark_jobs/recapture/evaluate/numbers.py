@@ -169,24 +169,15 @@ def _with_nan(sign: str, left: Values, right: Values, values: Values) -> Values:
     return values | left_nan
 
 
-def greatest(frame: Frame, node: Node) -> Vector:
-    """Return the largest of bigints that are not NULL."""
-    return _extreme(frame, node, np.maximum, _LEAST)
-
-
 def least(frame: Frame, node: Node) -> Vector:
     """Return the smallest of bigints that are not NULL."""
-    return _extreme(frame, node, np.minimum, _LARGEST)
-
-
-def _extreme(frame: Frame, node: Node, choose: Callable[[Any, Any], Any], neutral: int) -> Vector:
-    values: Any = np.int64(neutral).reshape(())
+    values: Any = np.int64(_LARGEST).reshape(())
     null: Any = np.bool_(True).reshape(())
     for argument in node.arguments:
         vector = frame.vector(argument)
         assert isinstance(vector, Numbers)
-        candidates = vector.values if vector.null is None else np.where(vector.null, neutral, vector.values)
-        values = choose(values, candidates)
+        candidates = vector.values if vector.null is None else np.where(vector.null, _LARGEST, vector.values)
+        values = np.minimum(values, candidates)
         null = null & (np.bool_(False) if vector.null is None else vector.null)
     return Numbers(np.asarray(values), np.asarray(null) if np.any(null) else None)
 

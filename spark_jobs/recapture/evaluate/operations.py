@@ -72,11 +72,6 @@ def _is_not_null(lowering: Lowering, _: Constants, arguments: list[Node]) -> Nod
     return lowering.operation(Op.NOT, [_is_null(lowering, (), arguments)])
 
 
-def _is_any_null(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
-    tests = [_is_null(lowering, (), [argument]) for argument in arguments]
-    return lowering.node(control.disjunction, tests, BIT)
-
-
 def _in(lowering: Lowering, _: Constants, arguments: list[Node]) -> Node:
     value, *members = arguments
     equal = [lowering.operation(Op.EQUAL, [value, member]) for member in members]
@@ -201,7 +196,6 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.IN: _in,
     Op.IS_NULL: _is_null,
     Op.IS_NOT_NULL: _is_not_null,
-    Op.IS_ANY_NULL: _is_any_null,
     Op.CASE: _case,
     Op.COALESCE: _coalesce,
     Op.ADD: of_numbers(numbers.ADD, numbers.ADD_FLOATS, 2),
@@ -216,7 +210,6 @@ OPERATIONS: Mapping[Op, Rule] = {
     Op.BIT_OR: of_bigints(numbers.computed(np.bitwise_or), 2),
     Op.BIT_XOR: of_bigints(numbers.computed(np.bitwise_xor), 2),
     Op.BIT_NOT: of_bigints(numbers.computed(np.invert), 1),
-    Op.GREATEST: of_any_number(BIGINT, BIGINT, numbers.greatest),
     Op.LEAST: of_any_number(BIGINT, BIGINT, numbers.least),
     Op.ABSOLUTE: of_numbers(numbers.ABSOLUTE, numbers.computed(np.abs), 1),
     Op.SIGN: of_float(numbers.computed(numbers.sign)),

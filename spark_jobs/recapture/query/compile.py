@@ -113,17 +113,8 @@ class _Output:
     alias: str
     """Name after INTO, as the pipeline spells it."""
     table: SelectedTable
-    columns: list[tuple[str, Value]]
-    """Published columns by name, in order."""
-    written: Mapping[str, str]
-    """Names in the query of the columns that are published under other names, by published name."""
-
-    @property
-    def published(self) -> tuple[OutputColumn, ...]:
-        """Published columns with their types."""
-        return tuple(
-            OutputColumn(name, value.type or AsaType.STRING, self.written.get(name)) for name, value in self.columns
-        )
+    columns: tuple[OutputColumn, ...]
+    """Published columns, in order."""
 
 
 @dataclass
@@ -190,9 +181,9 @@ class _Pass:
             outputs=tuple(
                 CompiledOutput(
                     output.alias,
-                    output.published,
+                    output.columns,
                     plan.plan,
-                    *(merger.selects(output.table, output.published) if in_tasks else ((), None)),
+                    *(merger.selects(output.table, output.columns) if in_tasks else ((), None)),
                     output.table.key_columns,
                     output.table.group_columns,
                 )
@@ -295,15 +286,14 @@ class _Pass:
     def _output(self, alias: str, parts: list[CompiledSelect]) -> _Output:
         """Put together all that is written to an output.
 
-        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, [("x", `x`), ("y", NULL)], {})
+        SELECT x INTO o …; SELECT y INTO o … => _Output("o", table `output`, columns x and y)
         """
         parts, written = with_published_names(self.source, parts)
-        columns, selections = united(self.source, self.types, parts, is_output=True)
-        self.types.publish([field for _, value in columns for field in value.fields])
-        columns = [
-            (name, replace(value, type=AsaType.STRING) if value.is_json_element else value) for name, value in columns
-        ]
-        return _Output(alias, SelectedTable("output", selections), columns, written)
+        values, selections = united(self.source, self.types, parts, is_output=True)
+        self.types.publish([field for _, value in values for field in value.fields])
+        types = {name: value.type for name, value in values if not value.is_json_element}
+        columns = (OutputColumn(name, types.get(name) or AsaType.STRING, written.get(name)) for name, _ in values)
+        return _Output(alias, SelectedTable("output", selections), tuple(columns))
 
     def _select(self, select: exp.Select, requests: dict[Path, None] | None, is_output: bool) -> CompiledSelect:
         """Compile a SELECT, and keep the table of its JOINs."""
@@ -314,20 +304,19 @@ class _Pass:
 
     def _into(self, select: exp.Select) -> str:
         """Return the alias of the output that a SELECT writes to, as the pipeline spells it."""
-        into = select.args.get("into")
-        known = ", ".join(f"`{alias}`" for alias in self.output_aliases)
-        if into is None:
-            for alias in self.output_aliases:
-                if alias.lower() == _DEFAULT_OUTPUT:
-                    return alias
-            message = f"without INTO a query writes to `output`, and the pipeline's output is {known}: write INTO …"
-            raise self.source.error(select.args.get("from_") or 0, message)
-        require_only(self.source, into, "this")
-        require_only(self.source, into.this, "this")
+        into, name = select.args.get("into"), _DEFAULT_OUTPUT
+        if into is not None:
+            require_only(self.source, into, "this")
+            require_only(self.source, into.this, "this")
+            name = into.this.name.lower() if isinstance(into.this.this, exp.Identifier) else ""
         for alias in self.output_aliases:
-            if isinstance(into.this.this, exp.Identifier) and into.this.name.lower() == alias.lower():
+            if alias.lower() == name:
                 return alias
-        raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+        known = ", ".join(f"`{alias}`" for alias in self.output_aliases)
+        if into is not None:
+            raise self.source.error(into, f"INTO {into.this.name}: the pipeline's output is {known}")
+        message = f"without INTO a query writes to `output`, and the pipeline's output is {known}: write INTO …"
+        raise self.source.error(select.args.get("from_") or 0, message)
 
     def _check_use(self) -> None:
         """Raise DefinitionError unless a SELECT reads each input, and one writes to each output."""

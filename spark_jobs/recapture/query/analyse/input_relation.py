@@ -129,9 +129,6 @@ class InputRelation:
         paths = [path for path in self.declared or () if [step.lower() for step in path[:-1]] == record]
         return [(path[-1], self._value(self._column(path, names[0]), names[0])) for path in paths]
 
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        return True
-
     def _is_of_iot_hub(self, path: Path) -> bool:
         return self.offers(Metadata.IOT_HUB) and path[0].lower() == "iothub"
 

@@ -40,12 +40,8 @@ class Columns(Protocol):
         """Return whether CREATE TABLE or a SELECT lists a column of this name, ignoring case."""
         return False
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        """Return the properties of a record that CREATE TABLE declares, by name; none if there are none."""
-
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        """Return whether a dotted path names a field of an input."""
-        return False
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        """Return the properties of a record that CREATE TABLE declares, by name; None if it is not one of an input."""
 
 
 class Relation(Columns, Protocol):
@@ -124,8 +120,9 @@ class NamedRelation:
         columns = self.relation.star(where)
         return columns and [(name, self.numbered(value)) for name, value in columns]
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        return [(name, self.numbered(value)) for name, value in self.relation.properties(names)]
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        properties = self.relation.properties(names)
+        return properties and [(name, self.numbered(value)) for name, value in properties]
 
     def record(self, where: exp.Expr) -> Value:
         return self.numbered(self.relation.record(where))
@@ -316,19 +313,12 @@ class From:
             message = f"FROM calls this input {' and '.join(names_in_from)}: write the name in FROM"
             raise self.source.error(names[0], message)
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        side = self._side_of(names)
-        return side.properties(names[1:] if self.named(names[0].name) else names) if side else []
-
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        side = self._side_of(names)
-        return side is not None and side.relation.reads_input(names[1:] if self.named(names[0].name) else names)
-
-    def _side_of(self, names: Sequence[exp.Identifier]) -> NamedRelation | None:
-        """Return the relation that a dotted path reads; None for an element of APPLY, or for any side of a JOIN."""
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        """Return those of a record; None for an element of APPLY, and for a record that any side of a JOIN may have."""
         named = self.named(names[0].name)
-        sides = [named] if named else self.relations
-        return None if self.element(names[0].name) is not None or len(sides) > 1 else sides[0]
+        if self.element(names[0].name) is not None or not (named or len(self.relations) == 1):
+            return None
+        return named.properties(names[1:]) if named else self.relations[0].properties(names)
 
     def star(self, where: exp.Expr) -> list[tuple[str, Value]] | None:
         """Return all columns by name, an element of APPLY as one record; None if they are not known."""

@@ -16,7 +16,7 @@ from recapture.query.analyse.relations import From
 from recapture.query.analyse.tokens import key_of, read_from
 from recapture.query.analyse.user_functions import javascript_call, javascript_record
 from recapture.query.analyse.values import Value
-from recapture.query.analyse.whole_rows import is_row, property_of_row, whole_row
+from recapture.query.analyse.whole_rows import property_of_row, row_of, whole_row
 from recapture.query.parse.names import Path, call_name, identifiers, is_analytic, is_system_timestamp, is_system_window
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
@@ -74,14 +74,12 @@ class RowScope(NameScope):
         return property_of_row(self.from_clause, node, name)
 
 
-@dataclass
 class OnScope(RowScope):
     """Names in ON of a JOIN."""
 
     no_timestamp = "System.Timestamp() is that of the joined row, which ON decides: use DATEDIFF with the names of FROM"
 
 
-@dataclass
 class ArgumentScope(RowScope):
     """Names in the argument of an aggregate."""
 
@@ -212,7 +210,7 @@ class GroupScope(NameScope):
         raise self.source.error(node, "this is neither in GROUP BY nor in an aggregate")
 
     def property_of_row(self, node: exp.Expr, name: Value) -> Value | None:
-        if is_row(self.from_clause, node):
+        if row_of(self.from_clause, node) is not None:
             raise self.source.error(node, "a property of a whole row is neither in GROUP BY nor in an aggregate")
         return None
 

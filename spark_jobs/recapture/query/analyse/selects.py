@@ -12,7 +12,7 @@ from recapture.query.analyse.from_clauses import FromCompiler
 from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.scopes import GroupScope, RowScope
 from recapture.query.analyse.stars import StarredRecord, StarSource, StarSources
-from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, items_of, passed_on
+from recapture.query.analyse.step_relation import DECLARE, WHOLE, WHOLE_NAME, passed_on
 from recapture.query.analyse.tokens import key_of
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import Path, can_name_column, identifier_at, identifiers, is_system_timestamp, star_of
@@ -22,7 +22,7 @@ from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.grouping import GroupedWindow, Grouping
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.operations import Op
-from recapture.query.plan.relations import Selection
+from recapture.query.plan.relations import Item, Selection
 from recapture.time_model.windows import SnapshotWindow
 
 _REFUSED_CLAUSES = {
@@ -54,13 +54,14 @@ class CompiledSelect:
 class _SelectList:
     """A select list, as far as it is compiled."""
 
-    source: Source
+    select: exp.Select
+    from_clause: From
+    """FROM whose columns its * stand for."""
     requests: dict[Path, None] | None
     """Columns of its * that later steps use; None for all columns."""
     is_output: bool
-    columns: list[tuple[str, Value]] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    """Names of `columns` in lower case."""
+    columns: dict[str, tuple[str, Value]] = field(default_factory=dict)
+    """Columns as named, by name in lower case."""
     from_star: dict[str, Value] = field(default_factory=dict)
     """Those of `columns` that a * gives, by name in lower case."""
     requested: list[tuple[str, Value]] = field(default_factory=list)
@@ -68,12 +69,39 @@ class _SelectList:
     stars: list[StarSource] = field(default_factory=list)
     """What each * of a step stands for."""
 
+    def __post_init__(self) -> None:
+        self.source = self.from_clause.source
+
     @property
     def star_source(self) -> StarSource:
         """What the * of a step stand for so far."""
         return self.stars[0] if len(self.stars) == 1 else StarSources(self.source, tuple(self.stars))
 
-    def add(self, name: str, value: Value, where: exp.Expr) -> None:
+    def compile(self, expressions: Expressions) -> None:
+        """Compile the items, and add their columns.
+
+        x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
+        """
+        for number, item in enumerate(self.select.expressions, 1):
+            if _is_star(item):
+                require_only(self.source, item.this if isinstance(item, exp.Column) else item)
+                if self.select.args.get("group") is not None:
+                    raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
+                self._add_star(item)
+                continue
+            node = item.this if isinstance(item, exp.Alias) else item
+            value = expressions.value(node)
+            name, where = column_name(self.source, item, number)
+            if value.type is None:
+                raise self.source.untyped_null(node)
+            if self._is_of_star(name, value, where):
+                continue
+            self._add(name, value, where)
+            if self.star_source.has(name):
+                raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
+        self._request(next(filter(_is_star, self.select.expressions), self.select))
+
+    def _add(self, name: str, value: Value, where: exp.Expr) -> None:
         """Add a column. Raise DefinitionError for a name that a column cannot have, or another column has."""
         if not name:
             raise self.source.error(where, "this column has an empty name: choose another one with AS")
@@ -82,10 +110,74 @@ class _SelectList:
         published = published_name(name) if self.is_output else name
         if not can_name_column(published):
             raise self.source.error(where, f"`{published}` is reserved: choose another name with AS")
-        if name.lower() in self.names:
+        if name.lower() in self.columns:
             raise self.source.error(where, f"`{name}` names two columns: choose another name with AS")
-        self.columns.append((name, value))
-        self.names.add(name.lower())
+        self.columns[name.lower()] = (name, value)
+
+    def _is_of_star(self, name: str, value: Value, where: exp.Expr) -> bool:
+        """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
+        if self.star_source.has(name):
+            column = self.star_source.unqualified(_path_at(self.source, (name,), where))
+            return column is not None and column.node == value.node
+        starred = self.from_star.get(name.lower())
+        return starred is not None and starred.node == value.node
+
+    def _add_star(self, item: exp.Expr) -> None:
+        """Add the columns of a *.
+
+        * => id, site, …    with requests: only the columns that later steps use
+        """
+        names, from_clause = star_of(item), self.from_clause
+        named = from_clause.named(names[0].name) if len(names) == 1 else None
+        if names and named is None:
+            if self.requests is not None and not from_clause.properties(names):
+                self.stars.append(StarredRecord(self.source, from_clause, tuple(names)))
+                return
+            columns = self._properties(names)
+        else:
+            side = self._side(item, named) if from_clause.joins else from_clause
+            if self.requests is not None:
+                self.stars.append(side)
+                return
+            known = side.star(item)
+            if known is None:
+                raise self.source.error(item, f"* has no known columns here: {DECLARE}")
+            columns = known
+        for name, value in columns:
+            if name.lower() not in self.columns:
+                self._add(name, value, item)
+                self.from_star[name.lower()] = value
+
+    def _properties(self, record: list[exp.Identifier]) -> list[tuple[str, Value]]:
+        """Return the declared properties of a record by name. Raise DefinitionError if there are none.
+
+        CREATE TABLE telemetry (site.id bigint, site.name nvarchar(max)) … site.* => id, name
+        """
+        properties = self.from_clause.properties(record)
+        if not properties:
+            shown = ".".join(name.name for name in record)
+            hint = "" if properties is None else f", or {DECLARE}"
+            reason = f"`{shown}` is not the name of FROM, and the properties of a record are not known here"
+            raise self.source.error(record[0], f"{reason}: name them, such as {shown}.id{hint}")
+        return properties
+
+    def _side(self, item: exp.Expr, named: NamedRelation | None) -> From:
+        """Return the side of a JOIN that name.* stands for. Raise DefinitionError for a * of all sides."""
+        if named is None:
+            form = " and ".join(f"{relation.name}.*" for relation in self.from_clause.relations)
+            message = f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
+            raise self.source.error(item, message)
+        return From(self.source, self.from_clause.types, [named], self.from_clause.table)
+
+    def _request(self, where: exp.Expr) -> None:
+        """Add the columns of a step's * that later steps use."""
+        for path in self.requests or ():
+            if path == WHOLE:
+                self.requested.append((WHOLE_NAME, self.star_source.record(where)))
+                continue
+            value = self.star_source.unqualified(_path_at(self.source, path, where))
+            if value is not None:
+                self.requested.append((path_name(path), value))
 
 
 @dataclass(frozen=True)
@@ -108,16 +200,17 @@ class SelectCompiler:
         from_clause, laterals = self.from_.compile(select)
         row = Expressions(self.source, self.types, RowScope(from_clause))
         where = row.condition(select.args["where"].this) if select.args.get("where") else None
-        items = _SelectList(self.source, requests, is_output)
+        items = _SelectList(select, from_clause, requests, is_output)
         if select.args.get("group") is None:
-            self._add_items(items, select, row, from_clause)
+            items.compile(row)
             if select.args.get("having"):
                 where = self._filter(select, from_clause, row, where)
             grouping = None
         else:
-            grouping = self._groups(items, select, row, from_clause)
-        columns = [*items.columns, *items.requested]
-        selected = passed_on(columns) if requests is not None else items_of(columns)
+            grouping = self._groups(items, row)
+        columns = [*items.columns.values(), *items.requested]
+        is_step = requests is not None
+        selected = passed_on(columns) if is_step else [Item(name, value.node) for name, value in columns]
         selection = Selection(
             table=from_clause.table,
             analytics=from_clause.analytics,
@@ -129,7 +222,7 @@ class SelectCompiler:
         return CompiledSelect(
             select,
             selection,
-            items.columns,
+            list(items.columns.values()),
             items.star_source,
             ordered=from_clause.ordered and grouping is None,
             has_row_column=from_clause.has_row_column and grouping is None,
@@ -153,18 +246,19 @@ class SelectCompiler:
         condition = row.condition(having)
         return condition if where is None else call(Op.AND, where, condition)
 
-    def _groups(self, items: _SelectList, select: exp.Select, row: Expressions, from_clause: From) -> Grouping:
-        """Compile GROUP BY and HAVING of a SELECT, and add its select list.
+    def _groups(self, items: _SelectList, row: Expressions) -> Grouping:
+        """Compile GROUP BY, the select list and HAVING.
 
         SELECT k, COUNT(*) AS n … GROUP BY k, Tumbling(minute, 1) HAVING n > 1
         => columns `_k0`, `_r0`; Grouping(windows, keys k, aggregates COUNT(*), having `_r0` > 1)
         """
+        select, from_clause = items.select, items.from_clause
         scope = GroupScope(from_clause, row)
         windows = self._windows(select, scope)
         self._partition(scope, from_clause.relations[0], select.args["group"])
         group = Expressions(self.source, self.types, scope)
-        self._add_items(items, select, group, None)
-        scope.select_columns = {name.lower(): value for name, value in items.columns}
+        items.compile(group)
+        scope.select_columns = {name: value for name, (_, value) in items.columns.items()}
         having = group.condition(select.args["having"].this) if select.args.get("having") else None
         keys = tuple(key_of(value) for value, _ in scope.keys)
         return Grouping(windows, keys, tuple(scope.aggregates), having)
@@ -172,7 +266,7 @@ class SelectCompiler:
     def _partition(self, scope: GroupScope, named: NamedRelation, group: exp.Expr) -> None:
         """Add the keys of PARTITION BY to those of GROUP BY: each partition is aggregated by itself."""
         for path in named.partition_by:
-            key = named.field(self._path(path, group))
+            key = named.field(_path_at(self.source, path, group))
             if key is None:
                 raise self.source.error(group, f"`{named.name}` has no column `{path[0]}`, which PARTITION BY names")
             scope.add_partition_key(key, group)
@@ -191,101 +285,6 @@ class SelectCompiler:
         placed = list(map(self.source.offset, clauses))
         if placed != sorted(placed):
             raise self.source.error(max(placed), "the order of a query is SELECT, INTO, FROM, WHERE, GROUP BY, HAVING")
-
-    def _add_items(
-        self, items: _SelectList, select: exp.Select, expressions: Expressions, star_source: From | None
-    ) -> None:
-        """Compile the items of a SELECT, and add them; a * stands for columns of `star_source`.
-
-        x, UPPER(k) AS u => columns [("x", `x`), ("u", upper(`k`))]
-        """
-        for number, item in enumerate(select.expressions, 1):
-            if _is_star(item):
-                require_only(self.source, item.this if isinstance(item, exp.Column) else item)
-                if star_source is None:
-                    raise self.source.error(item, "* cannot be used with GROUP BY: name the keys and the aggregates")
-                self._star(items, item, star_source)
-                continue
-            node = item.this if isinstance(item, exp.Alias) else item
-            value = expressions.value(node)
-            name, where = column_name(self.source, item, number)
-            if value.type is None:
-                raise self.source.untyped_null(node)
-            if self._is_of_star(items, name, value, where):
-                continue
-            items.add(name, value, where)
-            if items.star_source.has(name):
-                raise self.source.error(where, f"the * before it already has a column `{name}`: choose another name")
-        self._request(items, next(filter(_is_star, select.expressions), select))
-
-    def _is_of_star(self, items: _SelectList, name: str, value: Value, where: exp.Expr) -> bool:
-        """Return whether a column is one that a * before it gives already: *, telemetry.x => x"""
-        if items.star_source.has(name):
-            column = items.star_source.unqualified(self._path((name,), where))
-            return column is not None and column.node == value.node
-        starred = items.from_star.get(name.lower())
-        return starred is not None and starred.node == value.node
-
-    def _path(self, path: Path, where: exp.Expr) -> list[exp.Identifier]:
-        """Return a dotted path as if it stood at another place in the query."""
-        return [identifier_at(self.source.offset(where), name) for name in path]
-
-    def _star(self, items: _SelectList, item: exp.Expr, star_source: From) -> None:
-        """Add the columns of a *.
-
-        * => id, site, …    with requests: only the columns that later steps use
-        """
-        names = star_of(item)
-        named = star_source.named(names[0].name) if len(names) == 1 else None
-        if names and named is None:
-            if items.requests is not None and not star_source.properties(names):
-                items.stars.append(StarredRecord(self.source, star_source, tuple(names)))
-                return
-            columns = self._properties(names, star_source)
-        else:
-            side = self._side(item, star_source, named) if star_source.joins else star_source
-            if items.requests is not None:
-                items.stars.append(side)
-                return
-            known = side.star(item)
-            if known is None:
-                raise self.source.error(item, f"* has no known columns here: {DECLARE}")
-            columns = known
-        for name, value in columns:
-            if name.lower() not in items.names:
-                items.add(name, value, item)
-                items.from_star[name.lower()] = value
-
-    def _request(self, items: _SelectList, where: exp.Expr) -> None:
-        """Add the columns of a step's * that later steps use."""
-        for path in items.requests or ():
-            if path == WHOLE:
-                items.requested.append((WHOLE_NAME, items.star_source.record(where)))
-                continue
-            value = items.star_source.unqualified(self._path(path, where))
-            if value is not None:
-                items.requested.append((path_name(path), value))
-
-    def _properties(self, record: list[exp.Identifier], star_source: From) -> list[tuple[str, Value]]:
-        """Return the declared properties of a record by name. Raise DefinitionError if there are none.
-
-        CREATE TABLE telemetry (site.id bigint, site.name nvarchar(max)) … site.* => id, name
-        """
-        properties = star_source.properties(record)
-        if not properties:
-            shown = ".".join(name.name for name in record)
-            hint = f", or {DECLARE}" if star_source.reads_input(record) else ""
-            reason = f"`{shown}` is not the name of FROM, and the properties of a record are not known here"
-            raise self.source.error(record[0], f"{reason}: name them, such as {shown}.id{hint}")
-        return properties
-
-    def _side(self, item: exp.Expr, from_clause: From, named: NamedRelation | None) -> From:
-        """Return the side of a JOIN that name.* stands for. Raise DefinitionError for a * of all sides."""
-        if named is None:
-            form = " and ".join(f"{relation.name}.*" for relation in from_clause.relations)
-            message = f"* cannot be used next to JOIN, as in ASA: name the columns, or write {form}"
-            raise self.source.error(item, message)
-        return From(self.source, self.types, [named], from_clause.table)
 
     def _windows(self, select: exp.Select, scope: GroupScope) -> tuple[GroupedWindow, ...]:
         """Return the windows of GROUP BY, and add its keys to the scope.
@@ -316,6 +315,11 @@ class SelectCompiler:
             scope.add_key(timestamp)
             scope.has_timestamp_key = True
         return tuple(GroupedWindow(call.window, call.id, tuple(map(scope.key_of, call.partition_by))) for call in calls)
+
+
+def _path_at(source: Source, path: Path, where: exp.Expr) -> list[exp.Identifier]:
+    """Return a dotted path as if it stood at another place in the query."""
+    return [identifier_at(source.offset(where), name) for name in path]
 
 
 def _is_star(item: exp.Expr) -> bool:

@@ -42,8 +42,8 @@ class StarredRecord(StarSource):
         shown = ".".join(name.name for name in self.names)
         raise self.source.error(where, f"the properties that {shown}.* stands for are not known: name them")
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        return self.from_clause.properties([*self.names, *names])
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        return self.from_clause.properties([*self.names, *names]) or None
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,7 @@ class StarSources(StarSource):
     def lists(self, name: str) -> bool:
         return any(star.lists(name) for star in self.all)
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        star = self._only(names[0].name)
-        return star.properties(names) if star else []
-
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        star = self._only(names[0].name)
-        return star is not None and star.reads_input(names)
-
-    def _only(self, name: str) -> StarSource | None:
-        """Return the * that alone can have a column; None if several can."""
-        possible = [star for star in self.all if star.can_have(name)]
-        return possible[0] if len(possible) == 1 else None
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        """Return those of a record that one * alone can have; None if several can."""
+        possible = [star for star in self.all if star.can_have(names[0].name)]
+        return possible[0].properties(names) if len(possible) == 1 else None

@@ -24,11 +24,6 @@ WHOLE: Path = ()
 WHOLE_NAME = "@body"
 
 
-def items_of(columns: Sequence[tuple[str, Value]]) -> list[Item]:
-    """Return the items of a select list."""
-    return [Item(name, value.node) for name, value in columns]
-
-
 def passed_on(columns: Sequence[tuple[str, Value]]) -> list[Item]:
     """Return the items of a step's select list: its columns, and their kinds where later steps ask for them.
 
@@ -115,17 +110,12 @@ class StepRelation:
                 raise self.source.error(where, f"the type of `{name}`, a column of the record, is not known: CAST it")
         return Value(json_record(columns), AsaType.RECORD)
 
-    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]]:
-        if self._has_own(names[0].name):
-            return []
+    def properties(self, names: Sequence[exp.Identifier]) -> list[tuple[str, Value]] | None:
+        properties = None if self._has_own(names[0].name) else self.star_source.properties(names)
         record = tuple(name.name for name in names)
-        return [
-            (name, taken_over(path_name(self._request((*record, name), names[0])), value))
-            for name, value in self.star_source.properties(names)
+        return properties and [
+            (name, taken_over(path_name(self._request((*record, name), names[0])), value)) for name, value in properties
         ]
-
-    def reads_input(self, names: Sequence[exp.Identifier]) -> bool:
-        return not self._has_own(names[0].name) and self.star_source.reads_input(names)
 
     def metadata(self, property_name: str, where: exp.Expr) -> Value:
         raise self.source.error(where, "GetMetadataPropertyValue needs the input: select it in the step that reads it")

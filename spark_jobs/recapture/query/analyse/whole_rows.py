@@ -5,7 +5,7 @@ from sqlglot import exp
 from recapture.model import AsaType, Metadata
 from recapture.query.analyse.input_relation import InputRelation
 from recapture.query.analyse.json_text import json_record
-from recapture.query.analyse.relations import From
+from recapture.query.analyse.relations import From, NamedRelation
 from recapture.query.analyse.user_functions import javascript_record
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import identifier_at, identifiers
@@ -13,10 +13,10 @@ from recapture.query.plan.expressions import Expr, call
 from recapture.query.plan.operations import Op
 
 
-def is_row(from_clause: From, node: exp.Expr) -> bool:
-    """Return whether a node is a name in FROM, and not that of a column."""
+def row_of(from_clause: From, node: exp.Expr) -> NamedRelation | None:
+    """Return the relation whose name in FROM a node is; None for any other node, and for the name of a column."""
     names = identifiers(node) or []
-    return len(names) == 1 and from_clause.named(names[0].name) is not None and not from_clause.lists(names[0].name)
+    return from_clause.named(names[0].name) if len(names) == 1 and not from_clause.lists(names[0].name) else None
 
 
 def property_of_row(from_clause: From, node: exp.Expr, name: Value) -> Value | None:
@@ -26,10 +26,9 @@ def property_of_row(from_clause: From, node: exp.Expr, name: Value) -> Value | N
 
     Raise DefinitionError for a column that the row does not have, and for a computed name unless an input is read.
     """
-    if not is_row(from_clause, node):
+    source, named = from_clause.source, row_of(from_clause, node)
+    if named is None:
         return None
-    source, named = from_clause.source, from_clause.named(node.name)
-    assert named is not None
     if name.text is not None:
         value = named.field([identifier_at(source.offset(node), name.text)])
         if value is None:

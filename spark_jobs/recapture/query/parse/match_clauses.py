@@ -1,6 +1,6 @@
 """MATCH_RECOGNIZE: the parser of its clauses, in the order of the page "MATCH_RECOGNIZE (Azure Stream Analytics)"."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -39,7 +39,7 @@ class MatchParser:
     """Parses the clauses between the parentheses of MATCH_RECOGNIZE.
 
     The MatchRecognize has the keys of PARTITION BY as `partition_by`, the call after LIMIT as `duration`, `measures`
-    and `define` as lists of Alias, the names of the pattern as `pattern`, and the `alias` after it.
+    and `define` as lists of Alias, the names of the pattern as `names`, and the `alias` after it.
     """
 
     parser: TSQLParser
@@ -61,7 +61,7 @@ class MatchParser:
         self._require(
             "MEASURES is missing: write it after LIMIT DURATION, and after PARTITION BY if there is one", "MEASURES"
         )
-        measures = self._list(lambda: self._named(parser._parse_disjunction()))
+        measures = parser._parse_csv(lambda: self._named(parser._parse_disjunction()))
         self._require(_SKIP, "AFTER", "MATCH", "SKIP", "TO", "NEXT", "ROW")
         self._require(_FORM, "PATTERN")
         self._require(_FORM, "(")
@@ -69,20 +69,20 @@ class MatchParser:
         pattern = self._choice(names)
         self._require(_FORM, ")")
         self._require("DEFINE is missing: it goes after PATTERN (…)", "DEFINE")
-        define = self._list(self._definition)
+        define = parser._parse_csv(self._definition)
         self._require(f"`)` is missing after the last condition of DEFINE of {NAME}", ")")
         if not parser._match(TokenType.ALIAS):
             self._refuse(f"a name is missing after {NAME} (…): write AS and a name, such as AS m")
         node = exp.MatchRecognize(
-            partition_by=partition_by, duration=duration, measures=measures, define=define, alias=self._name()
+            partition_by=partition_by,
+            duration=duration,
+            measures=measures,
+            names=names,
+            define=define,
+            alias=self._name(),
         )
-        node.set("duration", duration)
-        node.set("names", names)
         node.meta.update({PATTERN: pattern, "start": start.start})
         return node
-
-    def _list(self, parse: Callable[[], exp.Alias]) -> list[exp.Expr]:
-        return self.parser._parse_csv(parse)
 
     def _named(self, value: exp.Expr | None) -> exp.Alias:
         """Return an expression with the name after AS."""

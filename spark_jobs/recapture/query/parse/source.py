@@ -54,7 +54,6 @@ class Source:
 
 
 _PARTS = {
-    "big_int": "COUNT_BIG",
     "catalog": "a name of several parts",
     "db": "a name of several parts",
     "expressions": "another argument",

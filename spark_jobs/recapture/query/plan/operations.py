@@ -45,8 +45,6 @@ class Op(StrEnum):
     """Whether a value is NULL; never NULL itself."""
     IS_NOT_NULL = "is_not_null"
     """Whether a value is not NULL; never NULL itself."""
-    IS_ANY_NULL = "is_any_null"
-    """Whether one of the values is NULL; never NULL itself."""
     CASE = "case"
     """Alternating conditions and values, then the default: the value after the first condition that is true.
 
@@ -70,8 +68,6 @@ class Op(StrEnum):
     BIT_OR = "bit_or"
     BIT_XOR = "bit_xor"
     BIT_NOT = "bit_not"
-    GREATEST = "greatest"
-    """The largest value that is not NULL."""
     LEAST = "least"
     """The smallest value that is not NULL."""
     ABSOLUTE = "absolute"
@@ -232,6 +228,3 @@ class Op(StrEnum):
     """[name of the function]: the call of a function in Python: a struct of a value and an error."""
     RESULT = "result"
     """A struct of a value and an error: the value; an error stops the run."""
-
-    def __repr__(self) -> str:
-        return f"Op.{self.name}"
