@@ -6,9 +6,10 @@ The programs take turns, so that a busy machine slows all of them. Every turn ch
 
 import argparse
 import json
+import math
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,8 @@ from benchmarks import usage
 from benchmarks.run import WORLDS, Row, pipeline_file, require_same, rows_of
 from benchmarks.usage import Usage
 from benchmarks.world import START, World
+from recapture.pages.axes import Scale, bottom_axis, left_axis, legend
+from recapture.pages.svg import Chart, Mark, element, path
 
 DOCS = Path(__file__).parents[1] / "docs" / "performance"
 ALL = {
@@ -35,6 +38,9 @@ ALL = {
 GROWTH = ("1 million", "5 million", "20 million")
 RECAPTURE = "recapture backfill"
 _MEBIBYTE = 2**20
+_WIDTH, _HEIGHT = 560, 300
+_COLORS = ("#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#b279a2", "#9d755d")
+_STYLE = "background: white; --ink: #000; --muted: #555; --line: #ccc"
 
 
 @dataclass(frozen=True)
@@ -136,30 +142,35 @@ def write(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
 
 def draw(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     """Write the pictures of how time and memory grow with the events."""
-    import vl_convert
-
-    logarithmic = {"type": "log", "nice": False, "padding": 10}
+    worlds = [world for world in GROWTH if world in measured]
     for quantity, title, divisor in (("seconds", "seconds", 1), ("peak_bytes", "memory, MiB", _MEBIBYTE)):
-        values = [
-            {"events": ALL[world].events / 1e6, "program": program, "value": used[quantity] / divisor}
-            for world in GROWTH
-            if world in measured
-            for program, used in measured[world].items()
-        ]
-        picture = {
-            "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-            "width": 480,
-            "height": 300,
-            "background": "white",
-            "data": {"values": values},
-            "mark": {"type": "line", "point": True},
-            "encoding": {
-                "x": {"field": "events", "type": "quantitative", "title": "million events", "scale": logarithmic},
-                "y": {"field": "value", "type": "quantitative", "title": title, "scale": logarithmic},
-                "color": {"field": "program", "type": "nominal", "title": None},
-            },
+        growth = {
+            program: [measured[world][program][quantity] / divisor for world in worlds]
+            for program in measured[worlds[0]]
         }
-        (DOCS / f"{quantity}.svg").write_text(vl_convert.vegalite_to_svg(picture, allowed_base_urls=[]))
+        label = f"{title.capitalize()} of each program by number of events; both scales are logarithmic"
+        svg = str(growth_chart([ALL[world].events / 1e6 for world in worlds], growth, title).svg(label))
+        (DOCS / f"{quantity}.svg").write_text(svg.replace("<svg ", f'<svg style="{_STYLE}" ', 1))
+
+
+def growth_chart(millions: Sequence[float], growth: Mapping[str, Sequence[float]], title: str) -> Chart:
+    """Return the chart of a quantity: for each program, its values at these millions of events."""
+    values = [value for of_program in growth.values() for value in of_program]
+    x = Scale(millions[0] / 1.1, millions[-1] * 1.1, 0, _WIDTH, math.log)
+    y = Scale(min(values) / 1.1, max(values) * 1.1, _HEIGHT, 0, math.log)
+    ticks = [factor * 10**power for power in range(6) for factor in (1, 2, 5)]
+    ticks = [tick for tick in ticks if y.first <= tick <= y.last]
+    marks: list[Mark] = [
+        *bottom_axis({x(value): f"{value:g}" for value in millions}, "million events", _WIDTH, _HEIGHT, grid=True),
+        *left_axis({y(tick): f"{tick:,}" for tick in ticks}, title, _WIDTH, _HEIGHT, grid=True),
+    ]
+    symbols = []
+    for (program, of_program), color in zip(growth.items(), _COLORS, strict=False):
+        places = [(x(events), y(value)) for events, value in zip(millions, of_program, strict=True)]
+        marks.append(element("path", d=path(places), fill="none", stroke=color, stroke_width=2))
+        marks += [element("circle", cx=place[0], cy=place[1], r=3, fill=color) for place in places]
+        symbols.append((element("path", d="M-5,0h10", stroke=color, stroke_width=2), program))
+    return Chart(_WIDTH, _HEIGHT, [*marks, *legend(symbols, _WIDTH)])
 
 
 if __name__ == "__main__":

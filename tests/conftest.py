@@ -6,9 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -143,19 +141,6 @@ def python() -> Python:
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def pictures_without_a_process() -> Iterator[None]:
-    """Let runs of this process draw their pictures in it: a process of its own would load V8 for each run."""
-    from recapture.commands import backfill, publish
-    from recapture.pages import picture
-
-    drawing = SimpleNamespace(load=lambda: None, svg=picture.svg)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (backfill, publish):
-            patch.setattr(module, "drawing_process", lambda: nullcontext(drawing))
-        yield
 
 
 @pytest.fixture(scope="session")

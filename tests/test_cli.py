@@ -103,7 +103,6 @@ for command in ("backfill", "report"):
     [
         ("great_expectations", "the audit needs Great Expectations"),
         ("jinja2", "pages need jinja2"),
-        ("vl_convert", "pages need vl-convert-python"),
     ],
 )
 def test_without_the_packages_of_audits_and_reports_a_command_does_nothing_and_names_them(

@@ -1,14 +1,13 @@
 """What a drawn picture shows, read from its SVG: its size, and where its texts stand."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from xml.etree import ElementTree
 
 from hypothesis import strategies as st
 
-from recapture.pages.picture import svg
+from recapture.pages.svg import Chart
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _TRANSFORM = re.compile(r"(translate|rotate|scale)\(([^)]*)\)")
@@ -52,9 +51,9 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size
 """Names of devices and partitions."""
 
 
-def drawn(specification: Mapping[str, Any]) -> Drawn:
+def drawn(chart: Chart) -> Drawn:
     """Draw a chart, and require that it is a picture and not a tower, with all of its texts."""
-    picture = read(svg(specification, "a chart"))
+    picture = read(chart.svg("a chart"))
     assert picture.height <= 2 * picture.width
     assert picture.outside == []
     return picture

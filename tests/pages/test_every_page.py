@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route
 
-from recapture.pages.picture import svg
 from recapture.quality.audit import Evidence, Result
 from recapture.run.slice_state import State
 from recapture.run_files.changes import Changes
@@ -102,9 +101,8 @@ def report(home: Path) -> bytes:
     results.append(
         Result("other", "metrics", "check", "warning", False, None, 1, "gone", "none is gone", True, evidence)
     )
-    picture = svg({"data": {"values": [{"x": 1}]}, "mark": "bar"}, "a picture")
     source = made_source(home, hours=2, partitions=2, results=results)
-    return report_page(document(source), lambda specification, label: picture)
+    return report_page(document(source))
 
 
 def trend(home: Path) -> bytes:

@@ -46,7 +46,6 @@ from recapture.run_files.files import range_of_run
 from recapture.run_files.planned import PlannedRun
 from recapture.table.publications import Approval
 from recapture.time_model import ticks
-from recapture.tools.reports.drawing import Drawing, drawing_process
 from recapture.tools.reports.write import with_report
 
 
@@ -121,8 +120,8 @@ def carry_out(
     require_packages()
     stages = stages_of(is_staged=arguments.stage)
     stage = stages[0]
-    with drawing_process() as drawing, ProgressBar(stderr, hidden=log.enabled()) as bar, ExitStack() as lease:
-        backfill = Backfill(pipeline, arguments, stderr, drawing, bar)
+    with ProgressBar(stderr, hidden=log.enabled()) as bar, ExitStack() as lease:
+        backfill = Backfill(pipeline, arguments, stderr, bar)
         try:
             for stage in stages:
                 backfill.carry_out(stage)
@@ -147,7 +146,6 @@ class Backfill:
     pipeline: Pipeline
     arguments: Arguments
     stderr: Console
-    drawing: Drawing
     bar: ProgressBar
     run: PlannedRun = field(init=False)
     parameters: Parameters = field(init=False)
@@ -183,7 +181,6 @@ class Backfill:
 
     def order_and_aggregate(self) -> None:
         """Stage the rows."""
-        self.drawing.load()  # before there are workers, whose `kill` would end it
         engine = engine_of(self.pipeline.engine, self.arguments.master)
         if engine is Engine.SPARK and not log.enabled():
             log.silence_spark_errors()
@@ -203,7 +200,7 @@ class Backfill:
         self.audited = audit(self.run, self.computed, self.parameters, accept_loss=accept_loss, is_staged=is_staged)
         self.approval = None if is_staged else approval_of(self.run.files, self.audited)
         if self.approval is None and (error := stopped(self.run, self.computed, self.audited)):
-            raise with_report(error, self.run, self.computed, self.audited, self.warnings, self.drawing.svg)
+            raise with_report(error, self.run, self.computed, self.audited, self.warnings)
 
     def publish(self) -> None:
         """Replace the slices in the tables."""
@@ -214,9 +211,9 @@ class Backfill:
     def report(self) -> None:
         """Write the report of the published or staged run, and print its summary. Errors are those of `reported`."""
         self.bar.remove()
-        run, computed, audited, draw = self.run, self.computed, self.audited, self.drawing.svg
+        run, computed, audited = self.run, self.computed, self.audited
         outcome, approval, json = self.outcome, self.approval, self.arguments.json
-        self.result = reported(run, computed, audited, outcome, self.warnings, draw, approval, json=json)
+        self.result = reported(run, computed, audited, outcome, self.warnings, approval, json=json)
 
     def interrupted(self, stage: Stage) -> str:
         """Return what Ctrl-C during a stage means for the tables."""

@@ -15,7 +15,6 @@ from recapture.run_files.computed import read_computed
 from recapture.run_files.contents import AUDIT
 from recapture.run_files.marks import STAGED_RUNS
 from recapture.run_files.planned import load_run
-from recapture.tools.reports.drawing import drawing_process
 
 
 def run(stderr: Console, *, file: Path, run: str, json: bool) -> dict[str, Any]:
@@ -31,5 +30,4 @@ def run(stderr: Console, *, file: Path, run: str, json: bool) -> dict[str, Any]:
     approval = approval_of(planned.files, audited)
     outcome = publish(planned, computed, audited, approval, is_staged=approval is None)
     STAGED_RUNS.remove(planned.files.container, run)
-    with drawing_process() as drawing:
-        return reported(planned, computed, audited, outcome, [], drawing.svg, approval, json=json)
+    return reported(planned, computed, audited, outcome, [], approval, json=json)

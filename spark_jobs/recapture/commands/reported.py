@@ -5,7 +5,6 @@ from typing import Any
 
 from recapture import printing
 from recapture.errors import RecaptureError, RunError, UnfinishedError
-from recapture.pages.picture import Draw
 from recapture.run.cost import cost_of
 from recapture.run.needs import longest_wait
 from recapture.run.summary import summary
@@ -24,7 +23,6 @@ def reported(
     audited: Audited,
     outcome: Outcome | None,
     warnings: Sequence[str],
-    draw: Draw,
     approval: Approval | None = None,
     *,
     json: bool,
@@ -36,7 +34,7 @@ def reported(
     try:
         result = summary(run, computed, audited, outcome, approval)
         result["warnings"] += warnings
-        result["report"] = write_run_report(run, computed, audited, result["warnings"], draw)
+        result["report"] = write_run_report(run, computed, audited, result["warnings"])
         result["cost"] = cost_of(run.files, run.pipeline.prices)
         result["staged_until"] = _expiry(run) if outcome is None else None
         if not json:

@@ -60,7 +60,8 @@ class ChunkJudge:
         has_time = times.valid & decoded
         judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, in_one(scope))
         judged.verdict[~decoded] = Verdict.MALFORMED
-        reasons = pc.coalesce(parsed.malformed, times.reason)
+        is_any_malformed = parsed.malformed.null_count < len(parsed.malformed)
+        reasons = pc.coalesce(parsed.malformed, times.reason) if is_any_malformed else times.reason
         for name, values in keys.items():
             if values.null_count:
                 missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)

@@ -33,10 +33,13 @@ from recapture.time_model.policies import Judged, Policies
 from recapture.time_model.slices import Slice
 from recapture.time_model.string_codes import StringCodes
 
-SYSTEM_COLUMNS = (
+_PLACE = (
     pa.field("_partition", pa.string()),
     pa.field("_slice_start", pa.int64()),
     pa.field("_slice_end", pa.int64()),
+)
+SYSTEM_COLUMNS = (
+    *_PLACE,
     pa.field("_system_timestamp", pa.int64()),
     pa.field("_arrival", pa.int64()),
 )
@@ -122,7 +125,7 @@ class _ChunkProcessor:
     def events(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Yield the ordered events of each slice."""
         for chunk in task_chunks:
-            yield from (batch.cast(self.columns) for _, batch in self._process(chunk))
+            yield from (self._of_slice(slice_, needed) for slice_, needed in self._process(chunk))
             del chunk  # it keeps its blob in memory
 
     def panes(self, task_chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -183,27 +186,28 @@ class _ChunkProcessor:
     def _by_slice(
         self, judged: Judged, arrival: NDArray[np.int64], payload: list[pa.Array]
     ) -> Iterator[tuple[Slice, pa.RecordBatch]]:
-        """Yield the processed events that each slice needs."""
+        """Yield the processed events that each slice needs: their times and their payload."""
         processed = np.flatnonzero(judged.processed)
         times, arrival = judged.system_timestamp[processed], arrival[processed]
         if not len(times):
             return
+        names = self.columns.names[len(_PLACE) :]
         earliest, latest = times.min(), times.max()
         for slice_ in self.counters:
             if latest <= slice_.start - self.compiled.look_back or earliest > slice_.end:
                 continue
             needed = self.compiled.needs(times, slice_.start, slice_.end)
             if needed.any():
-                yield slice_, self._batch(slice_, [times[needed], arrival[needed]], payload, processed[needed])
+                rows = pa.array(processed[needed])
+                columns = [
+                    pa.array(times[needed]),
+                    pa.array(arrival[needed]),
+                    *(column.take(rows) for column in payload),
+                ]
+                yield slice_, pa.RecordBatch.from_arrays(columns, names)
 
-    def _batch(
-        self, slice_: Slice, times: list[NDArray[np.int64]], payload: list[pa.Array], rows: NDArray[np.intp]
-    ) -> pa.RecordBatch:
-        system = [
-            pa.repeat(self.task.partition, len(rows)),
-            pa.repeat(pa.scalar(slice_.start, pa.int64()), len(rows)),
-            pa.repeat(pa.scalar(slice_.end, pa.int64()), len(rows)),
-            *map(pa.array, times),
-        ]
-        columns = (column.take(pa.array(rows)) for column in payload)
-        return pa.RecordBatch.from_arrays([*system, *columns], self.columns.names)
+    def _of_slice(self, slice_: Slice, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Return events with the place in which they are needed."""
+        place = pa.scalar(self.task.partition), pa.scalar(slice_.start, pa.int64()), pa.scalar(slice_.end, pa.int64())
+        columns = [*(pa.repeat(value, len(events)) for value in place), *events.columns]
+        return pa.RecordBatch.from_arrays(columns, self.columns.names).cast(self.columns)

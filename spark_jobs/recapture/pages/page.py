@@ -1,7 +1,7 @@
 """Render a page from a template.
 
 A template extends `base.html` and fills its blocks. Every value is escaped, unless it is Markup, such as a picture of
-`recapture.pages.picture`. A page loads nothing: its style is inside, and its policy forbids scripts and requests,
+`recapture.pages.svg`. A page loads nothing: its style is inside, and its policy forbids scripts and requests,
 unless the template says otherwise in the block `policy`.
 """
 
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 NONE = "\N{EN DASH}"
 """Text in place of a missing value."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z?")
-_PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
 def require_installed() -> None:
-    """Raise DefinitionError unless the packages that make pages are installed."""
-    missing = [name for module, name in _PACKAGES.items() if find_spec(module) is None]
-    if missing:
-        raise DefinitionError(f"pages need {' and '.join(missing)}: install recapture[quality]")
+    """Raise DefinitionError unless the package that makes pages is installed."""
+    if find_spec("jinja2") is None:
+        raise DefinitionError("pages need jinja2: install recapture[quality]")
 
 
 def render(package: str, template: str, **values: Any) -> bytes:

@@ -4,11 +4,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recapture.process.byte_words import Bytes, are_equal, byte_at
 from recapture.process.compilation import compiled, inlined, read_only
 from recapture.time_model.ticks import LARGEST, TICKS_PER_SECOND
 
 NO_DATE = -1
 _NO_NUMBER = -1
+_DATE_SIZE = 10
 _TICK_DIGITS = 7
 """Number of digits of a fraction of a second that is in ticks."""
 _MOST_DIGITS = 9
@@ -30,47 +32,46 @@ def parse(text: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 
 @compiled
-def _parse(
-    data: NDArray[np.uint8], bounds: NDArray[np.int32], ticks: NDArray[np.int64], valid: NDArray[np.bool_]
-) -> None:
+def _parse(data: Bytes, bounds: NDArray[np.int32], ticks: NDArray[np.int64], valid: NDArray[np.bool_]) -> None:
+    date, days = 0, NO_DATE
     for row in range(len(ticks)):
         at, end = int(bounds[row]), int(bounds[row + 1])
-        year, month, day = _number(data, at, end, 4), _number(data, at + 5, end, 2), _number(data, at + 8, end, 2)
-        days = days_until(year, month, day)
-        if days == NO_DATE or data[at + 4] != ord("-") or data[at + 7] != ord("-"):
-            continue
-        at += 10
+        if days == NO_DATE or at + _DATE_SIZE > end or not are_equal(data, at, date, _DATE_SIZE):
+            date, days = at, _days(data, at, end)
+            if days == NO_DATE:
+                continue
+        at += _DATE_SIZE
         hour = minute = second = fraction = zone = 0
         if at < end:
-            if data[at] != ord("T") and data[at] != ord(" "):
+            if byte_at(data, at) != ord("T") and byte_at(data, at) != ord(" "):
                 continue
             hour = _number(data, at + 1, end, 2)
             at += 3
-            if at < end and data[at] == ord(":"):
+            if at < end and byte_at(data, at) == ord(":"):
                 minute = _number(data, at + 1, end, 2)
                 at += 3
-                if at < end and data[at] == ord(":"):
+                if at < end and byte_at(data, at) == ord(":"):
                     second = _number(data, at + 1, end, 2)
                     at += 3
-                    if at < end and data[at] == ord("."):
+                    if at < end and byte_at(data, at) == ord("."):
                         first = at + 1
                         at = first
-                        while at < end and ord("0") <= data[at] <= ord("9"):
+                        while at < end and ord("0") <= byte_at(data, at) <= ord("9"):
                             if at - first < _TICK_DIGITS:
-                                fraction = 10 * fraction + int(data[at]) - ord("0")
+                                fraction = 10 * fraction + byte_at(data, at) - ord("0")
                             at += 1
                         if not 1 <= at - first <= _MOST_DIGITS:
                             continue
                         for _ in range(_TICK_DIGITS - (at - first)):
                             fraction *= 10
-            if at < end and data[at] == ord("Z"):
+            if at < end and byte_at(data, at) == ord("Z"):
                 at += 1
-            elif at < end and (data[at] == ord("+") or data[at] == ord("-")):
-                west = data[at] == ord("-")
+            elif at < end and (byte_at(data, at) == ord("+") or byte_at(data, at) == ord("-")):
+                west = byte_at(data, at) == ord("-")
                 zone_hour, zone_minute = _number(data, at + 1, end, 2), 0
                 at += 3
                 if at < end:
-                    at += int(data[at] == ord(":"))
+                    at += int(byte_at(data, at) == ord(":"))
                     zone_minute = _number(data, at, end, 2)
                     at += 2
                 if not 0 <= zone_hour <= 23 or not 0 <= zone_minute <= 59:
@@ -85,15 +86,23 @@ def _parse(
 
 
 @inlined
-def _number(data: NDArray[np.uint8], at: int, end: int, digits: int) -> int:
+def _days(data: Bytes, at: int, end: int) -> int:
+    """Return what `days_until` returns for a date such as 2026-03-01."""
+    year, month, day = _number(data, at, end, 4), _number(data, at + 5, end, 2), _number(data, at + 8, end, 2)
+    days = days_until(year, month, day)
+    return days if days == NO_DATE or (byte_at(data, at + 4) == byte_at(data, at + 7) == ord("-")) else NO_DATE
+
+
+@inlined
+def _number(data: Bytes, at: int, end: int, digits: int) -> int:
     """Return a number of so many digits; _NO_NUMBER if there is none."""
     if at + digits > end:
         return _NO_NUMBER
     number = 0
     for place in range(at, at + digits):
-        if not ord("0") <= data[place] <= ord("9"):
+        if not ord("0") <= byte_at(data, place) <= ord("9"):
             return _NO_NUMBER
-        number = 10 * number + int(data[place]) - ord("0")
+        number = 10 * number + byte_at(data, place) - ord("0")
     return number
 
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapture.pages.page import duration
-from recapture.pages.picture import svg
 from recapture.tools.advise.curves import curve
 from recapture.tools.advise.tolerances import LATE
 from tests.draws import slow
@@ -48,7 +47,7 @@ def test_the_axis_has_the_shares_between_which_the_curves_run(shares: list[float
 
 def test_lines_that_differ_by_a_thousandth_are_apart_next_to_one_that_is_far_below() -> None:
     labels = LABELS[:3]
-    picture = svg(curve("late", labels, labels[0], {"none": [0.2] * 3, "a": [0.9927] * 3, "b": [0.9942] * 3}), "lines")
+    picture = curve("late", labels, labels[0], {"none": [0.2] * 3, "a": [0.9927] * 3, "b": [0.9942] * 3}).svg("lines")
     heights = sorted(float(height) for height in re.findall(r'<path d="M[\d.]+,([\d.]+)L[^"]*" stroke="var', picture))
     assert len(heights) == 3
     assert heights[1] - heights[0] > 3

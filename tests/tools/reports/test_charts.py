@@ -1,6 +1,6 @@
 """The charts of a report as they are drawn: none is tall and blank, and all texts and most events are inside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from recapture.ordering.profile import DISORDER_BOUNDS, LATENESS_BOUNDS
+from recapture.pages.svg import Chart
 from recapture.time_model.judging import LargestTimes, judge
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.policies import BEFORE_EVERYTHING, Policies
@@ -129,9 +130,9 @@ def test_the_axis_of_a_histogram_has_whole_numbers_of_events() -> None:
     assert axis(charts.histogram(many, "lateness")) == ["0", "10", "1k", "100k"]
 
 
-def axis(specification: Mapping[str, Any]) -> list[str]:
+def axis(chart: Chart) -> list[str]:
     """Return the labels of the left axis, from the bottom up."""
-    texts = drawn(specification).texts
+    texts = drawn(chart).texts
     left = min(text.end[0] for text in texts if text.content == "0")
     labels = [text for text in texts if abs(text.end[0] - left) < 0.01]
     return [text.content for text in sorted(labels, key=lambda text: -text.end[1])]

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markupsafe import Markup
 
 from recapture import cli
 from recapture.definition.pipeline import load
@@ -41,10 +40,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     world.define(QUERY, eventsOutOfOrderMaxDelayInSeconds=1)
     assert cli.main(["backfill", str(world.file), *FIRST_HOUR, "--json"]) == 0
     return world
-
-
-def drawn(*_: object) -> Markup:
-    return Markup("")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +99,7 @@ def test_a_metric_that_a_version_did_not_count_is_unknown_in_the_report_and_not_
     forget(older, monkeypatch, metric)
     content = document(sources.of_range(load(older.file), None, None))
     assert content["ledger"]["totals"] == totals | ({metric: None} if metric in totals else {})
-    html = page(content, drawn).decode()
+    html = page(content).decode()
     assert ("An en dash stands for what was not counted" in html) == (metric in COUNTS and metric in totals)
 
 

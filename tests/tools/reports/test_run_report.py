@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -262,6 +263,13 @@ def test_a_page_begins_with_a_sentence_three_figures_and_what_became_of_the_even
     assert counted["on time"] == totals["on_time"]
     assert counted["malformed"] == totals["malformed"]
     assert elements.text.index(document["verdict"]["sentence"]) < elements.text.index("lost: dropped or quarantined")
+
+
+def test_there_is_a_space_between_the_sentences_about_a_picture(reports: Reports) -> None:
+    document = deepcopy(reports.documents["second"])
+    document["timing"][0]["pictures"][0] |= {"one_watermark": False, "late_bound": -(10**9), "outside": 1}
+    text = Elements(report_page(document).decode()).text
+    assert re.search(r"which are not drawn\.\s+The late bound is outside the picture, .+ arrival\.\s+1 event at", text)
 
 
 def test_a_term_leads_to_its_meaning(reports: Reports, page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Pools of processes on this machine: the workers that run the tasks, and the process that draws pictures."""
+"""The worker processes on this machine, which run the tasks."""
 
 import multiprocessing
 import os
@@ -25,6 +25,8 @@ _LONGEST_FOLDER = 48
 """Longest path, in bytes, of a folder for temporary files in which the fork server can have its socket."""
 _SOCKET = "workers"
 """Name of the folder of that socket: see `scratch_folder`."""
+_NAME = "a worker"
+"""What messages call one of the processes."""
 _PRELOADED = ["recapture.execute.processes.preloaded"]
 """Modules that the fork server imports."""
 
@@ -33,8 +35,6 @@ _PRELOADED = ["recapture.execute.processes.preloaded"]
 class Workers:
     """A pool of processes, and their number."""
 
-    name: str
-    """What messages call one of the processes."""
     pool: ProcessPoolExecutor
     count: int
     _earlier: frozenset[BaseProcess]
@@ -44,7 +44,7 @@ class Workers:
     def broken(self, advice: str) -> RunError:
         """Return the error for a pool whose process has ended. `advice` says what needs less memory."""
         reason = self._watch.reason or f"ended suddenly: if the machine had no memory left, {advice}"
-        return RunError(f"{self.name} {reason}")
+        return RunError(f"{_NAME} {reason}")
 
     def kill(self) -> None:
         """End the processes at once, whatever they do."""
@@ -54,7 +54,7 @@ class Workers:
 
 
 def prepare(*, forks: bool = False) -> None:
-    """Start the fork server, which imports what the tasks need. The processes of all pools are forked from it.
+    """Start the fork server, which imports what the tasks need. The workers are forked from it.
 
     With `forks`, the server is forked from this process, which must have a single thread, so that both share what this
     process has imported. Otherwise it is a new process.
@@ -70,37 +70,35 @@ def prepare(*, forks: bool = False) -> None:
 
 @contextmanager
 def workers(count: int) -> Iterator[Workers]:
-    """Yield a pool whose processes have been started, and kill them in the end."""
-    with processes(count, "a worker") as started:
-        try:
-            for _ in range(count):
-                started.pool.submit(os.getpid)  # a pool starts its processes when it has work for them
-        except BrokenProcessPool:
-            raise RunError(
-                "the workers could not be started, because the process that forks them ended suddenly: if the machine "
-                "had no memory left, free some; then run the same command again"
-            ) from None
-        yield started
+    """Yield a pool whose processes have been started, and kill them in the end.
 
-
-@contextmanager
-def processes(count: int, name: str) -> Iterator[Workers]:
-    """Yield a pool of up to `count` processes, which start when they get work; kill them in the end.
-
-    A process that gives no sign of life is killed, too. Messages call it `name`. No process imports the main module of
-    this one, such as the command of Airflow.
+    A process that gives no sign of life is killed, too. No process imports the main module of this one, such as the
+    command of Airflow.
     """
     prepare()
     context = multiprocessing.get_context("forkserver")
     receiver, sender = context.Pipe(duplex=False)
     pool = _Pool(count, context, _begin, (dict(os.environ), sender))
-    with receiver, sender, watched(receiver, name) as watch, without_main_module():
-        started = Workers(name, pool, count, frozenset(multiprocessing.active_children()), watch)
+    with receiver, sender, watched(receiver, _NAME) as watch, without_main_module():
+        started = Workers(pool, count, frozenset(multiprocessing.active_children()), watch)
         try:
+            _start(started)
             yield started
         finally:
             started.kill()
             pool.shutdown(cancel_futures=True)
+
+
+def _start(workers: Workers) -> None:
+    """Start the processes, which a pool does when it has work for them. Raise RunError if the fork server has ended."""
+    try:
+        for _ in range(workers.count):
+            workers.pool.submit(os.getpid)
+    except BrokenProcessPool:
+        raise RunError(
+            "the workers could not be started, because the process that forks them ended suddenly: if the machine had "
+            "no memory left, free some; then run the same command again"
+        ) from None
 
 
 class _Pool(ProcessPoolExecutor):

@@ -7,12 +7,12 @@ its sync marker, because a number is read before its end is checked. A string is
 length, then its bytes if there are at most SHORT; otherwise its first four bytes, 0, and its place in `data`.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recapture.process.byte_words import Bytes, are_equal, byte_at
 from recapture.process.compilation import compiled, inlined
 
 PADDING = 16
@@ -24,7 +24,6 @@ _FIXED, _LONG, _STRING, _UNION, _RECORD, _ARRAY, _MAP, _ENUM = range(8)
 _HAS_PARTS = -1
 """Stands for the position after a value that has parts of its own."""
 _MAX_LONG = (1 << 63) - 1
-_Bytes: TypeAlias = NDArray[np.uint8]
 _Nodes: TypeAlias = NDArray[np.int32]
 
 
@@ -99,11 +98,11 @@ class Entries(NamedTuple):
 
 
 @inlined
-def read_long(data: Sequence[int] | NDArray[np.uint8], position: int) -> tuple[int, int]:
+def read_long(data: bytes | Bytes, position: int) -> tuple[int, int]:
     """Return a number (zigzag varint), and the position after it; NOWHERE if it is longer than a number can be."""
     value = shift = 0
     while True:
-        byte = data[position]
+        byte = byte_at(data, position)
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -114,7 +113,7 @@ def read_long(data: Sequence[int] | NDArray[np.uint8], position: int) -> tuple[i
 
 
 @inlined
-def _after_string(data: _Bytes, position: int, end: int) -> tuple[int, int]:
+def _after_string(data: Bytes, position: int, end: int) -> tuple[int, int]:
     """Return the length of a string, and the position after it."""
     size, position = read_long(data, position)
     if position > end or size < 0 or size > end - position:
@@ -123,7 +122,7 @@ def _after_string(data: _Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 @inlined
-def _branch(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> tuple[np.int32, int]:
+def _branch(data: Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> tuple[np.int32, int]:
     """Return the node of a union's branch, and the position of its value."""
     branch, position = read_long(data, position)
     if position > end or branch < 0 or branch >= nodes[node + 1]:
@@ -132,7 +131,7 @@ def _branch(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes
 
 
 @inlined
-def _items(data: _Bytes, position: int, end: int) -> tuple[int, int]:
+def _items(data: Bytes, position: int, end: int) -> tuple[int, int]:
     """Return the number of items of a block of a map or an array, and the position after it."""
     count, position = read_long(data, position)
     if count < 0 and position <= end:
@@ -144,7 +143,7 @@ def _items(data: _Bytes, position: int, end: int) -> tuple[int, int]:
 
 
 @inlined
-def _after_leaf(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
+def _after_leaf(data: Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
     """Return the position after a value that has no parts, or is a union of such; _HAS_PARTS for any other value."""
     kind = nodes[node]
     if kind == _UNION:
@@ -162,7 +161,7 @@ def _after_leaf(data: _Bytes, position: int, end: int, node: np.int32, nodes: _N
 
 
 @compiled
-def _after(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
+def _after(data: Bytes, position: int, end: int, node: np.int32, nodes: _Nodes) -> int:
     """Return the position after a value."""
     after = _after_leaf(data, position, end, node, nodes)
     if after != _HAS_PARTS:
@@ -196,15 +195,15 @@ def _after(data: _Bytes, position: int, end: int, node: np.int32, nodes: _Nodes)
 
 
 @inlined
-def _note(data: _Bytes, position: int, size: int, views: NDArray[np.int32], row: int) -> None:
+def _note(data: Bytes, position: int, size: int, views: NDArray[np.int32], row: int) -> None:
     """Write the view of a string."""
     views[row, 0] = size
     if size > SHORT:
         views[row, 1] = (
-            np.uint32(data[position])
-            | np.uint32(data[position + 1]) << np.uint32(8)
-            | np.uint32(data[position + 2]) << np.uint32(16)
-            | np.uint32(data[position + 3]) << np.uint32(24)
+            np.uint32(byte_at(data, position))
+            | np.uint32(byte_at(data, position + 1)) << np.uint32(8)
+            | np.uint32(byte_at(data, position + 2)) << np.uint32(16)
+            | np.uint32(byte_at(data, position + 3)) << np.uint32(24)
         )
         views[row, 2] = 0
         views[row, 3] = position
@@ -212,17 +211,8 @@ def _note(data: _Bytes, position: int, size: int, views: NDArray[np.int32], row:
     for part in range(3):
         word = np.uint32(0)
         for index in range(4 * part, min(size, 4 * part + 4)):
-            word |= np.uint32(data[position + index]) << np.uint32(8 * (index - 4 * part))
+            word |= np.uint32(byte_at(data, position + index)) << np.uint32(8 * (index - 4 * part))
         views[row, part + 1] = word
-
-
-@inlined
-def _equal(data: _Bytes, start: int, size: int, other: int, other_size: int) -> bool:
-    """Return whether two strings are equal."""
-    index = 0 if size == other_size else size + 1
-    while index < size and data[start + index] == data[other + index]:
-        index += 1
-    return index == size
 
 
 @compiled
@@ -254,7 +244,7 @@ def read_records(blocks: Blocks, fields: Fields, columns: Columns) -> int:
                         _note(data, position - size, size, views, slot * records + record)
                     elif position <= end:
                         start, view = position - size, shared[slot, 0]
-                        if view == 0 or not _equal(data, start, size, shared[slot, 1], shared[slot, 2]):
+                        if view == 0 or size != shared[slot, 2] or not are_equal(data, start, shared[slot, 1], size):
                             _note(data, start, size, views, slot * records + view)
                             shared[slot, 0], shared[slot, 1], shared[slot, 2] = view + 1, start, size
                         numbers[slot, record] = shared[slot, 0] - 1

@@ -3,34 +3,17 @@
 Every function gets the place of a byte in a buffer, in which a `}` follows the value. So no loop reads beyond it.
 """
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from recapture.process.byte_words import Bytes, byte_at, eight_at
 from recapture.process.compilation import compiled, inlined
 
 UNUSUAL = -1
 """Stands for the place after what is not JSON, has an escape or a byte beyond ASCII, or may be an infinite number."""
-Bytes: TypeAlias = NDArray[np.uint8]
 _NUMBER_SIZE = 100
 """Largest size of a number, in bytes."""
 _MAX_DEPTH = 60
 _TRUE, _FALSE, _NULL = b"true", b"false", b"null"
-
-
-@inlined
-def byte_at(data: Bytes, at: int) -> int:
-    return int(data[np.uint64(at)])
-
-
-@inlined
-def eight_at(data: Bytes, at: int) -> np.uint64:
-    """Return eight bytes as one number; LLVM makes one instruction of it."""
-    place, word = np.uint64(at), np.uint64(0)
-    for byte in range(8):
-        word |= np.uint64(data[place + np.uint64(byte)]) << np.uint64(8 * byte)
-    return word
 
 
 @inlined

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.formats.json_bodies.grammar import UNUSUAL, Bytes, after_number, byte_at, digits_of
+from recapture.formats.json_bodies.grammar import UNUSUAL, after_number, digits_of
+from recapture.process.byte_words import Bytes, byte_at
 from recapture.process.compilation import compiled, inlined
 
 _INTEGER_SIZE = 18

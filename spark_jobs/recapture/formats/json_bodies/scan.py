@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 
 from recapture.formats.json_bodies.grammar import (
     UNUSUAL,
-    Bytes,
     after_key,
     after_literal,
     after_number,
     after_spaces,
     after_value,
-    byte_at,
     digits_of,
-    eight_at,
     string_end,
 )
+from recapture.process.byte_words import Bytes, are_equal, byte_at
 from recapture.process.compilation import compiled, inlined
 from recapture.tokens import MARK
 
@@ -81,22 +79,6 @@ class Values(NamedTuple):
     floats: NDArray[np.float64]
     sizes: NDArray[np.int32]
     """Size in bytes of what has a place in the buffer; 0 for all else."""
-
-
-@inlined
-def _are_equal(data: Bytes, left: int, right: int, size: int) -> bool:
-    """Return whether the bytes at two places are equal."""
-    place = 0
-    if size >= 8:
-        last = size - 8
-        while place < last:
-            if eight_at(data, left + place) != eight_at(data, right + place):
-                return False
-            place += 8
-        return bool(eight_at(data, left + last) == eight_at(data, right + last))
-    while place < size and byte_at(data, left + place) == byte_at(data, right + place):
-        place += 1
-    return place == size
 
 
 @inlined
@@ -204,7 +186,7 @@ def scan(
         at = after_spaces(data, at + 1)
         while at < last:
             size = key_sizes[number] if number < _MAX_KEYS and key_records[number] == record else 0
-            if size and at + size <= last and _are_equal(data, at, key_places[number], size):
+            if size and at + size <= last and are_equal(data, at, key_places[number], size):
                 field = key_fields[number]
                 at += size
             else:

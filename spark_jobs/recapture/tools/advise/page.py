@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from recapture import __version__
 from recapture.pages.page import duration, render
-from recapture.pages.picture import svg
 from recapture.time_model import ticks
 from recapture.tools.advise.advice import Advice
 from recapture.tools.advise.choice import SHARES
@@ -149,4 +148,4 @@ def _curve(
         f"OVER {key}: {percent(key_shares[0])} at {labels[0]}, {percent(key_shares[-1])} at {labels[-1]}"
         for key, key_shares in shares.items()
     )
-    return svg(curve(name, labels, own, shares), f"Share of unchanged events by {name}, with {fixed}; {ends}")
+    return curve(name, labels, own, shares).svg(f"Share of unchanged events by {name}, with {fixed}; {ends}")

@@ -1,10 +1,9 @@
 """The page of a report, rendered from its document."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recapture.pages.page import duration, number, render, share
-from recapture.pages.picture import Draw, Picture, svg
 from recapture.process.wording import counted
 from recapture.quality.metric_titles import name_behind
 from recapture.quality.metrics import UNUSABLE
@@ -15,6 +14,9 @@ from recapture.time_model.metrics import COUNTS, VERDICTS, total
 from recapture.tools.reports import charts
 from recapture.tools.reports.ledger import LOST, judged
 from recapture.tools.reports.timing import label
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 _TERMS = {
     "DuplicateEvents": "duplicate",
@@ -40,7 +42,7 @@ _QUALITIES: dict[str, str] = {
 """Class of the quality of a slice."""
 
 
-def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
+def page(document: Mapping[str, Any]) -> bytes:
     """Return the page of a report as HTML in UTF-8."""
     ledger, totals = document["ledger"], document["ledger"]["totals"]
     names = [group["name"] for group in ledger["groups"]]
@@ -57,9 +59,9 @@ def page(document: Mapping[str, Any], draw: Draw = svg) -> bytes:
         parts=_parts(totals),
         lost=total(totals[name] for name in LOST),
         mostly_on_time=bool(_shown_parts(totals)),
-        partition_bars=_bars(ledger["partitions"], "name", "partition", totals, draw),
-        group_bars=_bars(groups, "short", ledger["unit"], totals, draw),
-        inputs=[_with_pictures(input_timing, len(document["timing"]) > 1, draw) for input_timing in document["timing"]],
+        partition_bars=_bars(ledger["partitions"], "name", "partition", totals),
+        group_bars=_bars(groups, "short", ledger["unit"], totals),
+        inputs=[_with_pictures(input_timing, len(document["timing"]) > 1) for input_timing in document["timing"]],
         passed_checks=_by_suite(document["failures"]["passed_checks"]),
         counted=counted,
         took=sentence(document["cost"]) if document["cost"] else None,
@@ -82,16 +84,14 @@ def _columns(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, text) for name, text in parts.items() if totals[name] != 0 or name == "on_time"]
 
 
-def _bars(
-    rows: Sequence[Mapping[str, Any]], name: str, unit: str, totals: Mapping[str, Any], draw: Draw
-) -> Picture | None:
+def _bars(rows: Sequence[Mapping[str, Any]], name: str, unit: str, totals: Mapping[str, Any]) -> "Markup | None":
     """Return the bars of several rows of the ledger; None if there is one row, or nothing to show."""
     parts = _shown_parts(totals)
     if len(rows) < 2 or not totals["InputEvents"] or (parts and not any(totals[part] for part in parts)):
         return None
     which = "events that were not on time" if parts else "events"
     label = f"Bars of the {which} by verdict, one for each of {counted(len(rows), unit)}"
-    return draw(charts.bars(rows, name, parts), label)
+    return charts.bars(rows, name, parts).svg(label)
 
 
 def _shown_parts(totals: Mapping[str, Any]) -> tuple[str, ...]:
@@ -124,20 +124,18 @@ def _short(name: str, names: Sequence[str]) -> str:
     return time[:5] if len({other[:10] for other in names}) == 1 else f"{date[5:]} {time[:5]}"
 
 
-def _with_pictures(input_timing: Mapping[str, Any], name_input: bool, draw: Draw) -> dict[str, Any]:
+def _with_pictures(input_timing: Mapping[str, Any], name_input: bool) -> dict[str, Any]:
     """Return the times of an input with its pictures and histograms drawn."""
     late, early = input_timing["late_seconds"], input_timing["early_seconds"]
     return {
         **input_timing,
         "title": f"Input {input_timing['alias']}" if name_input else None,
-        "drawn": [_drawn(picture, draw) for picture in input_timing["pictures"]],
+        "drawn": [_drawn(picture) for picture in input_timing["pictures"]],
         "lateness_bars": _histogram(
-            draw,
             input_timing["lateness"],
             *("arrival less application time", "Histogram of lateness", "var(--late)", late, early),
         ),
         "disorder_bars": _histogram(
-            draw,
             input_timing["disorder"],
             *("time behind the largest so far", "Histogram of disorder", "var(--disorder)"),
             input_timing["out_of_order_seconds"],
@@ -145,7 +143,7 @@ def _with_pictures(input_timing: Mapping[str, Any], name_input: bool, draw: Draw
     }
 
 
-def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
+def _drawn(picture: Mapping[str, Any]) -> dict[str, Any]:
     place = f"partition {picture['partition']}, slice {picture['slice_start']}"
     if picture["key"] is not None:
         place = f"{picture['key']} in {place}"
@@ -158,8 +156,7 @@ def _drawn(picture: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
         "events": judged(counts),
         "duplicates": counts["DuplicateEvents"],
         "verdicts": verdicts,
-        "picture": draw(
-            charts.watermark(picture),
+        "picture": charts.watermark(picture).svg(
             f"Events of {place} by arrival and application time, with the watermark. In all: {verdicts}.",
         ),
         **{name: picture[name] for name in ("sampled", "outside", "key", "one_watermark")},
@@ -176,14 +173,13 @@ def _unseen(picture: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _histogram(
-    draw: Draw,
     bins: Sequence[Mapping[str, Any]],
     axis: str,
     title: str,
     color: str,
     tolerance: float | None,
     early: float | None = None,
-) -> Picture | None:
+) -> "Markup | None":
     """Return the bars of a histogram without the empty bins at its ends; bars beyond a tolerance have its colour."""
     filled = [index for index, bin_ in enumerate(bins) if bin_["events"]]
     if not filled:
@@ -196,4 +192,4 @@ def _histogram(
         drawn.append({"label": label(bin_), "events": bin_["events"], "color": bar_color})
     total = sum(bin_["events"] for bin_ in bins)
     text = "; ".join(f"{bin_['label']}: {share(bin_['events'], total)}" for bin_ in drawn if bin_["events"])
-    return draw(charts.histogram(drawn, axis), f"{title} of {counted(total, 'event')}. {text}.")
+    return charts.histogram(drawn, axis).svg(f"{title} of {counted(total, 'event')}. {text}.")

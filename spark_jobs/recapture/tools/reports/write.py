@@ -8,7 +8,6 @@ from typing import Any
 
 from recapture.definition.pipeline import Pipeline
 from recapture.errors import AuditError, DefinitionError, RunError
-from recapture.pages.picture import Draw, svg
 from recapture.run.plan import require_packages
 from recapture.run.summary import warnings_of
 from recapture.run_files.computed import Computed
@@ -24,28 +23,21 @@ from recapture.tools.reports.trend_page import trend_page
 from recapture.tools.reports.trend_source import read_trend
 
 
-def write_run_report(
-    run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str], draw: Draw = svg
-) -> str:
+def write_run_report(run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str]) -> str:
     """Write the report of an audited run, with these warnings, to its run files, and return the address of the page."""
     content = document(sources.of_run(run, computed, audited, warnings))
     run.files.container.write(run.files.name(REPORT_DOCUMENT), as_json(content))
-    run.files.container.write(run.files.name(REPORT_PAGE), page(content, draw))
+    run.files.container.write(run.files.name(REPORT_PAGE), page(content))
     return f"{run.files.container.url}/{run.files.name(REPORT_PAGE)}"
 
 
 def with_report(
-    error: AuditError,
-    run: PlannedRun,
-    computed: Computed,
-    audited: Audited,
-    warnings: Sequence[str] = (),
-    draw: Draw = svg,
+    error: AuditError, run: PlannedRun, computed: Computed, audited: Audited, warnings: Sequence[str] = ()
 ) -> AuditError:
     """Write the report of a run that its audit stopped, with more `warnings`; return the error with its address."""
     try:
         warnings = [*warnings_of(run, computed, None), *warnings]
-        return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings, draw)}")
+        return AuditError(f"{error}; report: {write_run_report(run, computed, audited, warnings)}")
     except RunError as failure:
         return AuditError(f"{error}; its report could not be written: {failure}")
 
