@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from recapture.model import InputColumn, MetadataColumn, dateadd_fields, path_name, time_fields
-from recapture.query.merges import WINDOW_END
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
 from recapture.query.plan.expressions import Expr, columns_of
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.relations import OutputPlan, SelectedTable, Selection, Table
 

@@ -16,8 +16,8 @@ from recapture.execute.slice_rows import slice_query
 from recapture.model import published_schema
 from recapture.ordering import order, panes
 from recapture.ordering.groups import groups_of_panes, rows_of_slice
-from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery
+from recapture.query.plan.panes import GroupsView
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from tests.query import views

@@ -15,11 +15,21 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
-from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.expressions import Expr, bigint, call, column, failure
+from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import (
+    Fold,
+    Key,
+    MergedGroups,
+    MergedSelect,
+    MergedWindow,
+    PaneAggregation,
+    Partial,
+    Result,
+    SpreadResult,
+)
 from recapture.query.plan.relations import OutputPlan, SelectedTable
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import LARGEST, UNIX_EPOCH

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.ordering import panes
 from recapture.ordering.panes import SlicePanes
-from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.expressions import bigint, call, column, string
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import Fold, Key, PaneAggregation, Partial
 from recapture.time_model.slices import Slice
 
 Event = dict[str, Any]

@@ -2,11 +2,13 @@
 
 import pytest
 
+from recapture.errors import DefinitionError
 from recapture.formats.event_hubs import CaptureInput
 from recapture.formats.iot_hub import IotHubInput
 from recapture.formats.service_bus import ServiceBusInput
-from recapture.model import InputMetadata, Metadata, MetadataColumn
+from recapture.model import AsaType, InputMetadata, JavaScriptFunction, Metadata, MetadataColumn
 from recapture.query.analyse.metadata_properties import metadata_property
+from recapture.query.compile import compile_query
 from tests.query.small_stream import at, rows
 
 CAPTURE, IOT, BUS = CaptureInput.metadata, IotHubInput.metadata, ServiceBusInput.metadata
@@ -48,6 +50,20 @@ def test_a_record_has_the_properties_that_the_format_has(name: str, offered: Inp
     record = metadata_property(name, offered)
     assert isinstance(record, dict)
     assert list(record)[: len(names)] == names
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("GetRecordPropertyValue(telemetry, name)", "the name of a property of a whole message of an IoT hub is not"),
+        ("udf.f(telemetry)", "a whole message of an IoT hub cannot be an argument: select what the function reads"),
+    ],
+)
+def test_a_whole_message_of_an_iot_hub_is_not_a_record(value: str, message: str) -> None:
+    function = JavaScriptFunction("f", "function main(x) { return x.y; }", AsaType.STRING)
+    text = f"SELECT {value} AS y INTO out FROM telemetry"
+    with pytest.raises(DefinitionError, match=message):
+        compile_query(text, inputs={"telemetry": IOT}, output_aliases=["out"], functions=[function])
 
 
 def test_records_of_metadata_are_read_by_later_steps() -> None:

@@ -25,11 +25,10 @@ from recapture.evaluate.windowed import Columns, WindowedRows, counted
 from recapture.evaluate.windows import hopping, runs, sliding
 from recapture.formats.duckdb_sql import one_array
 from recapture.ordering.keys import key_codes, partition_ranks
-from recapture.query.merges import WINDOW_END, WINDOW_ID
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.aggregates import RUNNING
 from recapture.query.plan.expressions import Expr
-from recapture.query.plan.grouping import GroupedWindow, Grouping
+from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID, GroupedWindow, Grouping
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow
 
 GROUPS_AT_ONCE = 1 << 18

@@ -18,13 +18,13 @@ from recapture.evaluate.joins import joined
 from recapture.evaluate.laterals import applied
 from recapture.evaluate.matches import matched
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
-from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledOutput
 from recapture.query.plan import expressions
 from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import Expr, columns_of
-from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.grouping import WINDOW_END, Grouping
 from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.panes import GroupsView
 from recapture.query.plan.relations import Item, OutputPlan, SelectedTable, Selection, Table
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from recapture.model import AsaType
-from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledOutput, CompiledQuery
-from recapture.query.partials import PaneAggregation
 from recapture.query.plan.analytics import Analytics
 from recapture.query.plan.expressions import Expr, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import Join, JoinedTable, side_column
 from recapture.query.plan.matches import MatchedTable, aggregate_name
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import GroupsView, PaneAggregation
 from recapture.query.plan.relations import OutputPlan, SelectedTable, Selection
 from recapture.time_model.windows import SessionWindow
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from recapture.evaluate.faults import naming
 from recapture.model import JavaScriptFunction, ShapeComparison
 from recapture.ordering.groups import groups_of_panes, rows_of_slice, sorted_rows
-from recapture.query.merges import GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledInput, CompiledOutput, CompiledQuery
+from recapture.query.plan.panes import GroupsView
 from recapture.run_files.computed import StagedSlice
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file

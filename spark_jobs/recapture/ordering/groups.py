@@ -13,10 +13,11 @@ from recapture.ordering import spreads
 from recapture.ordering.keys import Numbered, first_rows, joint_codes, ranks, sorted_order
 from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.scalars import evaluate
-from recapture.query.merges import WINDOW_END, WINDOW_ID, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.query.model import CompiledOutput
 from recapture.query.plan.expressions import Expr
+from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
 from recapture.time_model.slices import Slice
 from recapture.time_model.ticks import TICKS_PER_MICROSECOND, UNIX_EPOCH
 from recapture.time_model.windows import HoppingWindow

@@ -13,9 +13,9 @@ from recapture.errors import QueryError
 from recapture.ordering import spreads
 from recapture.ordering.keys import Numbered, first_rows, joint_codes, numbered
 from recapture.ordering.scalars import evaluate
-from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.expressions import Expr
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import Fold, Key, PaneAggregation, Partial
 from recapture.time_model.slices import Slice
 
 FOLD_ROWS = 1 << 18

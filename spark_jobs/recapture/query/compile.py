@@ -15,7 +15,6 @@ from recapture.query.analyse.stars import StarSource, StarSources
 from recapture.query.analyse.step_relation import StepRelation, taken_over
 from recapture.query.analyse.unions import check_union, united, with_published_names
 from recapture.query.analyse.values import Value
-from recapture.query.merges import GroupsView
 from recapture.query.model import CompiledInput, CompiledOutput, CompiledQuery, CompiledReference
 from recapture.query.parse.asaql import Script, Step, parse, selects_of
 from recapture.query.parse.create_table import declared_types
@@ -27,6 +26,7 @@ from recapture.query.plan.in_tasks import Assignment, InTasks
 from recapture.query.plan.look_backs import Planned, planned
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.merged import Merger
+from recapture.query.plan.panes import GroupsView
 from recapture.query.plan.relations import SelectedTable, Table
 from recapture.query.plan.rewrites import rewritten
 from recapture.time_model.windows import Reach, SnapshotWindow

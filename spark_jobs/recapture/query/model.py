@@ -1,7 +1,6 @@
 """A compiled query: the columns and times that it reads of an event, and the plan of its rows."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,9 @@ from recapture.model import (
     TimeExpression,
     dateadd_fields,
 )
-from recapture.query.merges import GroupsView, MergedSelect
-from recapture.query.partials import PaneAggregation
+from recapture.query.plan.panes import GroupsView, MergedSelect, PaneAggregation
+from recapture.query.plan.relations import OutputPlan
 from recapture.time_model.windows import HoppingWindow, JoinedSide, Reach, SessionWindow, Window
-
-if TYPE_CHECKING:
-    from recapture.query.plan.relations import OutputPlan  # relations import the views of this module
 
 UNANCHORED_COLUMN = "_unanchored"
 """Column that marks the rows of sessions cut by the rule for sparse streams; rows without sessions do not have it."""
@@ -44,7 +40,7 @@ class CompiledOutput:
     """Name after INTO."""
     columns: tuple[OutputColumn, ...]
     """Published columns, in order."""
-    plan: "OutputPlan" = field(compare=False, repr=False)
+    plan: OutputPlan = field(compare=False, repr=False)
     """Tables from which the rows are computed.
 
     They read the views of the inputs (`CompiledInput.view`): an input's `columns` and `metadata` under their names,

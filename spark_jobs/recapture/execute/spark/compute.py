@@ -28,7 +28,7 @@ from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
 from recapture.execute.tasks import TASK
 from recapture.query.model import CompiledQuery
-from recapture.query.partials import PaneAggregation
+from recapture.query.plan.panes import PaneAggregation
 from recapture.run_files.computed import Computed, StagedSlice
 from recapture.run_files.cost import computation
 from recapture.run_files.planned import PlannedRun

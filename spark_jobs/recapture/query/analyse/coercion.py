@@ -65,8 +65,7 @@ class Coercion:
 
         Raise DefinitionError if no type fits all values.
         """
-        self.types.note_use(values, lambda current: self._unified(current, where, may_differ))
-        return self._unified(values, where, may_differ)
+        return self.types.used_together(values, lambda current: self._unified(current, where, may_differ))
 
     def _unified(self, values: list[Value], where: exp.Expr, may_differ: bool = False) -> tuple[list[Value], AsaType]:
         types = {value.type for value in values if value.type and not self._is_open(value)}

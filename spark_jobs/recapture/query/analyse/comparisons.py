@@ -24,8 +24,7 @@ class Comparisons(Coercion):
 
         x = 1 => equal(x, cast(1) to a float)
         """
-        self.types.note_use([left, right], lambda sides: self._comparison(comparison, sides, where))
-        return self._comparison(comparison, [left, right], where)
+        return self.types.used_together([left, right], lambda sides: self._comparison(comparison, sides, where))
 
     def _comparison(self, comparison: Op, sides: list[Value], where: exp.Expr) -> Expr:
         if self._have_own_types(sides):

@@ -340,8 +340,7 @@ class Expressions(Comparisons):
         if not node.expressions:
             raise self.source.error(node, "IN takes a list of values, such as IN (1, 2), not a table or a query")
         values = [self.value(part) for part in (node.this, *node.expressions)]
-        self.types.note_use(values, lambda current: self._is_in(current, node))
-        return self._is_in(values, node)
+        return self.types.used_together(values, lambda current: self._is_in(current, node))
 
     def _is_in(self, values: list[Value], node: exp.In) -> Expr:
         is_converted = any(is_dynamic(value) and self.types.are_of_strings(value.fields) for value in values)

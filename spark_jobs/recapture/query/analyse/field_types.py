@@ -14,6 +14,7 @@ time, all types are known: a field whose type no use decides is nvarchar(max). F
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -22,6 +23,8 @@ from recapture.model import AsaType
 from recapture.query.analyse.values import Value
 from recapture.query.parse.names import InputField, Path
 from recapture.query.parse.source import Source
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -94,10 +97,11 @@ class FieldTypes:
         for input_field in fields:
             self._suggested.setdefault(input_field, type_)
 
-    def note_use(self, values: Sequence[Value], decide: Callable[[list[Value]], object]) -> None:
-        """Note a use of several values. `decide` takes them in the types that are known by then."""
+    def used_together(self, values: list[Value], use: Callable[[list[Value]], T]) -> T:
+        """Return what a use of several values gives. It is repeated with the types that are known later."""
         if any(self.are_open(value.fields) for value in values):
-            self._uses.append(lambda: decide(list(map(self.refreshed, values))))
+            self._uses.append(lambda: use(list(map(self.refreshed, values))))
+        return use(values)
 
     def solve(self) -> None:
         """Let the noted uses decide types until they decide nothing more. No field is open afterwards."""

@@ -182,10 +182,9 @@ class FromCompiler:
         """Return the keys of PARTITION BY."""
         keys = []
         for node in table.args.get("partition_by") or []:
-            names = identifiers(node)
-            if not names:
-                raise self.source.error(node, "PARTITION BY takes PartitionId or another column")
             keys.append(_column(node, name))
+            if not keys[-1]:
+                raise self.source.error(node, "PARTITION BY takes PartitionId or another column")
         return tuple(keys)
 
     def _apply(self, from_clause: From, join: exp.Join) -> Lateral:

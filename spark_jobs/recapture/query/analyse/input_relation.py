@@ -185,11 +185,7 @@ class InputRelation:
             message = f"{column.metadata} is not metadata of {self.offered.format} blobs: {advice}"
             raise self.source.error(where, message)
         other = self.columns.get(column.name.lower(), column)
-        if (type(other), other.name, getattr(other, "path", ())) != (
-            type(column),
-            column.name,
-            getattr(column, "path", ()),
-        ):
+        if len({(type(read), read.name, getattr(read, "path", ())) for read in (column, other)}) > 1:
             reason = f"`{column.name}` and `{other.name}` are different fields with the same name, except for case"
             raise self.source.error(where, f"{reason}: a query can read only one of them; leave one out")
         return column

@@ -21,6 +21,7 @@ from recapture.query.parse.names import Path, call_name, identifiers, is_analyti
 from recapture.query.parse.user_functions import USER_FUNCTION, is_user_aggregate
 from recapture.query.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from recapture.query.plan.expressions import Expr, column
+from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID
 
 
 @dataclass
@@ -197,10 +198,10 @@ class GroupScope(NameScope):
             reason = "System.Timestamp() is a key of GROUP BY here, next to a window"
             advice = "to use the key, name it in a step of WITH, and group by this name"
             raise self.source.error(node, f"{reason}, so it could be the key or the window's end: {advice}")
-        return Value(column("_window_end"), AsaType.DATETIME)
+        return Value(column(WINDOW_END), AsaType.DATETIME)
 
     def window_id(self, node: exp.Expr) -> Value:
-        return Value(column("_window_id"), AsaType.STRING)
+        return Value(column(WINDOW_ID), AsaType.STRING)
 
     def analytic(self, node: exp.Expr) -> Value:
         advice = "make it a key, aggregate it, or write it in a step that reads the groups"
@@ -229,12 +230,12 @@ class GroupScope(NameScope):
 
     def _name(self) -> Expr:
         """Return a record that names a group in errors: the window's end, and the keys."""
-        columns = {"window end": Value(column("_window_end"), AsaType.DATETIME)}
+        columns = {"window end": Value(column(WINDOW_END), AsaType.DATETIME)}
         for number, (key, node) in enumerate(self.keys):
             name = ".".join(part.name for part in identifiers(node) or [])
             unique = f"key {number + 1}" if not name or name in columns else name
             columns[unique] = read_from(replace(key, kind=None), column(f"_k{number}"))
-        return javascript_record(list(columns.items()), None)
+        return javascript_record(list(columns.items()))
 
     def _result(self, aggregate: Aggregate) -> Expr:
         """Return the column of an aggregate's result."""

@@ -50,7 +50,7 @@ def user_arguments(
     return arguments
 
 
-def javascript_record(columns: Sequence[tuple[str, Value]], body: Value | None) -> Expr:
+def javascript_record(columns: Sequence[tuple[str, Value]], body: Value | None = None) -> Expr:
     """Return a row as a record: its columns, and the fields of the record `body` if there is one."""
     rest = [(JSON, body.node)] if body else []
     return struct([*rest, *((name, _javascript_argument(value)) for name, value in columns)])

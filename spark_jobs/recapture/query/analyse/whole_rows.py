@@ -67,11 +67,11 @@ def whole_row(from_clause: From, node: exp.Expr) -> Expr | None:
     if isinstance(relation, InputRelation):
         if columns is None:
             return javascript_record(relation.starred(node), relation.record(node))
-        return javascript_record(columns, None)
+        return javascript_record(columns)
     if columns is None:
         raise source.error(node, f"the columns of `{named.name}` are not known: name them there instead of *")
     for name, value in columns:
         if not from_clause.types.is_known_of_each(value):
             message = f"the type of `{name}`, a column of the row, is not known: CAST it, or CREATE TABLE"
             raise source.error(node, message)
-    return javascript_record(columns, None)
+    return javascript_record(columns)

@@ -36,9 +36,8 @@ def identifiers(node: exp.Expr) -> list[exp.Identifier] | None:
     if isinstance(node, exp.Identifier):
         return [node]
     if isinstance(node, exp.Column):
-        parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
-        names = [part for part in parts if part is not None]
-        return names if all(isinstance(name, exp.Identifier) for name in names) else None
+        names = [part for part in node.parts if isinstance(part, exp.Identifier)]
+        return names if len(names) == len(node.parts) else None
     if isinstance(node, exp.Dot):
         left, right = identifiers(node.this), identifiers(node.expression)
         return None if left is None or right is None else left + right
@@ -54,7 +53,7 @@ def identifier_at(offset: int, name: str) -> exp.Identifier:
 
 def star_of(node: exp.Expr) -> list[exp.Identifier]:
     """Return the names before a star: [a, b] for a.b.*, none for *."""
-    parts = [node.args.get(part) for part in ("catalog", "db", "table")] if isinstance(node, exp.Column) else []
+    parts = node.parts[:-1] if isinstance(node, exp.Column) else []
     return [part for part in parts if isinstance(part, exp.Identifier)]
 
 

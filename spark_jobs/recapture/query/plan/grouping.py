@@ -9,6 +9,9 @@ from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.expressions import Expr
 from recapture.time_model.windows import SessionWindow, Window
 
+WINDOW_END, WINDOW_ID = "_window_end", "_window_id"
+"""Columns of a group, next to its keys and its results: the end of its window in ticks, and the window's name."""
+
 
 @dataclass(frozen=True)
 class GroupedWindow:

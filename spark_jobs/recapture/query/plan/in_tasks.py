@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from recapture.query.partials import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, column, conjuncts
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.joins import JoinedTable
+from recapture.query.plan.panes import Fold, Key, PaneAggregation, Partial
 from recapture.query.plan.relations import SelectedTable, Selection, Table
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, may_stop, refuse, scalar
 from recapture.time_model.windows import HoppingWindow, SessionWindow, SlidingWindow, SnapshotWindow
@@ -33,6 +33,8 @@ _FOLDS = {
     **dict.fromkeys(SPREADS, Fold.SUM),
 }
 """How the first partial aggregate of a function is folded."""
+_ORDERED = (pa.int64(), pa.float64(), pa.string())
+"""Types of values of which tasks find the smallest and the largest."""
 _NEEDS_EVENTS = {
     SlidingWindow: "a sliding window needs events",
     SessionWindow: "a session window needs events",
@@ -172,15 +174,11 @@ def _partials(grouping: Grouping, row: Row) -> Iterator[Partial]:
         if fold is None or not aggregate.ordered:
             refuse(function)
         argument, name = scalar(f"the argument of {function}", aggregate.prepared(), row), f"_p{number}"
+        if fold in (Fold.MIN, Fold.MAX) and not (argument.type in _ORDERED and argument.finite):
+            refuse(f"{fold.name} of a computed float or of a bit")
         if fold is not Fold.COUNT:
-            yield _partial(name, fold, argument)
+            yield Partial(name, fold, argument.expression, argument.type)
         if fold in (Fold.COUNT, Fold.SUM):
             yield Partial(name if fold is Fold.COUNT else f"{name}_n", Fold.COUNT, argument.expression, pa.int64())
         if aggregate.function in SPREADS:
             yield Partial(f"{name}_m2", Fold.SPREAD, argument.expression, pa.float64())
-
-
-def _partial(name: str, fold: Fold, argument: Typed) -> Partial:
-    if fold is not Fold.SUM and not (argument.type in (pa.int64(), pa.float64(), pa.string()) and argument.finite):
-        refuse(f"{fold.name} of a computed float or of a bit")
-    return Partial(name, fold, argument.expression, argument.type)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from recapture.query.merges import GroupsView
+from recapture.query.plan.panes import GroupsView
 from recapture.query.plan.relations import OutputPlan, SelectedTable, Table
 from recapture.time_model.windows import JoinedSide, Reach, Window
 

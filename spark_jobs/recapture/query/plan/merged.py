@@ -12,12 +12,20 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from recapture.model import TYPES, OutputColumn
-from recapture.query.merges import GroupsView, MergedGroups, MergedSelect, MergedWindow, Result, SpreadResult
-from recapture.query.partials import PaneAggregation, Partial
 from recapture.query.plan.aggregates import SPREADS, AggregateFunction
 from recapture.query.plan.expressions import Expr, cast_as, column
 from recapture.query.plan.grouping import Grouping
 from recapture.query.plan.in_tasks import Assignment, InTasks, conditions_of
+from recapture.query.plan.panes import (
+    GroupsView,
+    MergedGroups,
+    MergedSelect,
+    MergedWindow,
+    PaneAggregation,
+    Partial,
+    Result,
+    SpreadResult,
+)
 from recapture.query.plan.relations import SelectedTable, Selection
 from recapture.query.plan.rewrites import through
 from recapture.query.plan.scalars import NotInTasksError, Row, Typed, refuse, scalar

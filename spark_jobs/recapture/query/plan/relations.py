@@ -8,13 +8,13 @@ and `_partition`.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from recapture.query.merges import WINDOW_END, WINDOW_ID, GroupsView
 from recapture.query.plan.analytics import Analytics, look_back_of
 from recapture.query.plan.expressions import Expr, call, column, columns_of
-from recapture.query.plan.grouping import Grouping
+from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID, Grouping
 from recapture.query.plan.joins import JoinedTable
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import GroupsView
 from recapture.time_model.windows import Reach, SnapshotWindow, Window
 
 SLICE_START = "slice_start"

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from recapture.query.merges import WINDOW_END
 from recapture.query.plan.aggregates import Aggregate
 from recapture.query.plan.analytics import Analytics, result_name
 from recapture.query.plan.expressions import NULL, Expr, call, column, columns_of, replaced, size, user_calls, walk
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.joins import Join, JoinedTable, Lookup
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.operations import Op

@@ -7,8 +7,8 @@ from typing import NoReturn, TypeAlias
 import pyarrow as pa
 
 from recapture.model import AsaType
-from recapture.query.merges import WINDOW_END
 from recapture.query.plan.expressions import Constant, Expr, cast_as, column, double, size, walk
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.operations import Op
 from recapture.time_model.ticks import LARGEST
 

@@ -20,8 +20,8 @@ from recapture.evaluate.buckets import buckets_of
 from recapture.evaluate.faults import naming
 from recapture.evaluate.statement import SliceEvaluation
 from recapture.execute.shared_keys import shared_keys
-from recapture.query.merges import GroupsView
 from recapture.query.model import UNANCHORED_COLUMN, CompiledInput, CompiledOutput, CompiledQuery
+from recapture.query.plan.panes import GroupsView
 from recapture.run.slices import slice_length
 from recapture.time_model import ticks
 from recapture.time_model.slices import Slice

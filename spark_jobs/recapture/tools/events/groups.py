@@ -18,11 +18,11 @@ from recapture.ordering.groups import groups_of_panes, rows_of_groups
 from recapture.ordering.order import SYSTEM_COLUMNS, payload_of, schema
 from recapture.ordering.panes import SlicePanes
 from recapture.ordering.scalars import evaluate
-from recapture.query.merges import WINDOW_END, MergedSelect, MergedWindow
 from recapture.query.model import CompiledInput, CompiledOutput
-from recapture.query.partials import Key
 from recapture.query.plan.expressions import Expr
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.operations import Op
+from recapture.query.plan.panes import Key, MergedSelect, MergedWindow
 from recapture.time_model.slices import Slice
 from recapture.time_model.windows import HoppingWindow
 from recapture.tokens import text_of

@@ -1,7 +1,7 @@
 """Which columns of an output are the System.Timestamp of its rows."""
 
-from recapture.query.merges import WINDOW_END
 from recapture.query.plan.expressions import column
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.joins import JoinedTable, side_column
 from recapture.query.plan.matches import MatchedTable
 from recapture.query.plan.relations import OutputPlan, Selection

@@ -14,11 +14,12 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.joins import joined
 from recapture.evaluate.matches import Matches, matches_in, measured
 from recapture.evaluate.statement import SliceEvaluation
-from recapture.query.merges import WINDOW_END, GroupsView
 from recapture.query.plan import expressions
 from recapture.query.plan.expressions import bigint
+from recapture.query.plan.grouping import WINDOW_END
 from recapture.query.plan.joins import JoinedTable, side_column
 from recapture.query.plan.matches import MatchedTable
+from recapture.query.plan.panes import GroupsView
 from recapture.query.plan.relations import Item, OutputPlan, SelectedTable, Selection, Table
 
 PLACE = "@place"
