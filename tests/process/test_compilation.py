@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +16,6 @@ from numba.core import config
 from recapture.process import caches
 from recapture.process.caches import is_private
 from recapture.process.numba_functions import is_trusted
-from tests.paths import ROOT
 
 MODULE = """
 from recapture.process.compilation import compiled
@@ -178,48 +175,3 @@ def test_a_function_is_compiled_again_when_the_module_of_one_that_it_calls_has_c
     again = load(-11)
     assert again(2) == -22
     assert sum(again.dispatcher.stats.cache_hits.values()) == 0
-
-
-CALLS = """
-import sys
-import numpy as np
-from recapture.process.compilation import compiled
-
-@compiled
-def doubled(numbers):
-    return 2 * numbers
-
-@compiled
-def total(numbers):
-    return doubled(numbers).sum()
-
-functions = {"doubled": doubled, "total": total}
-numbers = np.arange(4)
-for name in sys.argv[1:]:
-    assert np.sum(functions[name](numbers)) == 12
-print("numba.np.arraymath" in sys.modules)
-"""
-
-
-@pytest.fixture
-def loads_compiler(tmp_path: Path) -> Callable[..., bool]:
-    """Return what calls functions of `CALLS` in a new process, and returns whether that loaded what compiles them."""
-    (tmp_path / "calls.py").write_text(CALLS)
-    variables = {"PYTHONPATH": str(ROOT / "spark_jobs"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-
-    def run(*names: str) -> bool:
-        command = [sys.executable, str(tmp_path / "calls.py"), *names]
-        printed = subprocess.run(command, env=os.environ | variables, check=True, stdout=subprocess.PIPE, text=True)
-        return {"True": True, "False": False}[printed.stdout.strip()]
-
-    return run
-
-
-def test_a_kept_function_is_loaded_without_what_compiles_functions(loads_compiler: Callable[..., bool]) -> None:
-    assert loads_compiler("doubled")
-    assert not loads_compiler("doubled")
-
-
-def test_a_function_is_compiled_after_one_that_it_calls_was_loaded(loads_compiler: Callable[..., bool]) -> None:
-    assert loads_compiler("doubled")
-    assert loads_compiler("doubled", "total")

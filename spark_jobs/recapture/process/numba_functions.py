@@ -14,22 +14,13 @@ from typing import Any
 from recapture.process import caches
 from recapture.process.startup import hidden
 
-_UNUSED = ("scipy", "cffi", "yaml")
-"""Packages that Numba looks for when it is imported, and when it first compiles. No function here uses them."""
-
-with hidden(_UNUSED):
-    import numba.core.typing.cffi_utils  # noqa: F401
-    from llvmlite import binding as llvm  # type: ignore[import-untyped]
+# When Numba first compiles or loads a function, it looks for these packages. No function here uses them.
+with hidden(["scipy", "cffi"]):
+    import numba.core.typing.cffi_utils
+    import numba.np.arraymath  # noqa: F401, both are what looks
     from numba import njit
     from numba.core.caching import FunctionCache
     from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
-
-# What kept code calls, besides Python and the helpers that Numba adds when it is imported.
-for name, address in _nrt_python.c_helpers.items():
-    llvm.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
-# Do not measure how long each call of LLVM takes: 0.02 s of each process that loads functions.
-llvm.ffi.lib._lock._cblist.clear()
 
 
 def compiled(function: FunctionType, files: Iterable[str]) -> Any:
@@ -44,7 +35,6 @@ def compiled(function: FunctionType, files: Iterable[str]) -> Any:
         if is_trusted(kept.cache_path):
             dispatcher._cache = kept
             dispatcher.compile = kept.unlocking(dispatcher.compile)
-            dispatcher._compilation_chain_init_hook = lambda: None  # compiling looks for Numba's extensions itself
     return dispatcher
 
 
@@ -94,7 +84,7 @@ class _Cache(FunctionCache):
         """Return what compiles or loads an overload, and unlocks the function in the end, in one thread at a time."""
 
         def compile_and_unlock(sig: Any) -> Any:
-            with global_compiler_lock, hidden(_UNUSED):
+            with global_compiler_lock:
                 try:
                     return compile_overload(sig)
                 finally:
@@ -105,9 +95,8 @@ class _Cache(FunctionCache):
         return compile_and_unlock
 
     def _load(self, sig: Any, target_context: Any) -> Any:
-        # `super().load_overload` would first load all that Numba can compile: 0.1 s. Whatever compiles does so itself.
         try:
-            return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # unpickling a damaged file raises anything
             with suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
