@@ -28,7 +28,7 @@ from recapture.storage import open_container
 
 WORLD = World(600_000, hours=1)
 ROUNDS = 5
-LIMITS = {"order": 1.45, "order and aggregate": 1.45, "planned to staged": 1.2, "planned to staged with Spark": 3.0}
+LIMITS = {"order": 1.1, "order and aggregate": 1.05, "planned to staged": 1.0, "planned to staged with Spark": 2.4}
 """Largest ratio of each stage to decoding and parsing in one process, a quarter above what was measured."""
 
 
