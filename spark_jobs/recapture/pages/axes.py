@@ -46,7 +46,7 @@ def bottom_axis(
 ) -> Iterator[Mark]:
     """Yield the axis under a plot of this size; `ticks` has the label of each position.
 
-    If labels would cover each other, only every second or third tick and so on is shown.
+    If labels would overlap, only every second or third tick and so on is shown.
     """
     if angle:
         space = _LINE_HEIGHT / abs(math.sin(math.radians(angle)))
@@ -66,7 +66,7 @@ def bottom_axis(
 def left_axis(
     ticks: Mapping[float, str], title: str, width: float, height: float, *, grid: bool = False
 ) -> Iterator[Mark]:
-    """Yield the axis to the left of a plot of this size, as `bottom_axis` does."""
+    """Yield the axis to the left of a plot of this size, as `bottom_axis` yields the one under it."""
     shown = _apart(ticks, _LINE_HEIGHT)
     yield from _lines((f"M0,{round(y)}" for y in shown), f"h{number(width)}" if grid else "", "h-")
     labels = [Text(label, -8, y + 4, "end") for y, label in shown.items()]

@@ -1,6 +1,6 @@
-"""The bytes of a buffer in compiled code: one, eight at once, and whether two places hold the same ones.
+"""Read and compare the bytes of a buffer in compiled code, one or eight at a time.
 
-Places are not negative, and nothing is checked: the bytes must be there.
+Places must not be negative, and the bytes must be there: nothing is checked.
 """
 
 from typing import TypeAlias
@@ -15,7 +15,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 @inlined
 def byte_at(data: bytes | Bytes, at: int) -> int:
-    """Return a byte. Numba need not ask whether an unsigned place counts from the end."""
+    """Return a byte. An unsigned index spares Numba the check for negative ones, which count from the end."""
     return int(data[np.uint64(at)])
 
 

@@ -50,7 +50,7 @@ _MOST_TICKS = 12
 
 
 def bars(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[str] = ()) -> Chart:
-    """Return stacked bars of a ledger, a bar for each row, under the row's `name`. The axis of names has no title.
+    """Return a ledger as stacked bars, one for each row, labelled with its `name`. The axis of names has no title.
 
     A bar has the row's duplicates and verdicts, or only these `parts`.
     """
@@ -117,7 +117,7 @@ def histogram(bins: Sequence[Mapping[str, Any]], title: str) -> Chart:
 
 
 def _short(events: int) -> str:
-    """Return a number with three digits and a prefix of the SI, such as 13.7k."""
+    """Return a number with three digits and an SI prefix, such as 13.7k."""
     rounded = float(f"{events:.3g}")
     thousands = (len(f"{rounded:.0f}") - 1) // 3
     return f"{rounded / 1000**thousands:g}{('', 'k', 'M', 'G', 'T', 'P', 'E')[thousands]}"
@@ -166,7 +166,7 @@ def _arrow(x: float, y: float, target: float) -> str:
 
 
 def _lines(picture: Mapping[str, Any], x: Scale, y: Scale) -> dict[str, list[tuple[float, float]]]:
-    """Return the places of the arrival, the bounds and the watermark; a level is on the axis or left out."""
+    """Return the places of the arrival, the bounds and the watermark; levels beyond the axis are left out."""
     levels = {"early bound": picture["early_bound"], "arrival": 0, "late bound": picture["late_bound"]}
     lines = {
         name: [(0.0, y(level)), (_WIDTH, y(level))]
