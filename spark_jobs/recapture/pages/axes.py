@@ -20,7 +20,7 @@ _LEGEND_LINE = 18
 
 @dataclass(frozen=True)
 class Scale:
-    """Positions of values."""
+    """A mapping from values to positions."""
 
     first: float
     """Value at `start`."""
@@ -29,7 +29,7 @@ class Scale:
     start: float
     end: float
     transform: Callable[[float], float] = float
-    """Function of a value that the position is linear in, such as math.log."""
+    """Function of a value, such as math.log. The position is linear in its result."""
 
     def __call__(self, value: float) -> float:
         first, last, place = map(self.transform, (self.first, self.last, value))
@@ -100,7 +100,7 @@ def legend(entries: Iterable[tuple[str, str]], width: float, title: str = "") ->
 
 
 def _apart(ticks: Mapping[float, str], space: float) -> dict[float, str]:
-    """Return every tick, or every second or third one and so on, so that there is this space between them."""
+    """Return every n-th tick, with the smallest n that leaves this space between them."""
     for step in count(1):
         shown = list(ticks.items())[::step]
         if all(abs(other - place) >= space for (place, _), (other, _) in pairwise(shown)):

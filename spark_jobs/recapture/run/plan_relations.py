@@ -1,4 +1,4 @@
-"""The relations of a compiled query and their expressions, for readers."""
+"""The relations of a compiled query and their expressions, as `recapture plan --explain` shows them."""
 
 from collections.abc import Iterator
 
@@ -55,7 +55,7 @@ def _relation(table: Table) -> Iterator[str]:
 
 
 def _match(table: MatchedTable) -> Iterator[str]:
-    """Yield the conditions of the variables, what is taken of their rows, and the columns of a match."""
+    """Yield the conditions of the variables, the aggregates over their rows, and the columns of a match."""
     by = f" by {', '.join(map(str, table.keys))}" if table.keys else ""
     yield f"within {table.length / TICKS_PER_SECOND:g} s{by}"
     variables = table.automaton.variables

@@ -1,7 +1,7 @@
-"""Panes as values: what the tasks of an input aggregate of its events, and how groups follow from it, on Arrow.
+"""Panes as values: the partial aggregates that tasks compute of events, and how they are merged into groups.
 
-A task has all events of a partition that a slice needs, in arrival order. So it can aggregate them itself, and far
-fewer rows leave it. It computes only the operations of `ordering.scalars` and the folds of `Fold`.
+A task has all events of a partition that a slice needs, in arrival order. So it can aggregate them itself, and
+returns far fewer rows. It computes only the operations of `ordering.scalars` and the folds of `Fold`.
 
 Each window of a GROUP BY takes the panes that it holds, and their partial aggregates are merged by group. The select
 list is then computed for each group (docs/time-model.md, section 6).
@@ -20,7 +20,7 @@ from recapture.time_model.windows import HoppingWindow
 
 
 class Fold(StrEnum):
-    """How the values of a group become one, in arrival order; NULL counts for nothing."""
+    """How the values of a group are combined, in arrival order. NULL is ignored."""
 
     COUNT = "count"
     SUM = "sum"
@@ -121,7 +121,7 @@ class SpreadResult:
     m2: Partial
     """Sum of the squared differences from the mean, with Fold.SPREAD."""
     of_population: bool
-    """Whether m2 is divided by the number of values, and not by one less; NULL if the divisor is not positive."""
+    """Whether m2 is divided by the number of values, otherwise by one less; NULL if the divisor is not positive."""
     root: bool
     """Whether the result is the square root of the variance."""
 
@@ -138,7 +138,7 @@ class MergedGroups:
     windows: tuple[MergedWindow, ...]
     results: tuple[Result | SpreadResult, ...]
     look_back: int = 0
-    """How long before a slice a window may end whose groups a later step needs; ticks."""
+    """How long before a slice the windows may end whose groups a later step needs, in ticks."""
 
     @property
     def schema(self) -> pa.Schema:
