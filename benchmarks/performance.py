@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
@@ -142,20 +142,22 @@ def write(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
 
 def draw(measured: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
     """Write the pictures of how time and memory grow with the events."""
-    worlds = [world for world in GROWTH if world in measured]
     for quantity, title, divisor in (("seconds", "seconds", 1), ("peak_bytes", "memory, MiB", _MEBIBYTE)):
-        growth = {
-            program: [measured[world][program][quantity] / divisor for world in worlds]
-            for program in measured[worlds[0]]
-        }
+        growth: dict[str, dict[float, float]] = {}
+        for world in GROWTH:
+            for program, used in measured.get(world, {}).items():
+                growth.setdefault(program, {})[ALL[world].events / 1e6] = used[quantity] / divisor
+        if not growth:
+            continue
         label = f"{title.capitalize()} of each program by number of events; both scales are logarithmic"
-        svg = str(growth_chart([ALL[world].events / 1e6 for world in worlds], growth, title).svg(label))
+        svg = str(growth_chart(growth, title).svg(label))
         (DOCS / f"{quantity}.svg").write_text(svg.replace("<svg ", f'<svg style="{_STYLE}" ', 1))
 
 
-def growth_chart(millions: Sequence[float], growth: Mapping[str, Sequence[float]], title: str) -> Chart:
-    """Return the chart of a quantity: for each program, its values at these millions of events."""
-    values = [value for of_program in growth.values() for value in of_program]
+def growth_chart(growth: Mapping[str, Mapping[float, float]], title: str) -> Chart:
+    """Return the chart of a quantity: for each program, its values by millions of events."""
+    millions = sorted({events for measured in growth.values() for events in measured})
+    values = [value for measured in growth.values() for value in measured.values()]
     x = Scale(millions[0] / 1.1, millions[-1] * 1.1, 0, _WIDTH, math.log)
     y = Scale(min(values) / 1.1, max(values) * 1.1, _HEIGHT, 0, math.log)
     ticks = [factor * 10**power for power in range(6) for factor in (1, 2, 5)]
@@ -165,8 +167,9 @@ def growth_chart(millions: Sequence[float], growth: Mapping[str, Sequence[float]
         *left_axis({y(tick): f"{tick:,}" for tick in ticks}, title, _WIDTH, _HEIGHT, grid=True),
     ]
     symbols = []
-    for (program, of_program), color in zip(growth.items(), _COLORS, strict=False):
-        places = [(x(events), y(value)) for events, value in zip(millions, of_program, strict=True)]
+    for number, (program, measured) in enumerate(growth.items()):
+        color = _COLORS[number % len(_COLORS)]
+        places = [(x(events), y(value)) for events, value in measured.items()]
         marks.append(element("path", d=path(places), fill="none", stroke=color, stroke_width=2))
         marks += [element("circle", cx=place[0], cy=place[1], r=3, fill=color) for place in places]
         symbols.append((element("path", d="M-5,0h10", stroke=color, stroke_width=2), program))

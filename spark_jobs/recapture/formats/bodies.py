@@ -85,3 +85,11 @@ class BodyDecoder(Protocol):
 
         A malformed body is NULL, or a string that is not a JSON object.
         """
+
+
+def first_reasons(reasons: pa.Array, later: pa.Array) -> pa.Array:
+    """Return why each event cannot be used: the first of these reasons (string), or NULL."""
+    if later.null_count == len(later):
+        return reasons
+    later = later.cast(pa.string())
+    return later if reasons.null_count == len(reasons) else pc.coalesce(reasons, later)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.formats.bodies import Bodies, Projection
+from recapture.formats.bodies import Bodies, Projection, first_reasons
 from recapture.model import InputColumn, MetadataColumn, dateadd_fields, time_fields
 from recapture.ordering.application_time import times_of
 from recapture.ordering.chunks import Chunk
@@ -60,12 +60,11 @@ class ChunkJudge:
         has_time = times.valid & decoded
         judged = judge(self.policies, self.largest_times, times.ticks, has_time, chunk.arrival, in_one(scope))
         judged.verdict[~decoded] = Verdict.MALFORMED
-        is_any_malformed = parsed.malformed.null_count < len(parsed.malformed)
-        reasons = pc.coalesce(parsed.malformed, times.reason) if is_any_malformed else times.reason
+        reasons = first_reasons(parsed.malformed, times.reason)
         for name, values in keys.items():
             if values.null_count:
                 missing = pc.if_else(pc.is_null(values), f"the OVER key {name} is missing or null", None)
-                reasons = pc.coalesce(reasons, missing)
+                reasons = first_reasons(reasons, missing)
         has_time &= judged.verdict != Verdict.INVALID_TIMESTAMP
         return JudgedChunk(judged, reasons, TimedEvents(chunk, times.ticks, has_time, judged, scope))
 

@@ -1,4 +1,4 @@
-"""Charts of a page as inline SVG: marks on a plot, and texts next to it.
+"""Charts of a page as inline SVG: marks on a plot, and text around it.
 
 Colours are the variables of the style sheet, such as `var(--ink)`, so one chart serves light, dark and print. Positions
 and lengths are pixels; positions are relative to the upper left corner of the plot.
@@ -70,22 +70,22 @@ Mark = str | Text
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot with a frame, the marks on it, and the texts around it."""
+    """A plot with a frame, the marks on it, and the text around it."""
 
     width: float
     height: float
     marks: Sequence[Mark]
 
     def svg(self, label: str) -> "Markup":
-        """Return the chart for a template, so large that its plot and texts are inside.
+        """Return the chart for a template, so large that its plot and text are inside.
 
         `label` says in a sentence what the chart shows; a screen reader reads it instead.
         """
         require_installed()
         from markupsafe import Markup
 
-        texts = [mark.box for mark in self.marks if isinstance(mark, Text)]
-        lefts, tops, rights, bottoms = zip((0, 0, self.width, self.height), *texts, strict=True)
+        boxes = [mark.box for mark in self.marks if isinstance(mark, Text)]
+        lefts, tops, rights, bottoms = zip((0, 0, self.width, self.height), *boxes, strict=True)
         left, top = (math.ceil(_PADDING - min(edges)) + 0.5 for edges in (lefts, tops))  # lines of 1 px are sharp
         width, height = math.ceil(left + max(rights) + _PADDING), math.ceil(top + max(bottoms) + _PADDING)
         frame = element("rect", width=self.width, height=self.height, fill="none", stroke=LINE)

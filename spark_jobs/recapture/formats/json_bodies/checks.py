@@ -61,8 +61,3 @@ def inexact(documents: pa.Array, values: pa.Array, column: InputColumn, path: Se
         no_float = literal(f"{column.name} is a bigint that no float equals; {advice}")
         reason += f" WHEN CAST(CAST({number} AS DOUBLE) AS HUGEINT) <> CAST({number} AS HUGEINT) THEN {no_float}"
     return reasons_in(documents, suspects, f"SELECT {reason} END AS reason FROM bodies")
-
-
-def first_reasons(reasons: pa.Array, later: pa.Array) -> pa.Array:
-    """Return the first reason of every body."""
-    return reasons if later.null_count == len(later) else pc.coalesce(reasons, later.cast(pa.string()))

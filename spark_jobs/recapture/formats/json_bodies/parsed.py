@@ -10,10 +10,10 @@ import contextlib
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recapture.formats.bodies import Bodies, Projection
+from recapture.formats.bodies import Bodies, Projection, first_reasons
 from recapture.formats.duckdb_sql import one_array, utf8
 from recapture.formats.json_bodies import spellings
-from recapture.formats.json_bodies.checks import first_reasons, inexact, not_objects, unconverted
+from recapture.formats.json_bodies.checks import inexact, not_objects, unconverted
 from recapture.formats.json_bodies.columns import read_columns
 from recapture.formats.json_bodies.declared import Declared
 from recapture.formats.json_bodies.spellings import Spelling
