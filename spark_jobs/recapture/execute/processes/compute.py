@@ -120,13 +120,15 @@ def compute(
             parts_of_slices.append((planned, futures))
 
         def written_rows() -> Iterator[StagedSlice]:
-            yield from itertools.chain.from_iterable(results(whole))
+            for files in results(whole):
+                yield from files
             merging = []
             for planned, futures in parts_of_slices:
                 staged_outputs = zip(*results(futures), strict=True)
                 runs = [[*itertools.chain.from_iterable(staged_buckets)] for staged_buckets in staged_outputs]
                 merging.append(submit(measured, partial(merge_runs, work, planned.slice, planned.digest, runs)))
-            yield from itertools.chain.from_iterable(results(merging))
+            for files in results(merging):
+                yield from files
 
         return written_rows()
 
