@@ -78,12 +78,12 @@ class Snapshot:
 
     def held(self, slice_starts: Collection[str] | None = None) -> dict[str, tuple[HeldFile, ...]]:
         """Return the files that slices hold, by slice_start; see `OpenTable.held`."""
-        files = self._files
+        files = self._files.select([SLICE_COLUMN, *_SHOWN])
         if slice_starts is not None:
             is_requested = pc.is_in(files[SLICE_COLUMN], value_set=pa.array(sorted(slice_starts), pa.string()))
             files = files.filter(is_requested)
         held: dict[str, tuple[HeldFile, ...]] = {}
-        for start, *shown in zip(*(files[name].to_pylist() for name in (SLICE_COLUMN, *_SHOWN)), strict=True):
+        for start, *shown in zip(*(column.to_pylist() for column in files.columns), strict=True):
             held[start] = (*held.get(start, ()), HeldFile(*shown))
         return held
 
