@@ -131,6 +131,14 @@ print(*sorted({"numpy", "pyarrow", "sqlglot", "pydantic", "deltalake", "pandas"}
     assert (completed.returncode, completed.stdout) == (0, b"\n"), completed.stderr.decode()
 
 
+def test_the_process_that_starts_workers_is_forked_before_the_console_is_loaded(python: Python) -> None:
+    """No worker prints, and the first task waits for that process."""
+    loaded = python(
+        "-c", "import sys, recapture.cli, recapture.execute.processes.task_files; print('rich' in sys.modules)"
+    )
+    assert loaded.stdout == b"False\n", loaded.stderr.decode()
+
+
 def test_times_without_a_zone_are_utc(command: Command, world: World) -> None:
     def planned(*arguments: str) -> str:
         return str(command.json("plan", world.file, *arguments)["run"])

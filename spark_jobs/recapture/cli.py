@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from recapture import __version__, printing
+from recapture import __version__
 from recapture.errors import ClosedOutputError, DefinitionError, RecaptureError, UnfinishedError
 from recapture.execute.engine import DEFAULT_MASTER
 from recapture.printable import printable
@@ -94,7 +94,6 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    stderr = printing.error_console()
     publishes = False
     try:
         _require_utf8()
@@ -109,26 +108,34 @@ def main(argv: list[str] | None = None, *, alone: bool = False) -> int:
                 from recapture.execute.processes.workers import prepare
 
                 prepare(forks=alone)  # until the pipeline is loaded, a core is idle
+            from recapture.printing import error_console  # after the fork, as the tasks do not need it
+
             module = importlib.import_module(f"recapture.commands.{name}")
-        result: dict[str, Any] = module.run(stderr, **arguments)
+        result: dict[str, Any] = module.run(error_console(), **arguments)
         if is_json:
             print(printable(json.dumps({"format": OUTPUT_FORMAT, **result}, allow_nan=False)))
         sys.stdout.flush()
     except RecaptureError as error:
         is_closed = isinstance(error, ClosedOutputError)
         if publishes or not is_closed:
-            printing.print_error(stderr, str(error))
+            _print_error(str(error))
         return UnfinishedError.exit_code if publishes and is_closed else error.exit_code
     except KeyboardInterrupt:
-        printing.print_error(stderr, "interrupted")
+        _print_error("interrupted")
         return 130
     except (MemoryError, OSError, RuntimeError) as error:
         if (limit := reached_limit(error)) is None:
             raise
-        printing.print_error(stderr, limit)
+        _print_error(limit)
         return UnfinishedError.exit_code if publishes else RecaptureError.exit_code
     exit_code: int = result.get("exit_code", 0 if result.get("ready", True) else 1)  # an imported job may not be ready
     return exit_code
+
+
+def _print_error(error: str) -> None:
+    from recapture import printing
+
+    printing.print_error(printing.error_console(), error)
 
 
 @contextmanager

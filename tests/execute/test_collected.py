@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from recapture.errors import PermanentError, RunError
+from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers
 from recapture.execute.stage import stage_rows
 from recapture.run.plan import plan_run
 from recapture.run_files.computed import METRICS, read_computed
+from recapture.run_files.files import PROFILE
 from recapture.run_files.planned import PlannedRun
 from recapture.storage.folder import FolderContainer
 from tests.worlds import TEN, at, staged, steady
@@ -26,6 +28,14 @@ def names(run: PlannedRun) -> list[str]:
 
 def test_a_run_has_no_files_for_each_slice_and_partition(run: PlannedRun) -> None:
     assert names(run) == ["cost.json", "manifest.json", "metrics.json", "profile.parquet", "staged.json"]
+
+
+def test_counts_are_collected_while_slices_are_evaluated(tmp_path: Path, processes: Workers) -> None:
+    run = plan_run(steady(tmp_path, partitions=3).define(), TEN, at(120))
+    has_profile: list[bool] = []
+    compute(processes, run, tmp_path, lambda done, total: has_profile.append(run.files.exists(PROFILE)))
+    tasks, slices = 3, 2
+    assert has_profile == [False] * tasks + [True] * slices
 
 
 def test_a_run_that_another_process_has_collected_is_the_same(run: PlannedRun) -> None:

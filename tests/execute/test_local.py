@@ -7,15 +7,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import active_children, forkserver
 from pathlib import Path
 
 import pytest
 
+from recapture import printing
+from recapture.commands import compute as commands_compute
+from recapture.commands.progress import ProgressBar
 from recapture.errors import PermanentError, RunError
 from recapture.execute.processes.compute import compute
 from recapture.execute.processes.workers import Workers, prepare, workers
 from recapture.run.plan import plan_run
+from recapture.run_files.computed import read_computed
 from tests.blobs import rewrite
 from tests.paths import ROOT
 from tests.worlds import TEN, World, at, published, steady
@@ -77,6 +82,33 @@ def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world
     run = plan_run(world.define(), TEN, at(60))
     with pytest.raises(RunError, match=r"^a worker failed: FileNotFoundError: .*absent"):
         compute(processes, run, tmp_path / "absent")
+
+
+def test_a_worker_imports_nothing_for_its_tasks(processes: Workers, world: World, tmp_path: Path) -> None:
+    """Every worker would do so, and the process from which all are forked does it once."""
+
+    def modules() -> set[str]:
+        loaded: set[str] = processes.pool.submit(eval, "{*__import__('sys').modules}").result()
+        return {name for name in loaded if name.startswith("recapture.")}
+
+    before = modules()
+    compute(processes, plan_run(world.define(), TEN, at(60)), tmp_path)
+    assert modules() == before
+
+
+def test_suites_are_checked_while_the_workers_start(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_checked = threading.Event()
+
+    @contextmanager
+    def slowly_started(count: int) -> Iterator[Workers]:
+        assert is_checked.wait(SECONDS)
+        with workers(count) as started:
+            yield started
+
+    monkeypatch.setattr(commands_compute, "workers", slowly_started)
+    bar = ProgressBar(printing.error_console(), hidden=True)
+    run = plan_run(world.define(), TEN, at(60))
+    assert commands_compute.compute_in_processes(run, "local[1]", is_checked.set, bar) == read_computed(run.files)
 
 
 def test_the_end_of_a_worker_stops_the_run_and_says_what_to_do(world: World, tmp_path: Path) -> None:

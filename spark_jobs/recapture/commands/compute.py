@@ -29,7 +29,7 @@ def compute_in_processes(run: PlannedRun, master: str, check: Check, bar: Progre
     cores = cores_of(master)
     assert cores is not None
     scratch_of_run = scratch_name(run.pipeline, run.id)
-    with workers(cores) as processes, scratch_folder(scratch_of_run) as scratch, _meanwhile(check) as checked:
+    with _meanwhile(check) as checked, workers(cores) as processes, scratch_folder(scratch_of_run) as scratch:
 
         def watch(done: int, total: int) -> None:
             if checked.done():

@@ -23,6 +23,7 @@ from recapture.run_files.metrics import metric_rows
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file
+from recapture.time_model.partition_metrics import PartitionMetrics
 
 STAGE = "order_and_aggregate"
 """Name of the stage in what a run took."""
@@ -39,6 +40,7 @@ class InputTasks:
 
 
 WriteRows = Callable[[list[InputTasks]], Iterable[StagedSlice]]
+"""Runs the tasks. The files that are then iterated over may still be written."""
 
 
 def stage_rows(run: PlannedRun, task_bytes: int, write_rows: WriteRows) -> Computed:
@@ -50,8 +52,13 @@ def stage_rows(run: PlannedRun, task_bytes: int, write_rows: WriteRows) -> Compu
     inputs = [_input_tasks(run, compiled, task_bytes) for compiled in run.pipeline.query.inputs]
     tasks = [task for input_tasks in inputs for task in input_tasks.tasks]
     with log.logged(_LOG, f"run {run.id}: order and aggregate in {counted(len(tasks), 'task')}") as results:
-        staged = tuple(_with_empty_slices(run, write_rows(inputs) if tasks else []))
-        computed = _collected(run, staged, tasks)
+        rows = write_rows(inputs) if tasks else []
+        metrics = _collected(run, tasks)
+        staged = tuple(_with_empty_slices(run, rows))
+        computed = Computed(staged, metrics)
+        write_computed(run.files, computed)
+        run.files.remove("counters")
+        run.files.remove("profiles")
         results.append(f"staged {counted(sum(file.rows for file in staged), 'row')}")
     return computed
 
@@ -64,24 +71,20 @@ def joined_references(run: PlannedRun) -> Iterator[JoinedReference]:
         yield JoinedReference(run.manifest.reference(compiled.alias), compiled, reader, section.container)
 
 
-def _collected(run: PlannedRun, staged: tuple[StagedSlice, ...], tasks: Sequence[Task]) -> Computed:
-    """Collect what the tasks counted in one run file for the metrics and one for the profile, and remove their files.
+def _collected(run: PlannedRun, tasks: Sequence[Task]) -> tuple[PartitionMetrics, ...]:
+    """Return what the tasks counted, and collect their profiles in one run file.
 
-    If another process computes the same run at the same time, it may have collected and removed them already.
+    If another process computes the same run at the same time, it may have done so already, and removed their files.
     """
     try:
-        computed = Computed(staged, tuple(metric_rows(run.files, run.manifest, tasks)))
-        write_computed(run.files, computed)
-        profiles.collect(run.files, tasks, computed.metrics)
+        metrics = tuple(metric_rows(run.files, run.manifest, tasks))
+        profiles.collect(run.files, tasks, metrics)
+        return metrics
     except PermanentError:
-        metrics = run.files.find(METRICS)
-        if metrics is None or not run.files.exists(PROFILE):
+        collected = run.files.find(METRICS)
+        if collected is None or not run.files.exists(PROFILE):
             raise
-        computed = Computed(staged, metrics)
-        write_computed(run.files, computed)
-    run.files.remove("counters")
-    run.files.remove("profiles")
-    return computed
+        return collected
 
 
 def _input_tasks(run: PlannedRun, compiled: CompiledInput, task_bytes: int) -> InputTasks:

@@ -8,7 +8,6 @@ unless the template says otherwise in the block `policy`.
 import re
 from functools import cache
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,10 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z?")
 
 def require_installed() -> None:
     """Raise DefinitionError unless the package that makes pages is installed."""
-    if find_spec("jinja2") is None:
-        raise DefinitionError("pages need jinja2: install recapture[quality]")
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
+        raise DefinitionError("pages need jinja2: install recapture[quality]") from None
 
 
 def render(package: str, template: str, **values: Any) -> bytes:

@@ -6,7 +6,7 @@ slice that would need too much memory, or that would leave cores idle, is evalua
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -56,7 +56,7 @@ def compute(
 
     parts: list[Took] = []
 
-    def staged(inputs: list[InputTasks]) -> list[StagedSlice]:
+    def staged(inputs: list[InputTasks]) -> Iterator[StagedSlice]:
         tasks = [(input_tasks.context, task) for input_tasks in inputs for task in input_tasks.tasks]
         query, slices = run.pipeline.query, run.manifest.slices
         outputs = [(run.pipeline.compiled(output), output.table) for output in run.pipeline.outputs]
@@ -118,14 +118,19 @@ def compute(
                 for bucket in range(buckets)
             ]
             parts_of_slices.append((planned, futures))
-        rows = results(whole)
-        merging = []
-        for planned, futures in parts_of_slices:
-            staged_outputs = zip(*results(futures), strict=True)
-            runs = [[*itertools.chain.from_iterable(staged_buckets)] for staged_buckets in staged_outputs]
-            merging.append(submit(measured, partial(merge_runs, work, planned.slice, planned.digest, runs)))
-        rows += results(merging)
-        return [file for files in rows for file in files]
+
+        def written_rows() -> Iterator[StagedSlice]:
+            for files in results(whole):
+                yield from files
+            merging = []
+            for planned, futures in parts_of_slices:
+                staged_outputs = zip(*results(futures), strict=True)
+                runs = [[*itertools.chain.from_iterable(staged_buckets)] for staged_buckets in staged_outputs]
+                merging.append(submit(measured, partial(merge_runs, work, planned.slice, planned.digest, runs)))
+            for files in results(merging):
+                yield from files
+
+        return written_rows()
 
     try:
         task_bytes = max(SMALLEST_TASK, run.manifest.size // (TASKS_PER_CORE * workers.count))

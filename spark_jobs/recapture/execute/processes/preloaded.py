@@ -8,7 +8,10 @@ with loaded_for_forks():
     import pyarrow.acero
     import pyarrow.dataset  # Arrow imports both on demand
 
-    import recapture.execute.processes.task_files  # noqa: F401
+    import recapture.execute.processes.task_files
+    import recapture.formats.event_hubs
+    import recapture.storage.folder
+    import recapture.storage.took  # noqa: F401
     from recapture.formats import avro
     from recapture.formats.bodies import Projection
     from recapture.formats.enqueued_times import read_times

@@ -48,8 +48,10 @@ class Workers:
 
     def kill(self) -> None:
         """End the processes at once, whatever they do."""
-        for process in set(multiprocessing.active_children()) - self._earlier:
+        processes = set(multiprocessing.active_children()) - self._earlier
+        for process in processes:
             process.kill()
+        for process in processes:
             process.join()
 
 
