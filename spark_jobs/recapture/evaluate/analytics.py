@@ -15,6 +15,7 @@ from recapture.evaluate.collected import ranked
 from recapture.evaluate.ranking import Ranking, RowRanges
 from recapture.evaluate.ranks import ranks, sort_keys
 from recapture.evaluate.values import evaluated, taken, valid
+from recapture.formats.duckdb_sql import one_array
 from recapture.ordering.keys import arrival_order, key_codes, partition_ranks
 from recapture.ordering.radix import sorted_order
 from recapture.query.plan.aggregates import COLLECTIONS, Aggregate, AggregateFunction
@@ -194,10 +195,10 @@ class Histories:
         sizes = self._of_loop(history_loops.counts, history, met)[order.places]
         has_members = sizes > 0
         windows = RowRanges((ends - sizes)[has_members], ends[has_members])
-        values = self.values[value_of(function)].take(pa.array(members)).combine_chunks()
+        values = one_array(self.values[value_of(function)])
         keys = self.sort_keys(aggregate, members)
         ranking = Ranking(keys, order.codes[members], windows, by_time=not aggregate.orderings)
-        results = ranked(aggregate, values, self.times[members], ranking, windows)
+        results = ranked(aggregate, values, self.times, members, ranking, windows)
         places = np.full(len(self.rows), -1)
         places[order.places[has_members]] = np.arange(len(windows.first))
         found = taken(results, places)

@@ -24,27 +24,32 @@ BATCH_BYTES = 1 << 30
 def collected(aggregate: Aggregate, columns: Columns, windowed: WindowedRows) -> pa.ChunkedArray:
     """Return what an aggregate collects in each window of a GROUP BY: see `ranked`."""
     assert aggregate.argument is not None
-    values = columns(aggregate.argument).take(pa.array(windowed.panes.rows))
+    values, rows = columns(aggregate.argument), windowed.panes.rows
     order = _order(aggregate, values, columns, windowed)
     ranking = Ranking(order, windowed.codes, windowed.ranges, by_time=not aggregate.orderings)
-    return ranked(aggregate, values, windowed.rows.times[windowed.panes.rows], ranking, windowed.ranges)
+    return ranked(aggregate, values, windowed.rows.times, rows, ranking, windowed.ranges)
 
 
 def ranked(
-    aggregate: Aggregate, values: pa.Array, times: NDArray[np.int64], ranking: Ranking, windows: RowRanges
+    aggregate: Aggregate,
+    values: pa.Array,
+    times: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    ranking: Ranking,
+    windows: RowRanges,
 ) -> pa.ChunkedArray:
     """Return what an aggregate takes of the values in each window: one of them, JSON, or a list of events.
 
-    Each window has rows. An event that a JavaScript aggregate takes is a struct of `value` and `timestamp`; see
-    `javascript.columns`.
+    `rows` are the places of the ranked rows in `values` and `times`. Each window has rows. An event that a JavaScript
+    aggregate takes is a struct of `value` and `timestamp`; see `javascript.columns`.
     """
     if aggregate.function is AggregateFunction.TOPONE:
         count = len(windows.first)
         first = ranking.picked(windows, Picks(np.arange(count + 1), np.zeros(count, np.int64)))
-        return pa.chunked_array([values.take(pa.array(first))])
+        return pa.chunked_array([values.take(pa.array(rows[first]))])
     chunks = (
-        _lists(aggregate.function, values.take(pa.array(rows)), times[rows], picks)
-        for rows, picks in _batches(aggregate.limit, values, ranking, windows)
+        _lists(aggregate.function, values.take(pa.array(rows[picked])), times[rows[picked]], picks)
+        for picked, picks in _batches(aggregate.limit, values, ranking, windows)
     )
     none = _lists(aggregate.function, values[:0], times[:0], Picks(np.zeros(1, np.int64), np.zeros(0, np.int64)))
     return pa.chunked_array([none, *chunks])
@@ -62,7 +67,7 @@ def _order(aggregate: Aggregate, values: pa.Array, columns: Columns, windowed: W
     no order, it is the value.
     """
     rows = windowed.panes.rows
-    keys = [] if aggregate.ordered else [*_compared(values)]
+    keys = [] if aggregate.ordered else [*_compared(values.take(pa.array(rows)))]
     keys += [column[rows] for column in (windowed.rows.partitions, windowed.arrivals, windowed.rows.times)]
     for ordering in reversed(aggregate.orderings):
         keys += sort_keys(columns(ordering.value).take(pa.array(rows)), descending=ordering.descending)
