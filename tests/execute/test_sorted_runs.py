@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recapture.execute.sorted_runs import Run, merged, write_run
-from recapture.ordering.groups import sorted_rows
+from recapture.ordering.row_order import sorted_rows
 from recapture.storage import open_container
 from recapture.table.files import write_slice_file, write_sorted_slice_file
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from recapture.errors import RunError
 from recapture.model import AsaType, OutputColumn
 from recapture.ordering import groups
+from recapture.ordering.row_order import sorted_rows
 from recapture.query.model import CompiledOutput
 from recapture.query.plan.expressions import Expr, bigint, call, column, failure
 from recapture.query.plan.grouping import WINDOW_END, WINDOW_ID
@@ -107,7 +107,7 @@ def computed(of: MergedSelect, panes: Sequence[Row]) -> list[Row]:
         ]
         return [pa.RecordBatch.from_pylist(part, window.aggregation.schema) for part in (fitting[:3], fitting[3:])]
 
-    rows: list[Row] = groups.sorted_rows(groups.rows_of_slice(output, SLICE, panes_of)).to_pylist()
+    rows: list[Row] = sorted_rows(groups.rows_of_slice(output, SLICE, panes_of)).to_pylist()
     return rows
 
 
@@ -275,43 +275,3 @@ def test_the_end_of_a_window_is_published_to_the_microsecond_and_may_be_moved() 
     beyond = moved(LARGEST)
     with pytest.raises(RunError, match="outside the years 1 to 9999"):
         computed(replace(of, columns=((OutputColumn("w", AsaType.DATETIME), beyond),)), [pane(1008)])
-
-
-def test_the_order_of_equal_zeros_and_nan_does_not_depend_on_the_order_of_the_rows() -> None:
-    odd = np.array([0xFFF8000000000000], np.uint64).view(np.float64)[0]
-    floats = [math.nan, 0.0, odd, -0.0, 1.0, None, -1.0]
-    rows = pa.table({"x": pa.array(floats), "n": [1] * len(floats)})
-    bits = {
-        groups.sorted_rows(rows.take(list(order)))["x"].drop_null().to_numpy().tobytes()
-        for order in itertools.permutations(range(len(floats)))
-    }
-    assert len(bits) == 1
-    assert [str(value) for value in groups.sorted_rows(rows)["x"].to_pylist()] == (
-        ["None", "-1.0", "-0.0", "0.0", "1.0", "nan", "nan"]
-    )
-
-
-def test_strings_that_occur_often_are_sorted_by_their_bytes_and_null_comes_first() -> None:
-    words = [None, "", "b", "a\u00e9", "a", "\uffff", "\U0001f600", "aa"]
-    rows = pa.table({"word": [words[number * 7 % 8] for number in range(9000)], "x": [*range(9000, 0, -1)]})
-
-    expected = sorted(rows.to_pylist(), key=lambda row: ((row["word"] or "").encode(), row["x"]))
-    expected.sort(key=lambda row: row["word"] is not None)
-
-    assert groups.sorted_rows(rows).to_pylist() == expected
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"w": [1, 1, 2], "k": ["b", "a", "a"]},
-        {"w": [1, 1, 2], "k": ["a", "a", "b"], "n": [2, 1, 0]},
-        {"w": [1, 2, None], "k": ["a", "b", "c"]},
-        {"w": [1, 1, 2], "x": [1.0, math.nan, 0.0], "n": [1, 0, 2]},
-        {"w": [False, True], "k": ["b", "a"]},
-    ],
-)
-def test_rows_that_ascend_only_in_some_columns_are_sorted(columns: dict[str, list[Any]]) -> None:
-    rows = pa.table(columns)
-    expected = sorted(rows.to_pylist(), key=lambda row: [(x is not None, x != x, x or 0) for x in row.values()])
-    assert repr(groups.sorted_rows(rows).to_pylist()) == repr(expected)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recapture.ordering.keys import arrival_order, comparable, first_rows, key_codes, sorted_order
+from recapture.ordering.keys import arrival_order, comparable, first_rows, key_codes
 
 NAN = float("nan")
 OTHER_NAN = float(np.array([0x7FF8000000000001], np.int64).view(np.float64)[0])
@@ -80,11 +80,6 @@ def test_no_rows_have_an_order() -> None:
     rows = pa.table({"_system_timestamp": pa.array([], pa.int64()), "_arrival": pa.array([], pa.int64())})
     rows = rows.append_column("_partition", pa.array([], pa.string()))
     assert len(arrival_order(rows)) == 0
-
-
-def test_the_whole_range_of_bigints_is_ordered() -> None:
-    values = np.array([0, 2**63 - 1, -(2**63), -1, 1, 2**40, -(2**40)], np.int64)
-    assert values[sorted_order([values])].tolist() == sorted(values.tolist())
 
 
 def test_floats_compare_as_in_spark() -> None:

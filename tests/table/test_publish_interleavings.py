@@ -4,7 +4,6 @@ All interleavings of the three at their commits, over three tables, are enumerat
 two of them over one table are enumerated on Delta tables; `make chaos` enumerates those of all three there.
 """
 
-import copy
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -39,11 +38,11 @@ def test_two_publishers_and_a_rollback_leave_one_run_in_every_table() -> None:
     place = PlaceInMemory.of(memory)
     place.publish("first")
     place.publish("second")
-    before = copy.deepcopy(memory.logs)
+    before = {url: tuple(versions) for url, versions in memory.logs.items()}
 
     def world() -> tuple[Actors, Callable[[], None]]:
         memory.logs.clear()
-        memory.logs.update(copy.deepcopy(before))
+        memory.logs.update({url: [*versions] for url, versions in before.items()})
         return actors_of(place), lambda: None
 
     ends = set(ends_of(memory.schedule, world, place))

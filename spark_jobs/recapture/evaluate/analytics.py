@@ -15,7 +15,8 @@ from recapture.evaluate.collected import ranked
 from recapture.evaluate.ranking import Ranking, RowRanges
 from recapture.evaluate.ranks import ranks, sort_keys
 from recapture.evaluate.values import evaluated, taken, valid
-from recapture.ordering.keys import arrival_order, key_codes, partition_ranks, sorted_order
+from recapture.ordering.keys import arrival_order, key_codes, partition_ranks
+from recapture.ordering.radix import sorted_order
 from recapture.query.plan.aggregates import COLLECTIONS, Aggregate, AggregateFunction
 from recapture.query.plan.analytics import (
     ROW,

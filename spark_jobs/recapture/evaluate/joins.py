@@ -6,6 +6,7 @@ paired by key and by range of time. What else ON demands is computed for the pai
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,9 @@ from recapture.evaluate.analytics import analysed
 from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
-from recapture.evaluate.values import evaluated, flags, taken, valid
-from recapture.ordering.keys import key_codes, sorted_order
+from recapture.evaluate.values import evaluated, flags, has_none, taken, valid
+from recapture.ordering.keys import key_codes
+from recapture.ordering.radix import sorted_order
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.analytics import ROW
 from recapture.query.plan.expressions import Expr, column, columns_of
@@ -71,14 +73,19 @@ class _Rows:
         is_within = (self.times > start) & (self.times <= end)
         return self if is_within.all() else self.at(np.flatnonzero(is_within))
 
-    def with_side(self, side: pa.Table, places: Int64s, times: Int64s) -> "_Rows":
-        """Return the rows, each with a row of one more side, and with other times."""
-        return _Rows((*self.sides, side), (*self.places, places), times)
+    def paired(self, chosen: Int64s, side: pa.Table, places: Int64s, times: Int64s) -> "_Rows":
+        """Return some of the rows, by number, each with a row of one more side, and with other times."""
+        return _Rows((*self.sides, side), (*(own[chosen] for own in self.places), places), times)
 
     def integers(self, number: int, name: str) -> Int64s:
         """Return an integer of a side's rows, such as the time; 0 for a side without a row."""
         places, values = self.places[number], self.sides[number][name].to_numpy()
-        return np.append(values, 0)[places]
+        return (np.append(values, 0) if has_none(places) else values)[places]
+
+    def arrivals(self, number: int) -> Int64s:
+        """Return the arrivals of a side's rows; the least bigint for a side without a row."""
+        arrivals, places = self.integers(number, _ARRIVAL), self.places[number]
+        return np.where(places < 0, _BIGINTS.min, arrivals) if has_none(places) else arrivals
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column by its name in joined rows, such as 0.x."""
@@ -110,7 +117,7 @@ def _joined(rows: _Rows, new: pa.Table, join: Join, bounds: SliceBounds) -> _Row
     span = _Span(times, *_limits(rows, on.bounds))
     on = on if join.latest_match is None else on.without_earlier_guard()
     left, right = _matches(rows, new, on, span, new[_ARRIVAL].to_numpy(), bounds)
-    pairs = rows.at(left).with_side(new, right, np.maximum(rows.times[left], times[right]))
+    pairs = rows.paired(left, new, right, np.maximum(rows.times[left], times[right]))
     if join.latest_match is None:
         return pairs
     unmatched = _others(left, len(rows.times))
@@ -126,7 +133,7 @@ def _looked_up(rows: _Rows, new: pa.Table, lookup: Lookup, bounds: SliceBounds) 
     versions, in_force = _versions(new, rows.times)
     order = np.arange(len(new))
     left, right = _matches(rows, new, on, _Span(versions, in_force, in_force), -order if on.keys else order, bounds)
-    pairs = rows.at(left).with_side(new, right, rows.times[left])
+    pairs = rows.paired(left, new, right, rows.times[left])
     if not lookup.outer:
         return pairs
     unmatched = _others(left, len(rows.times))
@@ -189,7 +196,11 @@ def _matches(
     if on.rest is not None:
         candidates = _fulfilling(on.rest, rows, new, candidates, bounds)
     lefts, rights = zip(*candidates, strict=True)
-    return np.concatenate(lefts), np.concatenate(rights)
+    return _chain(lefts), _chain(rights)
+
+
+def _chain(parts: Sequence[Int64s]) -> Int64s:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _candidates(
@@ -288,9 +299,9 @@ def _merged(left: Int64s, pairs: _Rows, unmatched: Int64s, alone: _Rows, times: 
 def _output(table: JoinedTable, rows: _Rows) -> pa.Table:
     """Return the columns of joined rows."""
     streams = [number for number, side in enumerate(table.sides) if not side.is_reference]
-    arrivals = [np.where(rows.places[number] < 0, _BIGINTS.min, rows.integers(number, _ARRIVAL)) for number in streams]
+    arrivals = [rows.arrivals(number) for number in streams]
     partition = rows.column(side_column(0, _PARTITION)) if len(streams) == 1 else pa.repeat("", len(rows.times))
-    columns = {_PARTITION: partition, _TIME: rows.times, _ARRIVAL: np.maximum.reduce(arrivals)}
+    columns = {_PARTITION: partition, _TIME: rows.times, _ARRIVAL: reduce(np.maximum, arrivals)}
     marked = [number for number in streams if UNANCHORED_COLUMN in rows.sides[number].column_names]
     if marked:
         marks = [rows.column(side_column(number, UNANCHORED_COLUMN)) for number in marked]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.ordering.keys import sorted_order
+from recapture.ordering.radix import sorted_order
 from recapture.time_model.windows import HoppingWindow, Window
 
 

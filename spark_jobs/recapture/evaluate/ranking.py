@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recapture.evaluate.panes import starts_of
-from recapture.ordering.keys import sorted_order
+from recapture.ordering.radix import sorted_order
 from recapture.process.compilation import compiled, inlined
 
 

@@ -53,7 +53,8 @@ class SliceEvaluation:
         """
         rows = self.table_rows(output.plan)
         times = rows["_system_timestamp"]
-        rows = rows.filter(pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end)))
+        is_within = pc.and_(pc.greater(times, self.bounds.start), pc.less_equal(times, self.bounds.end))
+        rows = rows if pc.all(is_within).as_py() else rows.filter(is_within)
         published = published_rows(rows, output.columns)
         if UNANCHORED_COLUMN in rows.column_names:
             published = published.append_column(UNANCHORED_COLUMN, rows[UNANCHORED_COLUMN])

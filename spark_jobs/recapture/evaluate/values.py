@@ -20,7 +20,12 @@ def evaluated(rows: pa.Table, expressions: Iterable[Expr], bounds: SliceBounds) 
 
 def taken(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
     """Return the values at some places of a column; place -1 gives NULL."""
-    return column.take(pa.array(places, mask=places < 0))
+    return column.take(pa.array(places, mask=places < 0 if has_none(places) else None))
+
+
+def has_none(places: NDArray[np.int64]) -> bool:
+    """Return whether any place is -1."""
+    return bool(places.min(initial=0) < 0)
 
 
 def flags(condition: pa.ChunkedArray) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from recapture.evaluate.panes import KeyedRows, Panes, starts_of
 from recapture.evaluate.ranking import RowRanges
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.windows import Windows
-from recapture.ordering.keys import sorted_order
+from recapture.ordering.radix import sorted_order
 from recapture.query.plan.expressions import Expr
 
 Columns: TypeAlias = Callable[[Expr], pa.Array]

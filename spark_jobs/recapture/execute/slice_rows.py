@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from recapture.evaluate.faults import naming
 from recapture.model import JavaScriptFunction, ShapeComparison
-from recapture.ordering.groups import groups_of_panes, rows_of_slice, sorted_rows
+from recapture.ordering.groups import groups_of_panes, rows_of_slice
+from recapture.ordering.row_order import sorted_rows
 from recapture.query.model import UNANCHORED_COLUMN, CompiledInput, CompiledOutput, CompiledQuery
 from recapture.query.plan.panes import GroupsView
 from recapture.run_files.computed import StagedSlice

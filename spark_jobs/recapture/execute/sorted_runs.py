@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recapture.ordering.groups import in_row_order, row_order, sorted_rows
+from recapture.ordering.row_order import in_row_order, row_order, sorted_rows
 
 Int64s = NDArray[np.int64]
 
@@ -64,7 +64,7 @@ def _merged(runs: Sequence[pa.Table], most: int, step: int) -> Iterator[pa.Table
     """
     places = [np.arange(step - 1, len(run), step) for run in runs]
     samples = pa.concat_tables([run.take(pa.array(rows)) for run, rows in zip(runs, places, strict=True)])
-    numbers = np.repeat(np.arange(len(runs)), [len(rows) for rows in places])[row_order(samples).to_numpy()]
+    numbers = np.repeat(np.arange(len(runs)), [len(rows) for rows in places])[row_order(samples)]
     first_places = np.cumsum([0, *map(len, runs)])
     loaded, passed = np.zeros(len(runs), np.int64), np.zeros(len(runs), np.int64)
     lengths = np.diff(first_places)

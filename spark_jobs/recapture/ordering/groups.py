@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from recapture.model import TYPES, AsaType, OutputColumn, published_schema
 from recapture.ordering import spreads
-from recapture.ordering.keys import Numbered, first_rows, joint_codes, ranks, sorted_order
+from recapture.ordering.keys import Numbered, first_rows, joint_codes, ranks
 from recapture.ordering.panes import BATCH_ROWS, merged
+from recapture.ordering.radix import sorted_order
+from recapture.ordering.row_order import with_large_texts
 from recapture.ordering.scalars import evaluate
 from recapture.query.model import CompiledOutput
 from recapture.query.plan.expressions import Expr
@@ -29,8 +31,6 @@ ENDS = 1 << 20
 
 PaneReader = Callable[[str, int], list[pa.RecordBatch]]
 """Returns the panes of a slice, given the view of an input and the number of an aggregation."""
-_SAMPLE = 1 << 12
-"""Number of rows that tell whether the strings of a column occur often."""
 
 
 def rows_of_slice(output: CompiledOutput, slice_: Slice, read_panes: PaneReader) -> pa.Table:
@@ -73,7 +73,7 @@ def groups_of_panes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the groups of the windows that end in a slice or within the look-back before it; see `rows_of_panes`."""
     span = Slice(slice_.start - merged_groups.look_back, slice_.end)
-    panes = _with_spreads(merged_groups, _with_large_texts(panes)).combine_chunks()
+    panes = _with_spreads(merged_groups, with_large_texts(panes)).combine_chunks()
     keys = {key.name: ranks(panes[key.name]) for key in window.aggregation.keys}
     for windowed in _windowed(window.window, span, panes):
         groups = _groups(merged_groups, window, panes, keys, windowed).cast(merged_groups.schema)
@@ -175,74 +175,3 @@ def _published(column: OutputColumn, value: pa.Array) -> pa.Array:
     if column.type is AsaType.DATETIME:
         value = pc.subtract(pc.divide(value, TICKS_PER_MICROSECOND), UNIX_EPOCH // TICKS_PER_MICROSECOND)
     return value.cast(TYPES[column.type].published)
-
-
-def sorted_rows(rows: pa.Table) -> pa.Table:
-    """Return rows in the order of `row_order`."""
-    return in_row_order(rows, row_order(rows))
-
-
-def row_order(rows: pa.Table) -> pa.Array:
-    """Return the places of rows, sorted by all columns. NULL comes first, and NaN after all other floats.
-
-    Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the sorted rows do
-    not depend on the order of the rows.
-    """
-    if _ascend(rows):
-        return pa.array(np.arange(len(rows)))
-    keys: dict[str, pa.ChunkedArray | pa.Array] = {}
-    for number, column in enumerate(rows.columns):
-        if column.null_count:
-            keys[f"{number} is given"] = pc.is_valid(column)
-        keys[f"{number}"] = pa.array(ranks(column.cast(pa.large_string()))[0]) if _is_repeated(column) else column
-    for number, column in enumerate(rows.columns):
-        if pa.types.is_floating(column.type) and (bits := _bits_of_equals(column)) is not None:
-            keys[f"{number} as bits"] = bits
-    return pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
-
-
-def _ascend(rows: pa.Table) -> bool:
-    """Return whether rows are certainly sorted, with a difference before the first float and the first NULL."""
-    earlier, later = rows.slice(0, max(len(rows) - 1, 0)), rows.slice(1)
-    is_tie = pa.scalar(True)
-    for column, before, after in zip(rows.columns, earlier.columns, later.columns, strict=True):
-        if column.null_count or pa.types.is_floating(column.type):
-            return False
-        if pc.any(pc.and_(is_tie, pc.less(after, before))).as_py():
-            return False
-        is_tie = pc.and_(is_tie, pc.equal(after, before))
-        if not pc.any(is_tie).as_py():
-            return True
-    return False
-
-
-def in_row_order(rows: pa.Table, order: pa.Array) -> pa.Table:
-    """Return rows in an order, in batches of MERGED_ROWS."""
-    batches = _with_large_texts(rows).take(order).to_batches(max_chunksize=MERGED_ROWS)
-    return pa.Table.from_batches([batch.cast(rows.schema) for batch in batches], rows.schema)
-
-
-def _is_repeated(column: pa.ChunkedArray) -> bool:
-    """Return whether a column has strings, most of which occur often, as far as a sample shows."""
-    if not pa.types.is_string(column.type) or len(column) < _SAMPLE:
-        return False
-    sample = column.take(pa.array(np.arange(_SAMPLE) * (len(column) // _SAMPLE)))
-    return len(sample.unique()) <= _SAMPLE // 2
-
-
-def _bits_of_equals(column: pa.ChunkedArray) -> pa.Array | None:
-    """Return the bits of zeros and of NaN, which are equal to others with other bits; 0 for all other floats.
-
-    Return None if no two equal floats have other bits.
-    """
-    floats: NDArray[np.float64] = column.fill_null(0.0).to_numpy()
-    is_nan, is_zero = np.isnan(floats), floats == 0.0
-    if not is_nan.any() and not np.signbit(floats[is_zero]).any():
-        return None
-    return pa.array(np.where(is_zero | is_nan, floats.view(np.int64), 0))
-
-
-def _with_large_texts(table: pa.Table) -> pa.Table:
-    """Return a table whose texts may have more than 2 GB together."""
-    large = {pa.string(): pa.large_string()}
-    return table.cast(pa.schema([field.with_type(large.get(field.type, field.type)) for field in table.schema]))

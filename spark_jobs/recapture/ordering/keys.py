@@ -11,10 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recapture.process.compilation import compiled
+from recapture.ordering.radix import sorted_order
 
-DIGIT_BITS = 11
-"""Number of bits that one pass of `sorted_stably` sorts by."""
 Numbered: TypeAlias = tuple[NDArray[np.int64], int]
 """A number for each row, from 0, and a number that is above all of them."""
 _SPARSE = 8
@@ -61,15 +59,6 @@ def arrival_order(rows: pa.Table, codes: NDArray[np.int64] | None = None) -> NDA
 _TIMES = ("_arrival", "_system_timestamp")
 
 
-def sorted_order(sort_keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the places of rows in the order of several keys, as np.lexsort does: the last key comes first."""
-    order = np.arange(len(sort_keys[0]))
-    for values in sort_keys:
-        # Numba compiles the loop once more for an array that is read-only, as Arrow's are.
-        order = sorted_stably(values.copy(), order)
-    return order
-
-
 def partition_ranks(partitions: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return the rank of each row's partition, from 0, in the order of their UTF-8 bytes."""
     return ranks(partitions)[0]
@@ -86,9 +75,10 @@ def ranks(column: pa.ChunkedArray | pa.Array) -> Numbered:
 
 def comparable(floats: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return integers that compare as Spark compares floats: -0.0 equals 0.0, NaN equals NaN and is the largest."""
-    normal = np.where(np.isnan(floats), np.nan, floats + 0.0)
+    normal = floats + 0.0
+    normal[np.isnan(normal)] = np.nan
     bits = normal.view(np.int64)
-    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
+    return bits ^ (bits >> 63 & np.iinfo(np.int64).max)
 
 
 def numbered(column: pa.ChunkedArray | pa.Array) -> Numbered:
@@ -117,36 +107,3 @@ def without_gaps(codes: NDArray[np.int64], bound: int) -> Numbered:
     is_used[codes] = True
     numbers = np.cumsum(is_used, dtype=np.int32)
     return numbers[codes].astype(np.int64) - 1, int(numbers[-1]) if bound else 0
-
-
-@compiled
-def sorted_stably(values: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows of `order`, sorted by their values; rows with equal values keep their order (radix sort)."""
-    rows = len(order)
-    if rows == 0:
-        return order
-    low = high = previous = values[order[0]]
-    is_sorted = True
-    for number in range(1, rows):
-        value = values[order[number]]
-        is_sorted = is_sorted and previous <= value
-        low, high, previous = min(low, value), max(high, value), value
-    if is_sorted:
-        return order
-    width = np.uint64(high - low)
-    digits = np.uint64((1 << DIGIT_BITS) - 1)
-    shift = np.uint64(0)
-    sorted_rows, spare = order.copy(), np.empty_like(order)
-    while shift < np.uint64(64) and width >> shift:
-        starts = np.zeros((1 << DIGIT_BITS) + 1, np.int64)
-        for row in order:
-            starts[((np.uint64(values[row] - low) >> shift) & digits) + np.uint64(1)] += 1
-        for digit in range(1 << DIGIT_BITS):
-            starts[digit + 1] += starts[digit]
-        for row in sorted_rows:
-            bucket = (np.uint64(values[row] - low) >> shift) & digits
-            spare[starts[bucket]] = row
-            starts[bucket] += 1
-        sorted_rows, spare = spare, sorted_rows
-        shift += np.uint64(DIGIT_BITS)
-    return sorted_rows

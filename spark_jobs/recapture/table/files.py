@@ -37,9 +37,7 @@ def write_sorted_slice_file(
 
     `scratch` is a path for a temporary file. Only the rows of one row group and the compressed file are in memory.
     """
-    with pq.ParquetWriter(scratch, schema, compression=_COMPRESSION) as writer:
-        for rows in _row_groups(parts, schema):
-            writer.write_table(rows.combine_chunks(), row_group_size=_ROW_GROUP)
+    _write_parquet(scratch, schema, parts)
     content = scratch.read_bytes()
     scratch.unlink()
     return _write(table, start, digest, content)
@@ -48,7 +46,7 @@ def write_sorted_slice_file(
 def _row_groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     waiting = schema.empty_table()
     for part in parts:
-        waiting = pa.concat_tables([waiting, part])
+        waiting = pa.concat_tables([waiting, part]) if len(waiting) else part
         while len(waiting) > _ROW_GROUP:
             yield waiting.slice(0, _ROW_GROUP)
             waiting = waiting.slice(_ROW_GROUP)
@@ -127,5 +125,12 @@ def content_digest(content: bytes) -> str:
 def parquet(rows: pa.Table) -> bytes:
     """Return the rows as a Parquet file: equal rows give equal bytes."""
     file = io.BytesIO()
-    pq.write_table(rows.combine_chunks(), file, compression=_COMPRESSION)
+    _write_parquet(file, rows.schema, [rows])
     return file.getvalue()
+
+
+def _write_parquet(file: io.BytesIO | Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
+    """Write rows in parts. The bytes depend on the rows alone, as a row group is written at once."""
+    with pq.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
+        for rows in _row_groups(parts, schema):
+            writer.write_table(rows.combine_chunks(), row_group_size=_ROW_GROUP)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from recapture.evaluate.analytics import Histories, value_of
 from recapture.evaluate.ranks import ranks
 from recapture.evaluate.values import valid
-from recapture.ordering.keys import sorted_order
+from recapture.ordering.radix import sorted_order
 from recapture.query.plan.aggregates import COLLECTIONS, RANKED, AggregateFunction
 from recapture.query.plan.analytics import AnalyticFunction, EarlierValue, IsFirst
 from recapture.query.plan.expressions import columns_of

@@ -6,8 +6,9 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from io import BytesIO
-from typing import Literal
+from typing import Any, Literal
 
 import fastavro
 
@@ -33,6 +34,7 @@ class SampleEvent:
     """Properties that the sender added. The schema of 2016 cannot hold a None, so it is left out there."""
 
 
+@cache
 def capture_schema(*, properties_with_null: bool = True) -> str:
     """Return the writer schema, to the letter, of the file's header; without null in Properties it is that of 2016."""
     values = ["long", "double", "string", "bytes"]
@@ -58,7 +60,7 @@ def capture_file(
 ) -> bytes:
     """Return the bytes of a Capture file: a header and one block, even if there are no events."""
     schema = capture_schema(properties_with_null=properties_with_null)
-    parsed = fastavro.parse_schema(json.loads(schema))
+    parsed = _parsed(schema)
     records = BytesIO()
     count = 0
     for event in events:
@@ -71,6 +73,11 @@ def capture_file(
     start = header({"avro.codec": codec.encode(), "avro.schema": schema.encode()})
     sync = hashlib.md5(start.removeprefix(MAGIC), usedforsecurity=False).digest()
     return b"".join([start, sync, _long(count), _long(len(block)), block, sync])
+
+
+@cache
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema))
 
 
 def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]:
