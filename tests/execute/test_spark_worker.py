@@ -17,9 +17,8 @@ from recapture.execute.slice_rows import slice_query
 from recapture.execute.spark import worker
 from recapture.execute.spark.compute import TASK_BYTES, divide
 from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division
-from recapture.execute.spark.worker import ROWS, TASKS, Work, compute_and_stage, compute_rows, run_tasks
+from recapture.execute.spark.worker import ROWS, TASK, TASKS, Work, compute_and_stage, compute_rows, run_tasks
 from recapture.execute.stage import InputTasks, stage_rows
-from recapture.execute.tasks import TASK
 from recapture.execute.worker_errors import one_error
 from recapture.formats.event_hubs import CaptureInput
 from recapture.query.compile import compile_query

@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +19,8 @@ from recapture.process.versions import MANIFEST_FORMAT, require_format
 from recapture.storage import Archive
 from recapture.time_model import ticks
 from recapture.time_model.slices import Arrivals, Slice
+
+T = TypeVar("T")
 
 
 class DamagedManifestError(RunError):
@@ -122,8 +125,10 @@ class _Seal:
     format: int | None = None
 
 
-_MANIFEST = TypeAdapter(Manifest)
-_SEAL = TypeAdapter(_Seal)
+@cache
+def _adapter(type_: type[T]) -> TypeAdapter[T]:
+    """Return the adapter of a type, which takes milliseconds to make, and which no task needs."""
+    return TypeAdapter(type_)
 
 
 def from_json(content: bytes) -> Manifest:
@@ -132,9 +137,9 @@ def from_json(content: bytes) -> Manifest:
     Raise FormatError if another version wrote it, and DamagedManifestError if it does not match its digests.
     """
     try:
-        seal = _SEAL.validate_json(content)
+        seal = _adapter(_Seal).validate_json(content)
         require_format(seal.format, MANIFEST_FORMAT, "the run's manifest")
-        manifest = _MANIFEST.validate_json(content)
+        manifest = _adapter(Manifest).validate_json(content)
     except ValidationError as error:
         raise DamagedManifestError(
             "the run's manifest cannot be read: it is damaged or was written by another version; plan again"
@@ -144,7 +149,7 @@ def from_json(content: bytes) -> Manifest:
 
 
 def _content(manifest: Manifest) -> bytes:
-    return _MANIFEST.dump_json(manifest, by_alias=True, indent=1, exclude={"definition"})
+    return _adapter(Manifest).dump_json(manifest, by_alias=True, indent=1, exclude={"definition"})
 
 
 def _require_unchanged(manifest: Manifest, content_digest: str) -> None:

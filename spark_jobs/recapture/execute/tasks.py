@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pydantic import TypeAdapter
 
 from recapture.execute import profiles
 from recapture.formats.event_keys import Index
@@ -29,7 +28,6 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 
 _LOG = logging.getLogger(__name__)
-TASK = TypeAdapter(Task)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from recapture.execute.spark.parts import MOST_PARTITIONS, PART_BYTES, Division,
 from recapture.execute.spark.session import reset_settings
 from recapture.execute.spark.worker import Work
 from recapture.execute.stage import STAGE, InputTasks, joined_references, stage_rows
-from recapture.execute.tasks import TASK
 from recapture.query.model import CompiledQuery
 from recapture.query.plan.panes import PaneAggregation
 from recapture.run_files.computed import Computed, StagedSlice
@@ -133,7 +132,7 @@ def _tasks(spark: SparkSession, inputs: Sequence[InputTasks]) -> DataFrame:
     columns = [
         pa.array(range(len(tasks)), pa.int32()),
         pa.array([place for place, _ in tasks], pa.int32()),
-        pa.array([TASK.dump_json(task, by_alias=True).decode() for _, task in tasks]),
+        pa.array([worker.TASK.dump_json(task, by_alias=True).decode() for _, task in tasks]),
     ]
     return spark.createDataFrame(pa.table(columns, schema=worker.TASKS))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
 from recapture import __version__
 from recapture.errors import PermanentError
@@ -21,12 +22,15 @@ from recapture.execute.sorted_runs import Run, batches_of
 from recapture.execute.spark.part_files import local_folder, write_batches, write_part
 from recapture.execute.spark.parts import Division
 from recapture.execute.task_batches import task_batches
-from recapture.execute.tasks import TASK, TaskContext
+from recapture.execute.tasks import TaskContext
 from recapture.execute.worker_errors import one_error
+from recapture.ordering.task import Task
 from recapture.run_files.computed import StagedSlice
 
 TASKS = pa.schema([("number", pa.int32()), ("input", pa.int32()), ("task", pa.string())])
 """Tasks: their numbers, the numbers of their inputs, and JSON."""
+TASK = TypeAdapter(Task)
+"""Writes and reads the JSON of a task."""
 ROWS = pa.schema([("part", pa.int32()), ("source", pa.int32()), ("place", pa.int64()), ("payload", pa.binary())])
 """Rows of a part: where they come from, their place among the rows of the part and source, and an Arrow stream."""
 STAGED = pa.schema(
