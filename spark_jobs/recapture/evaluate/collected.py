@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from recapture.evaluate.json_arrays import json_arrays
 from recapture.evaluate.ranking import Picks, Ranking, RowRanges
 from recapture.evaluate.ranks import sort_keys
 from recapture.evaluate.windowed import Columns, WindowedRows
@@ -48,10 +49,11 @@ def ranked(
         first = ranking.picked(windows, Picks(np.arange(count + 1), np.zeros(count, np.int64)))
         return pa.chunked_array([values.take(pa.array(rows[first]))])
     chunks = (
-        _lists(aggregate.function, values.take(pa.array(rows[picked])), times[rows[picked]], picks)
+        _lists(aggregate.function, values, times, rows[picked], picks)
         for picked, picks in _batches(aggregate.limit, values, ranking, windows)
     )
-    none = _lists(aggregate.function, values[:0], times[:0], Picks(np.zeros(1, np.int64), np.zeros(0, np.int64)))
+    nothing = np.zeros(0, np.int64)
+    none = _lists(aggregate.function, values[:0], times[:0], nothing, Picks(np.zeros(1, np.int64), nothing))
     return pa.chunked_array([none, *chunks])
 
 
@@ -101,16 +103,21 @@ def _batches(
         yield ranking.picked(RowRanges(first, last), picks), picks
 
 
-def _lists(function: AggregateFunction, values: pa.Array, times: NDArray[np.int64], picks: Picks) -> pa.Array:
-    """Return the list of the values of each window, as JSON unless the function is defined by the user."""
-    offsets = pa.array(picks.starts.astype(np.int32))
-    if function is AggregateFunction.USER_DEFINED:
-        milliseconds = pa.array(times // TICKS_PER_MILLISECOND - UNIX_EPOCH // TICKS_PER_MILLISECOND)
-        timestamps = pa.StructArray.from_arrays([milliseconds], fields=list(_TIMESTAMP))
-        events = pa.StructArray.from_arrays([values, timestamps], fields=list(event_type(values.type)))
-        return pa.ListArray.from_arrays(offsets, events)
+def _lists(
+    function: AggregateFunction, values: pa.Array, times: NDArray[np.int64], rows: NDArray[np.int64], picks: Picks
+) -> pa.Array:
+    """Return the list of the values of each window, as JSON unless the function is defined by the user.
+
+    `rows` are the places of the picked values and of their times.
+    """
+    if function is AggregateFunction.COLLECT:
+        return json_arrays(values, rows, picks.starts)
+    taken = values.take(pa.array(rows))
     if function is AggregateFunction.COLLECTTOP:
         ranks = pa.array(picks.places + 1).cast(pa.string())
-        values = pc.binary_join_element_wise('{"rank":', ranks, ',"value":', values, "}", "")
-    listed = pc.binary_join(pa.ListArray.from_arrays(offsets, values), ",")
-    return pc.binary_join_element_wise("[", listed, "]", "")
+        ranked_values = pc.binary_join_element_wise('{"rank":', ranks, ',"value":', taken, "}", "")
+        return json_arrays(ranked_values, np.arange(len(rows)), picks.starts)
+    milliseconds = pa.array(times[rows] // TICKS_PER_MILLISECOND - UNIX_EPOCH // TICKS_PER_MILLISECOND)
+    timestamps = pa.StructArray.from_arrays([milliseconds], fields=list(_TIMESTAMP))
+    events = pa.StructArray.from_arrays([taken, timestamps], fields=list(event_type(taken.type)))
+    return pa.ListArray.from_arrays(pa.array(picks.starts.astype(np.int32)), events)
