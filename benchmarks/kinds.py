@@ -1,8 +1,9 @@
 """Every kind of query next to a tumbling window, and on Spark: python -m benchmarks.kinds [EVENTS] [--only TEXT]
 
 Each line shows the CPU seconds from the planned run to the staged files, without the start of the processes and of
-Java, how many times those of the tumbling window that is, and how many times Spark takes. Both must stage the same
-files, byte for byte. Runs that only one engine computes, because `--engine` names it, are not compared.
+Java, how many times those of the tumbling window that is, how many times its time, and how many times the CPU seconds
+Spark takes. Both engines must stage the same files, byte for byte. Runs that only one engine computes, because
+`--engine` names it, are not compared.
 """
 
 import argparse
@@ -107,12 +108,13 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kinds", description=__doc__)
     parser.add_argument("events", type=int, nargs="?", default=1_000_000, help="default: %(default)s")
+    parser.add_argument("--devices", type=int, default=1000, help="devices that send them (default: %(default)s)")
     parser.add_argument("--only", default="", help="kinds whose names hold this text, next to the tumbling window")
     parser.add_argument("--engine", choices=("processes", "spark"), help="only this engine")
     parser.add_argument("--rounds", type=int, default=1, help="rounds; the fastest counts (default: %(default)s)")
     chosen = parser.parse_args()
-    world = World(chosen.events)
-    archive = WORLDS / f"{chosen.events}-events"
+    world = World(chosen.events, devices=chosen.devices)
+    archive = WORLDS / f"{chosen.events}-events-{chosen.devices}-devices"
     world.make(archive)
     kinds = {name: text for name, text in KINDS.items() if name == BASE or chosen.only.lower() in name.lower()}
     with tempfile.TemporaryDirectory() as folder, workers(os.cpu_count() or 1) as started:
@@ -121,7 +123,7 @@ def main() -> None:
             name: load(pipeline_file(scratch / str(number), archive, world, text))
             for number, (name, text) in enumerate(kinds.items())
         }
-        print(f"{'kind':22} {'rows':>9} {'CPU s':>7} {'tumbling':>9} {'Spark':>7}  Spark's CPU s")
+        print(f"{'kind':22} {'rows':>10} {'CPU s':>7} {'tumbling':>9} {'its time':>9} {'Spark':>7}  Spark's CPU s")
         ours = {}
         if chosen.engine != "spark":
             for name, pipeline in pipelines.items():
@@ -222,9 +224,10 @@ def best(runs: Any) -> Measured:
 def line(name: str, ours: Measured | None, base: Measured | None, theirs: Measured | None) -> str:
     """Return the line of a kind."""
     rows = (ours or theirs or Measured(0, 0, {}, 0)).rows
-    parts = [f"{name:22} {rows:>9,}"]
+    parts = [f"{name:22} {rows:>10,}"]
     parts.append(f"{ours.cpu_seconds:7.2f}" if ours else " " * 7)
     parts.append(f"{ours.cpu_seconds / base.cpu_seconds:9.2f}" if ours and base else " " * 9)
+    parts.append(f"{ours.seconds / base.seconds:9.2f}" if ours and base else " " * 9)
     parts.append(f"{theirs.cpu_seconds / ours.cpu_seconds:7.1f}" if ours and theirs else " " * 7)
     return " ".join([*parts, f" {theirs.cpu_seconds:.2f}" if theirs else ""])
 
