@@ -46,7 +46,7 @@ unit: $(INSTALLED) version ## Test without Spark, services and processes, with f
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
 # Some tests wait for services: two cores are busy with three processes.
-test: $(CLASSES) $(AZURITE) $(BROWSER) version ## Check and run every test; a quarter of an hour
+test: $(CLASSES) $(AZURITE) $(BROWSER) version ## Check and run every test; eleven minutes
 	@($(LINT)) & \
 	$(WITH_JAVA) $(PYTEST) 3; tests=$$?; \
 	wait $$! || { echo "make check fails: its output is above"; exit 1; }; exit $$tests
