@@ -1,4 +1,4 @@
-"""Arrays of JSON are those that Python joins, wherever their elements lie."""
+"""JSON arrays equal those that Python joins, however their elements lie in memory."""
 
 from itertools import chain
 
@@ -30,5 +30,5 @@ def test_arrays_that_are_too_large_for_arrow_are_an_error(monkeypatch: pytest.Mo
     monkeypatch.setattr(arrays, "MOST_BYTES", 8)
     two = np.arange(2)
     assert json_arrays(pa.array(["12", "345"]), two, np.array([0, 2])).to_pylist() == ["[12,345]"]
-    with pytest.raises(pa.ArrowCapacityError, match="has 9 bytes, and 8 are possible"):
+    with pytest.raises(pa.ArrowCapacityError, match="has 9 bytes; at most 8 are possible"):
         json_arrays(pa.array(["12", "3456"]), two, np.array([0, 2]))

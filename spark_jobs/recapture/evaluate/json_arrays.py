@@ -1,4 +1,4 @@
-"""Arrays of JSON, written in one pass from the texts of their elements."""
+"""JSON arrays, written in one pass from elements that are JSON already."""
 
 from typing import Any
 
@@ -15,19 +15,21 @@ MOST_BYTES = 2**31 - 1
 _OPEN, _COMMA, _CLOSE = b"[,]"
 
 
-def json_arrays(texts: pa.Array, rows: Int64s, starts: Int64s) -> pa.StringArray:
-    """Return arrays of the texts in some rows: the first has those of rows[starts[0] : starts[1]].
+def json_arrays(elements: pa.Array, rows: Int64s, starts: Int64s) -> pa.StringArray:
+    """Return JSON arrays: array i has the elements in rows[starts[i] : starts[i + 1]].
 
-    `texts` are JSON, and none that is taken is NULL. Raise ArrowCapacityError if the arrays have more than 2 GB.
+    No element that is taken is NULL. Raise ArrowCapacityError if the arrays have more than 2 GB.
     """
-    _, offsets, content = texts.buffers()
-    integer: Any = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, offsets, content = elements.buffers()
+    integer: Any = np.int64 if pa.types.is_large_string(elements.type) else np.int32
     places = read_only(offsets, integer)
-    places = places[texts.offset : texts.offset + len(texts) + 1]
+    places = places[elements.offset : elements.offset + len(elements) + 1]
     count = len(starts) - 1
     size = 2 * count + int((places[rows + 1] - places[rows]).sum()) + int(np.maximum(np.diff(starts) - 1, 0).sum())
     if size > MOST_BYTES:
-        raise pa.ArrowCapacityError(f"what is collected has {size} bytes, and {MOST_BYTES} are possible at once")
+        raise pa.ArrowCapacityError(
+            f"what windows collect has {size} bytes; at most {MOST_BYTES} are possible: use shorter windows"
+        )
     bounds, written = np.zeros(count + 1, np.int32), np.empty(size, np.uint8)
     write_arrays(read_only(content, np.uint8), places, rows, starts, bounds, written)
     return pa.StringArray.from_buffers(count, pa.py_buffer(bounds), pa.py_buffer(written))
@@ -37,7 +39,7 @@ def json_arrays(texts: pa.Array, rows: Int64s, starts: Int64s) -> pa.StringArray
 def write_arrays(
     content: Bytes, places: Int64s, rows: Int64s, starts: Int64s, bounds: NDArray[np.int32], written: Bytes
 ) -> None:
-    """Write the arrays, and where each ends. `places` says where each text starts in the content."""
+    """Write the arrays, and where each ends. `places` says where each element starts in the content."""
     at = np.uint64(0)
     one = np.uint64(1)
     for number in range(len(bounds) - 1):

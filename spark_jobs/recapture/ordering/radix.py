@@ -1,8 +1,8 @@
-"""The order of rows by several values, from bits: a radix sort.
+"""The order of rows by several values: a radix sort.
 
-Values become bits that are in the same order, as few as their range needs, and the bits of a row one long number: those
-of the first value are the highest. Rows are sorted by the first 64 bits, and rows that are equal so far by the next 64.
-So most values are never looked at.
+Each value is written in as few bits as its range needs, in the same order. The bits of a row form one long number, with
+the first value in the highest bits. Rows are sorted by the first 64 bits, and those that tie by the next 64. So later
+values are read only to break ties.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ CACHED_ROWS = 1 << 15
 FEW_ROWS = 24
 """Largest number of rows that are sorted by insertion."""
 BLOCK = 1 << 15
-"""Number of rows that NumPy computes at once: what it makes of them fits into the cache of a core."""
+"""Number of rows that NumPy computes at once: the results fit into the cache of a core."""
 _WORD = 64
 Keys: TypeAlias = NDArray[np.uint64]
 Rows: TypeAlias = NDArray[np.int64]
@@ -49,9 +49,9 @@ def sorted_order(sort_keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def order_of(rows: int, fields: Iterable[Field]) -> NDArray[np.int64]:
-    """Return the places of rows in the order of their fields, the first one first; equal rows keep their order.
+    """Return the places of rows, sorted by their fields, of which the first counts most; equal rows keep their order.
 
-    A field is read only if rows are equal in those before, and not again after the next one is.
+    A field is read only if rows tie in all fields before it. Once the next field is read, it is not read again.
     """
     order = np.arange(rows)
     is_first = np.zeros(rows, np.bool_)
@@ -63,7 +63,7 @@ def order_of(rows: int, fields: Iterable[Field]) -> NDArray[np.int64]:
 
 
 def _words(rows: int, fields: Iterable[Field]) -> Iterator[Keys]:
-    """Yield the bits of each row, 64 at a time, in the same memory."""
+    """Yield 64 bits of each row at a time. The array is used again: copy it to keep it."""
     word, room = np.zeros(rows, np.uint64), _WORD
     for values, least, bits in fields:
         while bits:
@@ -78,7 +78,7 @@ def _words(rows: int, fields: Iterable[Field]) -> Iterator[Keys]:
 
 
 def _add_bits(word: Keys, values: Keys, least: np.uint64, passed: int, taken: int) -> None:
-    """Add the bits of values to a word of each row, without the `passed` highest bits, after those that are `taken`."""
+    """Append the bits of each value to the word of its row: skip the `passed` highest, write after the `taken` ones."""
     for start in range(0, len(word), BLOCK):
         bits = values[start : start + BLOCK] - least
         bits <<= np.uint64(passed)
@@ -88,7 +88,7 @@ def _add_bits(word: Keys, values: Keys, least: np.uint64, passed: int, taken: in
 
 @compiled
 def sort_runs(keys: Keys, order: Rows, is_first: NDArray[np.bool_]) -> bool:
-    """Sort each run of rows by their keys, and divide it where keys differ. Return whether any run has several rows.
+    """Sort each run of rows by their keys, and split it where keys differ. Return whether any run still has two rows.
 
     `order` has the rows of all runs, and `keys` the key of each of them. `is_first` says where runs begin.
     """
@@ -114,9 +114,9 @@ def sort_runs(keys: Keys, order: Rows, is_first: NDArray[np.bool_]) -> bool:
 
 @compiled
 def sort_rows(keys: Keys, rows: Rows, spare_keys: Keys, spare_rows: Rows) -> None:
-    """Sort rows by their keys; rows with equal keys keep their order. The spare arrays, of the same size, change, too.
+    """Sort rows by their keys; rows with equal keys keep their order. The spare arrays, as large, are overwritten.
 
-    Many rows are divided by the highest digit in which they differ, and each part is sorted for itself.
+    Many rows are divided by the highest digit in which they differ, and each part is sorted on its own.
     """
     count = len(keys)
     if count <= FEW_ROWS:
@@ -178,7 +178,7 @@ def sort_digits(keys: Keys, rows: Rows, spare_keys: Keys, spare_rows: Rows, low:
 
 @compiled
 def move_to_digits(keys: Keys, rows: Rows, to_keys: Keys, to_rows: Rows, shift: int) -> Rows:
-    """Move rows to where they are if they are sorted by one digit, and return where the rows of each digit end."""
+    """Sort rows by one digit into other arrays, and return where the rows of each digit end."""
     digit, ends = np.uint64((1 << DIGIT_BITS) - 1), np.zeros((1 << DIGIT_BITS) + 1, np.int64)
     right = np.uint64(shift)
     for key in keys:

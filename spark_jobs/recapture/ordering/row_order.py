@@ -1,7 +1,7 @@
 """The order of published rows: by all columns. NULL comes first, and NaN after all other floats.
 
 Rows that differ only in the sign of a zero or in the bits of a NaN are sorted by these bits, so the sorted rows do not
-depend on the order of the rows.
+depend on the order in which they came.
 """
 
 import itertools
@@ -22,7 +22,7 @@ BATCH_ROWS = 1 << 20
 _MOST_BYTES = 64
 """Rows are sorted by up to this many bytes of a string before they are sorted by the whole string."""
 _MOST_TEXT = 2**31 - 1
-"""Largest size, in bytes, of the strings of an array that are not large."""
+"""Largest size, in bytes, of the strings of an array of Arrow's type `string`, which has offsets of 32 bits."""
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
@@ -36,7 +36,7 @@ def row_order(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def in_row_order(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
-    """Return rows in an order, in batches of BATCH_ROWS."""
+    """Return rows in the given order, in batches of BATCH_ROWS."""
     whole = (rows if rows.nbytes <= _MOST_TEXT else with_large_texts(rows)).combine_chunks()
     starts = range(0, len(order), BATCH_ROWS)
     batches = itertools.chain.from_iterable(
@@ -52,9 +52,9 @@ def with_large_texts(table: pa.Table) -> pa.Table:
 
 
 def _fields(rows: pa.Table) -> Iterator[Field]:
-    """Yield what the columns are sorted by, and then what equal floats are sorted by.
+    """Yield the fields that the columns are sorted by, then those that break ties between equal floats.
 
-    Memory that is new costs as much as sorting, so many fields have their values in the same memory.
+    New memory costs as much as sorting, so most fields share one array for their values.
     """
     values = np.empty(len(rows), np.uint64)
     for column in rows.columns:
@@ -78,7 +78,7 @@ def _filled(column: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
 def _float_field(
     integers: Callable[[NDArray[np.float64]], NDArray[np.int64]], column: pa.ChunkedArray, values: NDArray[np.uint64]
 ) -> Field:
-    """Return the integers that a function returns for floats."""
+    """Return floats as a field: `integers` makes integers of them, by which they are sorted."""
     floats, signed = _filled(column, 0.0).to_numpy(), values.view(np.int64)
     for start in range(0, len(floats), BLOCK):
         signed[start : start + BLOCK] = integers(floats[start : start + BLOCK])
@@ -124,5 +124,5 @@ def words_of(
 
 
 def _bits_of_equals(floats: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the bits of zeros and of NaN, which are equal to others with other bits; 0 for all other floats."""
+    """Return the bits of zeros and of NaN, which may be equal although their bits differ; 0 for all other floats."""
     return np.where((floats == 0.0) | np.isnan(floats), floats.view(np.int64), 0)
