@@ -18,7 +18,7 @@ from recapture.evaluate.bounds import SliceBounds
 from recapture.evaluate.conditions import On, parts_of, side_of
 from recapture.evaluate.expressions import project
 from recapture.evaluate.values import evaluated, flags, has_none, taken, valid
-from recapture.ordering.keys import key_codes
+from recapture.ordering.keys import concatenated, key_codes
 from recapture.ordering.radix import sorted_order
 from recapture.query.model import UNANCHORED_COLUMN
 from recapture.query.plan.analytics import ROW
@@ -196,11 +196,7 @@ def _matches(
     if on.rest is not None:
         candidates = _fulfilling(on.rest, rows, new, candidates, bounds)
     lefts, rights = zip(*candidates, strict=True)
-    return _chain(lefts), _chain(rights)
-
-
-def _chain(parts: Sequence[Int64s]) -> Int64s:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return concatenated(lefts), concatenated(rights)
 
 
 def _candidates(

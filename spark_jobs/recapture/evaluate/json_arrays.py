@@ -6,29 +6,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recapture.ordering.row_order import MOST_STRING_BYTES
 from recapture.process.compilation import compiled, read_only
 
 Int64s = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
-MOST_BYTES = 2**31 - 1
-"""Largest size, in bytes, of the strings of an Arrow array."""
 _OPEN, _COMMA, _CLOSE = b"[,]"
 
 
 def json_arrays(elements: pa.Array, rows: Int64s, starts: Int64s) -> pa.StringArray:
     """Return JSON arrays: array i has the elements in rows[starts[i] : starts[i + 1]].
 
-    No element that is taken is NULL. Raise ArrowCapacityError if the arrays have more than 2 GB.
+    No element in `rows` is NULL: JSON has `null` for it. Raise ArrowCapacityError if the arrays have more than 2 GB.
     """
+    assert not elements.null_count or elements.is_valid().to_numpy(zero_copy_only=False)[rows].all()
     _, offsets, content = elements.buffers()
     integer: Any = np.int64 if pa.types.is_large_string(elements.type) else np.int32
     places = read_only(offsets, integer)
     places = places[elements.offset : elements.offset + len(elements) + 1]
     count = len(starts) - 1
     size = 2 * count + int((places[rows + 1] - places[rows]).sum()) + int(np.maximum(np.diff(starts) - 1, 0).sum())
-    if size > MOST_BYTES:
+    if size > MOST_STRING_BYTES:
         raise pa.ArrowCapacityError(
-            f"what windows collect has {size} bytes; at most {MOST_BYTES} are possible: use shorter windows"
+            f"what windows collect has {size} bytes; at most {MOST_STRING_BYTES} are possible: use shorter windows"
         )
     bounds, written = np.zeros(count + 1, np.int32), np.empty(size, np.uint8)
     write_arrays(read_only(content, np.uint8), places, rows, starts, bounds, written)

@@ -29,6 +29,7 @@ from recapture.formats.views import lengths, taken
 from recapture.model import MetadataColumn
 from recapture.ordering.application_time import metadata_of
 from recapture.ordering.decoding import BlobDecoder, DecodedBlob
+from recapture.ordering.keys import concatenated
 from recapture.ordering.sequence_partitions import ContinuousNumbers
 from recapture.ordering.task import Task
 from recapture.query.model import CompiledInput
@@ -269,9 +270,9 @@ def _in_chunks(
     Unless events must be sorted, columns are made for one chunk at a time: those of a large blob would take a third of
     its memory.
     """
-    number = _concatenated([blob.events.number for blob in blobs])
+    number = concatenated([blob.events.number for blob in blobs])
     partitions = [blob.events.sequence_partition for blob in blobs if blob.events.sequence_partition is not None]
-    partition = _concatenated(partitions) if partitions else None
+    partition = concatenated(partitions) if partitions else None
     continuous = number if partition is None else numbers.continued(number, partition)
     order = _order_by_number(blobs, partition, continuous) if reader.numbered else None
     ordered = None if order is None else _taken(_columns(blobs, continuous, metadata, 0, len(number)), order)
@@ -342,8 +343,3 @@ def _columns_of_blob(blob: DecodedBlob, index: int, metadata: Sequence[MetadataC
 
 def _taken(events: pa.RecordBatch, rows: NDArray[np.intp]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([taken(column, rows) for column in events.columns], schema=events.schema)
-
-
-def _concatenated(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the values of all arrays. A single array is not copied."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -13,7 +13,7 @@ from recapture.ordering import spreads
 from recapture.ordering.keys import Numbered, first_rows, joint_codes, ranks
 from recapture.ordering.panes import BATCH_ROWS, merged
 from recapture.ordering.radix import sorted_order
-from recapture.ordering.row_order import with_large_texts
+from recapture.ordering.row_order import with_large_strings
 from recapture.ordering.scalars import evaluate
 from recapture.query.model import CompiledOutput
 from recapture.query.plan.expressions import Expr
@@ -73,7 +73,7 @@ def groups_of_panes(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the groups of the windows that end in a slice or within the look-back before it; see `rows_of_panes`."""
     span = Slice(slice_.start - merged_groups.look_back, slice_.end)
-    panes = _with_spreads(merged_groups, with_large_texts(panes)).combine_chunks()
+    panes = _with_spreads(merged_groups, with_large_strings(panes)).combine_chunks()
     keys = {key.name: ranks(panes[key.name]) for key in window.aggregation.keys}
     for windowed in _windowed(window.window, span, panes):
         groups = _groups(merged_groups, window, panes, keys, windowed).cast(merged_groups.schema)

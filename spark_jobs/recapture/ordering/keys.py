@@ -45,6 +45,11 @@ def first_rows(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows
 
 
+def concatenated(arrays: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the values of all arrays, of which there is one at least. A single array is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
 def arrival_order(rows: pa.Table, codes: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Return the places of rows in the order of number, System.Timestamp, arrival, partition and `_row`.
 

@@ -21,7 +21,7 @@ BATCH_ROWS = 1 << 20
 """Number of rows that are taken at once."""
 _MOST_BYTES = 64
 """Rows are sorted by up to this many bytes of a string before they are sorted by the whole string."""
-_MOST_TEXT = 2**31 - 1
+MOST_STRING_BYTES = 2**31 - 1
 """Largest size, in bytes, of the strings of an array of Arrow's type `string`, which has offsets of 32 bits."""
 
 
@@ -37,7 +37,7 @@ def row_order(rows: pa.Table) -> NDArray[np.int64]:
 
 def in_row_order(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
     """Return rows in the given order, in batches of BATCH_ROWS."""
-    whole = (rows if rows.nbytes <= _MOST_TEXT else with_large_texts(rows)).combine_chunks()
+    whole = (rows if rows.nbytes <= MOST_STRING_BYTES else with_large_strings(rows)).combine_chunks()
     starts = range(0, len(order), BATCH_ROWS)
     batches = itertools.chain.from_iterable(
         whole.take(order[start : start + BATCH_ROWS]).cast(rows.schema).to_batches() for start in starts
@@ -45,8 +45,8 @@ def in_row_order(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
     return pa.Table.from_batches(batches, rows.schema)
 
 
-def with_large_texts(table: pa.Table) -> pa.Table:
-    """Return a table whose texts may have more than 2 GB together."""
+def with_large_strings(table: pa.Table) -> pa.Table:
+    """Return a table whose strings may have more than 2 GB together."""
     large = {pa.string(): pa.large_string()}
     return table.cast(pa.schema([field.with_type(large.get(field.type, field.type)) for field in table.schema]))
 
