@@ -60,5 +60,5 @@ The DAG processor forks one for each file.
 
 @pytest.fixture(scope="session")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parse]:
-    with dialogue(["-c", PARSE, str(ROOT / "dags")], tmp_path_factory.mktemp("airflow"), **REPOSITORY) as ask:
+    with dialogue(PARSE, tmp_path_factory.mktemp("airflow"), str(ROOT / "dags"), **REPOSITORY) as ask:
         yield lambda folder: dict(ask(str(folder)))
