@@ -17,8 +17,10 @@ AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 CLASSES := .cache/classes.jsa
 UV := $(BIN)/uv --no-config
+# Temporary files are in memory where there is room, as the tests would wait for the disk. They take up to 1 GB.
+IN_MEMORY := $(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 # tests/lanes.py says which worker runs what: a file's tests share what they set up, and the longest files begin first.
-PYTEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
+PYTEST := $(IN_MEMORY) $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
 # Every test is in one of three lanes: services, spark or core.
 SERVICES := airflow or browser or e2e or process or storage
 SPARK := spark and not ($(SERVICES))

@@ -4,23 +4,29 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 Ask = Callable[[Any], Any]
 
+START = """
+from recapture.process.startup import collect_garbage_rarely
+collect_garbage_rarely()
+"""
+"""Begins every program: it takes a third off the time in which Airflow is loaded."""
+
 
 @contextmanager
-def dialogue(program: Sequence[str], home: Path, **variables: str) -> Iterator[Ask]:
-    """Start Python with the arguments `program`, in an Airflow whose home is `home`; yield what asks it."""
+def dialogue(program: str, home: Path, *arguments: str, **variables: str) -> Iterator[Ask]:
+    """Start a Python program with these arguments, in an Airflow whose home is `home`; yield what asks it."""
     env = os.environ | {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"} | variables
     log = home / "log"
     with (
         log.open("wb") as standard_error,
         subprocess.Popen(
-            [sys.executable, *program],
+            [sys.executable, "-c", f"{START}\n{program}", *arguments],
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -29,7 +29,6 @@ os.dup2(2, 1)
 
 import structlog
 from airflow.dag_processing.processor import DagFileParseRequest, _parse_file
-import recapture_airflow.dags
 
 def answer(folder):
     os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(folder)
@@ -42,20 +41,24 @@ def answer(folder):
         for path, error in parsed.import_errors.items():  # before Airflow 3.3, the path is absolute
             errors[str((folder / path).relative_to(folder))] = error
     heavy = sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "great_expectations"})
-    print(json.dumps({"dags": dags, "errors": errors, "heavy": heavy}), file=answers, flush=True)
+    return {"dags": dags, "errors": errors, "heavy": heavy}
 
+answer(Path(sys.argv[1]))  # loads what all folders need
 for line in sys.stdin:
     child = os.fork()
     if not child:
-        answer(Path(json.loads(line)))
+        print(json.dumps(answer(Path(json.loads(line)))), file=answers, flush=True)
         os._exit(0)
     if os.waitpid(child, 0)[1]:
         sys.exit("a folder was not parsed")
 """
-"""Loads Airflow once, and forks a process for each folder, as the DAG processor forks one for each file."""
+"""Loads Airflow and what the repository's DAGs import once, and forks a process for each folder.
+
+The DAG processor forks one for each file.
+"""
 
 
 @pytest.fixture(scope="session")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parse]:
-    with dialogue(["-c", PARSE], tmp_path_factory.mktemp("airflow"), **REPOSITORY) as ask:
+    with dialogue(PARSE, tmp_path_factory.mktemp("airflow"), str(ROOT / "dags"), **REPOSITORY) as ask:
         yield lambda folder: dict(ask(str(folder)))

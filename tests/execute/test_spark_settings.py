@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from recapture.execute.spark.session import CLUSTERS_OWN
@@ -82,3 +84,19 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: SparkS
     publish(run)
     for alias in ("sums", "labels"):
         assert files(tmp_path / "hostile" / alias) == files(tmp_path / "calm" / alias) != {}
+
+
+def test_a_python_worker_on_this_machine_starts_with_what_it_needs(spark: SparkSession) -> None:
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import os
+        import sys
+
+        for batch in batches:
+            name = "recapture.execute.spark.worker"
+            yield pa.RecordBatch.from_pydict(
+                {"loaded": [name in sys.modules] * len(batch), "server": [os.getppid()] * len(batch)}
+            )
+
+    (row,) = spark.range(1).mapInArrow(loaded, "loaded boolean, server long").collect()
+    assert row.loaded
+    assert "recapture.execute.spark.daemon" in psutil.Process(row.server).cmdline()

@@ -87,7 +87,7 @@ for line in sys.stdin:
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs"), str(ROOT / "plugins")])
-    with dialogue(["-c", ACTIVITY], tmp_path_factory.mktemp("airflow"), PYTHONPATH=path) as ask:
+    with dialogue(ACTIVITY, tmp_path_factory.mktemp("airflow"), PYTHONPATH=path) as ask:
         yield ask
 
 

@@ -66,7 +66,7 @@ Execute = Callable[..., Any]
 @pytest.fixture(scope="module")
 def execute(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Execute]:
     """Execute the task in another process; return its error and what it leaves: processes and temporary folders."""
-    with dialogue(["-c", EXECUTE], tmp_path_factory.mktemp("airflow"), PYTHONPATH=os.pathsep.join(sys.path)) as ask:
+    with dialogue(EXECUTE, tmp_path_factory.mktemp("airflow"), PYTHONPATH=os.pathsep.join(sys.path)) as ask:
 
         def executed(run: PlannedRun, scratch: Path, stops: bool = False) -> Any:
             scratch.mkdir()

@@ -127,7 +127,7 @@ def send(world: World) -> Iterator[Send]:
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder.parent}/airflow.db",
         "PYTHONPATH": str(ROOT / "spark_jobs"),
     }
-    with dialogue(["-c", SERVER, str(folder)], folder.parent, **variables) as ask:
+    with dialogue(SERVER, folder.parent, str(folder), **variables) as ask:
 
         def send(method: str, address: str, body: str | None = None, **headers: str) -> Page:
             return Page(*ask([method, f"/recapture{address}", headers, body]))

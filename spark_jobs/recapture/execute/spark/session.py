@@ -53,6 +53,7 @@ def create_session(master: str, name: str, scratch: Path, bundle: Path | None = 
         builder = builder.config("spark.archives", archives(bundle))
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.python.daemon.module", "recapture.execute.spark.daemon")
     return builder.getOrCreate()
 
 
