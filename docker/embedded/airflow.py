@@ -23,10 +23,10 @@ from embedded.process import CACHE, ROOT, Server, run_once, start_on_free_port, 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 """Parts of Airflow that its health check reports."""
-API_SERVER, SCHEDULER = "api-server", "scheduler"
+API_SERVER = "api-server"
 COMPONENTS = {
     API_SERVER: (),
-    SCHEDULER: ("--skip-serve-logs",),
+    "scheduler": ("--skip-serve-logs",),
     "dag-processor": (),
     "triggerer": ("--skip-serve-logs",),
 }
@@ -35,11 +35,14 @@ COMPONENTS = {
 Airflow's log servers are off, because they can only listen on all addresses. The api-server reads the logs from the
 disk.
 """
-PRELOADED = Path(__file__).with_name("preloaded.py")
-"""What runs the scheduler, so that its tasks start faster."""
+PROGRAM = [sys.executable, "-P", str(Path(__file__).with_name("airflow_command.py"))]
+"""What runs Airflow's commands."""
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 ENDED = ("success", "failed")
+"""States of a run that has ended."""
+TASK_ENDED = (*ENDED, "upstream_failed", "skipped", "removed")
+"""States of a task that has ended. All tasks of a run that has ended are in one of them."""
 
 
 class Airflow:
@@ -124,14 +127,13 @@ class Airflow:
             self._servers.clear()
             started.callback(lambda: stop_all(self._servers.values()))
             for component, options in COMPONENTS.items():
-                program = ["-P", str(PRELOADED)] if component == SCHEDULER else ["-m", "airflow"]
-                command, log = [sys.executable, *program, component, *options], home / f"{component}.log"
+                command, log = [*PROGRAM, component, *options], home / f"{component}.log"
                 self._servers[component] = Server(f"Airflow's {component}", command, self._environment, log, [lock])
 
             def ready() -> bool:
                 for server in self._servers.values():
                     server.require_running()
-                return self.port in self._servers[API_SERVER].ports() and self._healthy()
+                return self._healthy() and self.port in self._servers[API_SERVER].ports()
 
             self._servers[API_SERVER].wait_until(ready, 180)
             self._sign_in()
@@ -154,11 +156,16 @@ class Airflow:
 
     def run(self, *command: str) -> None:
         """Run a command of Airflow's. Raise RuntimeError, with its last lines, if it fails."""
-        run_once(f"airflow {' '.join(command)}", [sys.executable, "-m", "airflow", *command], self._environment)
+        run_once(f"airflow {' '.join(command)}", [*PROGRAM, *command], self._environment)
 
     def connect(self, connection: str, **fields: str) -> None:
         """Create a connection. Airflow stores its password and its extra encrypted."""
         self._call("POST", "/api/v2/connections", {"connection_id": connection, **fields})
+
+    @property
+    def token(self) -> str:
+        """Token of the signed-in user."""
+        return self._client.headers["Authorization"].removeprefix("Bearer ")
 
     def unpause(self, dag: str) -> None:
         """Wait until Airflow has loaded the DAG, then unpause it.
