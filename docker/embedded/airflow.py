@@ -213,12 +213,13 @@ class Airflow:
         deadline = time.monotonic() + seconds
         printed: set[str] = set()
         while True:
-            state = self._call("GET", f"{_run(dag, run)}")["state"]
             tasks = self._call("GET", f"{_run(dag, run)}/taskInstances")["task_instances"]
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
                 if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in printed:
                     printed.add(task["task_id"])
                     print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
+            all_ended = all(task["state"] in TASK_ENDED for task in tasks)
+            state = self._call("GET", _run(dag, run))["state"] if all_ended else "running"
             if state in ENDED:
                 break
             if time.monotonic() > deadline:
@@ -230,10 +231,13 @@ class Airflow:
             raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
     def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
-        """Return the first of these states that a task is in. Raise RuntimeError if the run or `seconds` end before."""
+        """Return the first of these states that a task is in.
+
+        Raise RuntimeError if the task ends in another state, or after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
-            if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:
+            if state in TASK_ENDED or time.monotonic() > deadline:
                 raise RuntimeError(f"the task {task} of the run {run} was {state}, not {' or '.join(states)}")
             self.keep_running()
             time.sleep(1)
