@@ -39,6 +39,11 @@ PROGRAM = [sys.executable, "-P", str(Path(__file__).with_name("airflow_command.p
 """What runs Airflow's commands."""
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
+HEARTBEAT_SECONDS = "2"
+"""Seconds between the heartbeats of a task. Airflow may notice only then that the process of the task has ended.
+
+If a person answers the task's question before that, Airflow retries the task a minute later.
+"""
 ENDED = ("success", "failed")
 """States of a run that has ended."""
 TASK_ENDED = (*ENDED, "upstream_failed", "skipped", "removed")
@@ -96,6 +101,7 @@ class Airflow:
             "DAG_PROCESSOR__REFRESH_INTERVAL": "20",
             "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "SCHEDULER__USE_JOB_SCHEDULE": str(self._schedule),
+            "WORKERS__MIN_HEARTBEAT_INTERVAL": HEARTBEAT_SECONDS,
             "LOGGING__WORKER_LOG_SERVER_PORT": NO_LOG_SERVER,
             "LOGGING__TRIGGER_LOG_SERVER_PORT": NO_LOG_SERVER,
         }

@@ -122,8 +122,7 @@ def unpause(airflow: Airflow) -> None:
 def asked_run(airflow: Airflow) -> str:
     """Wait until an update has asked a person about its run, and return the id of the DAG run that waits.
 
-    A person takes a moment to answer. Meanwhile, the scheduler notes that the task waits; otherwise, Airflow would
-    retry the task a minute later.
+    A person takes a moment to answer. Meanwhile, Airflow notices that the task's process has ended.
     """
 
     def runs() -> list[str]:
