@@ -96,6 +96,7 @@ def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (recapture,) = metadata.distributions(name="recapture", path=[str(packages)])
     for distribution in required(recapture):
         link(distribution, packages)
+    keep_compiled_code(ROOT / "spark_jobs", packages)
     return python
 
 
@@ -128,6 +129,17 @@ def link(distribution: metadata.Distribution, packages: Path) -> None:
             if original.exists() and not linked.exists():
                 linked.parent.mkdir(parents=True, exist_ok=True)
                 linked.symlink_to(original)
+
+
+def keep_compiled_code(checkout: Path, packages: Path) -> None:
+    """Copy what Numba compiled of a checkout. Numba takes it for that of installed files with the same times."""
+    for file in checkout.glob("recapture/**/*"):
+        copied = packages / file.relative_to(checkout)
+        if file.suffix == ".py":
+            shutil.copystat(file, copied)
+        elif file.suffix in (".nbc", ".nbi"):
+            copied.parent.mkdir(exist_ok=True)
+            shutil.copy(file, copied)
 
 
 def test_the_core_alone_orders_events(core: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from airflow.sdk import BaseHook, Connection, Context
 
 from recapture.definition.pipeline import Pipeline, load
 from recapture.errors import DefinitionError
+from recapture.execute.spark import daemon
 from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.execute.spark.installed import require_one_pyspark
 from recapture.run_files.files import RunFiles
@@ -102,7 +103,7 @@ class SparkRun(WithLineage, SparkSubmitOperator):
             raise DefinitionError(
                 f"the master of {self._conn_id} is Kubernetes: install apache-airflow-providers-cncf-kubernetes"
             )
-        self.conf = (self.conf or {}) | _bundle_settings(extra)
+        self.conf = (self.conf or {}) | daemon.settings(str(connection.host)) | _bundle_settings(extra)
         require_one_pyspark()
         if _is_on_cluster(extra):
             self.env_vars = None  # it has the path of Python on this machine

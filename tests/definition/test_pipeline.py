@@ -393,6 +393,15 @@ def test_a_query_that_does_not_compile_is_reported_with_its_own_line_and_column(
     assert message.startswith("job.query: query, line 2, column 6: ")
 
 
+def test_a_query_is_compiled_again_only_for_sections_that_concern_it(file: Path) -> None:
+    pipeline = load(file)
+    drops = pipeline.with_sections(job=pipeline.job.model_copy(update={"policy": "Drop"}))
+    assert drops.query is pipeline.query
+    renamed = tuple(output.model_copy(update={"alias": output.alias.upper()}) for output in pipeline.outputs)
+    aliases = [output.alias for output in pipeline.with_sections(outputs=renamed).query.outputs]
+    assert aliases == [output.alias.upper() for output in pipeline.query.outputs]
+
+
 @pytest.mark.parametrize("query", ['""', "SELECT", '"SELECT * FROM telemetry; DROP TABLE x"', "7", ""])
 def test_a_value_that_is_not_a_query_is_refused(file: Path, query: str) -> None:
     file.write_text(re.sub(r"  query: \|\n(?:    .*\n)+", f"  query: {query}\n", EXAMPLE))

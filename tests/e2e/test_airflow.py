@@ -256,6 +256,7 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
     assert {str(site.home / name) for name in ("postgres.log", "scheduler.log")} < watch.checked
     assert any(path.startswith(str(site.databases)) and "/data/pg_wal/" in path for path in watch.checked)
     assert any("org.apache.spark.deploy.SparkSubmit" in line for line in watch.checked)
+    assert any("recapture.execute.spark.daemon" in line for line in watch.checked)
     assert "127.0.0.1" in watch.listening
     assert watch.listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     private = [site.home / name for name in ("airflow.cfg", "logs")]

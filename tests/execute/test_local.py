@@ -28,6 +28,16 @@ from tests.worlds import TEN, World, at, published, steady
 SECONDS = 60
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "spark_jobs"), str(ROOT)])}
 """Variables of a process that runs a script of ours."""
+LOADED = """{
+    *__import__("sys").modules,
+    *(
+        name
+        for module in [*__import__("sys").modules.values()]
+        for name, value in vars(module).items()
+        if type(value).__name__ == "Compiled" and getattr(vars(value).get("dispatcher"), "overloads", None)
+    ),
+}"""
+"""Expression that a worker evaluates: names of its modules, and of the compiled functions that it has loaded."""
 
 
 @pytest.fixture
@@ -84,16 +94,19 @@ def test_an_unforeseen_failure_of_a_worker_is_one_line(processes: Workers, world
         compute(processes, run, tmp_path / "absent")
 
 
-def test_a_worker_imports_nothing_for_its_tasks(processes: Workers, world: World, tmp_path: Path) -> None:
+def test_a_worker_loads_nothing_for_its_tasks(processes: Workers, world: World, tmp_path: Path) -> None:
     """Every worker would do so, and the process from which all are forked does it once."""
 
-    def modules() -> set[str]:
-        loaded: set[str] = processes.pool.submit(eval, "{*__import__('sys').modules}").result()
-        return {name for name in loaded if name.startswith("recapture.")}
+    def loaded() -> set[str]:
+        """Return the names of the modules that the worker has imported, and of the functions that it has compiled."""
+        names: set[str] = processes.pool.submit(eval, LOADED).result()
+        return names
 
-    before = modules()
+    before = loaded()
     compute(processes, plan_run(world.define(), TEN, at(60)), tmp_path)
-    assert modules() == before
+    assert loaded() == before
+    assert {"recapture.ordering.radix", "sort_runs"} <= before
+    assert "pandas" not in before
 
 
 def test_suites_are_checked_while_the_workers_start(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from recapture.execute.spark import daemon
 from recapture.execute.spark.session import CLUSTERS_OWN
 from recapture.run.plan import plan_run
 from tests.paths import ROOT
@@ -86,7 +87,7 @@ def test_a_cluster_with_opposite_defaults_publishes_the_same_bytes(spark: SparkS
         assert files(tmp_path / "hostile" / alias) == files(tmp_path / "calm" / alias) != {}
 
 
-def test_a_python_worker_on_this_machine_starts_with_what_it_needs(spark: SparkSession) -> None:
+def test_only_workers_on_this_machine_start_with_what_they_need(spark: SparkSession) -> None:
     def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import os
         import sys
@@ -97,6 +98,7 @@ def test_a_python_worker_on_this_machine_starts_with_what_it_needs(spark: SparkS
                 {"loaded": [name in sys.modules] * len(batch), "server": [os.getppid()] * len(batch)}
             )
 
+    assert daemon.settings("spark://spark:7077") == daemon.settings("yarn") == {}
     (row,) = spark.range(1).mapInArrow(loaded, "loaded boolean, server long").collect()
     assert row.loaded
     assert "recapture.execute.spark.daemon" in psutil.Process(row.server).cmdline()

@@ -12,7 +12,6 @@ from recapture.definition.digest import run_definition
 from recapture.definition.pipeline import Pipeline
 from recapture.keep.archived import archived_slices
 from recapture.keep.check import check
-from recapture.process.startup import stop_fork_server
 from recapture.run.plan import preview
 from recapture.run_files.changes import read_changes
 from recapture.storage import open_container
@@ -38,10 +37,7 @@ def publish(world: World, capsys: pytest.CaptureFixture[str]) -> Publish:
 
     def run() -> None:
         bounds = "--from", TEN.isoformat(), "--to", NOON.isoformat()
-        try:
-            assert main(["backfill", str(world.file), *bounds, "--master", "local[1]"]) == 0
-        finally:
-            stop_fork_server()  # as the end of a command's process does
+        assert main(["backfill", str(world.file), *bounds, "--master", "local[1]"]) == 0
         capsys.readouterr()
 
     return run

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -85,17 +85,20 @@ class Pipeline(Section):
 
     def compile(self, query: str, *, in_tasks: bool = True) -> CompiledQuery:
         """Compile a query with this pipeline's inputs, outputs and functions; see `compile_query` for `in_tasks`."""
-        return compile_query(
+        return _compiled(
             query,
-            inputs=self.metadata,
-            output_aliases=[output.alias for output in self.outputs],
+            inputs=tuple(self.metadata.items()),
+            output_aliases=tuple(output.alias for output in self.outputs),
             functions=self.javascript,
             in_tasks=in_tasks,
-            only_strings=[section.alias for section in self.all_inputs if section.only_strings],
+            only_strings=tuple(section.alias for section in self.all_inputs if section.only_strings),
         )
 
     def with_sections(self, **sections: object) -> "Pipeline":
-        """Return the pipeline with other sections, by the names of their fields. Its query is compiled anew."""
+        """Return the pipeline with other sections, by the names of their fields.
+
+        Its query is compiled again if they concern it.
+        """
         changed = self.model_copy(update=sections)
         changed.__dict__.pop("query", None)
         return changed
@@ -208,6 +211,27 @@ class Pipeline(Section):
             yield f"early_arrival_seconds is {early}, but {EARLY_SECONDS} in ASA: {_NOT_REPEATED}"
         if early is not None and self.job.early_policy == "Adjust":
             yield f"early_policy is Adjust, but ASA drops early events: {_NOT_REPEATED}"
+
+
+@lru_cache(maxsize=32)
+def _compiled(
+    query: str,
+    *,
+    inputs: tuple[tuple[str, InputMetadata | None], ...],
+    output_aliases: tuple[str, ...],
+    functions: tuple[JavaScriptFunction, ...],
+    in_tasks: bool,
+    only_strings: tuple[str, ...],
+) -> CompiledQuery:
+    """Compile a query once for the pipelines of a process that differ in other things, such as tolerances."""
+    return compile_query(
+        query,
+        inputs=dict(inputs),
+        output_aliases=output_aliases,
+        functions=functions,
+        in_tasks=in_tasks,
+        only_strings=only_strings,
+    )
 
 
 def load(path: Path) -> Pipeline:

@@ -1,12 +1,14 @@
 """What the tasks need. The fork server of `workers` imports this module, so that no worker has to."""
 
-from recapture.process.startup import loaded_for_forks
+from recapture.process.startup import hidden, loaded_for_forks
 
 with loaded_for_forks():
     import numpy as np
     import pyarrow as pa
-    import pyarrow.acero
-    import pyarrow.dataset  # Arrow imports both on demand
+
+    with hidden(["pandas"]):  # pyarrow.dataset looks for it
+        import pyarrow.acero
+        import pyarrow.dataset  # Arrow imports both on demand
 
     import recapture.execute.processes.task_files
     import recapture.formats.event_hubs
@@ -20,15 +22,18 @@ with loaded_for_forks():
     from recapture.ordering import profile
     from recapture.ordering.arrived_numbers import NumberCollector
     from recapture.ordering.key_counts import KeyCounts
+    from recapture.ordering.row_order import sorted_rows
     from recapture.ordering.sequence import SequenceNumbers
     from recapture.ordering.tallies import tally
     from recapture.process.compilation import frozen
+    from recapture.run_files.json_file import JsonFile
+    from recapture.run_files.metric_row import MetricRow
     from recapture.time_model.judging import LargestTimes, judge
     from recapture.time_model.policies import IS_PROCESSED, Policies
     from recapture.time_model.string_codes import StringCodes
     from recapture.time_model.verdicts import Verdict
 
-    # Reading and judging next to nothing loads the compiled code.
+    # Reading, judging, sorting and writing next to nothing loads the compiled code.
     avro.load()
     read_times(pa.array([], pa.string()))
     JsonBodies().decode(pa.array([b'{"time":null}']), Projection([InputColumn(("time",), AsaType.DATETIME)]))
@@ -40,3 +45,5 @@ with loaded_for_forks():
     profile.load()
     SequenceNumbers().observe(*[np.zeros(1, np.int64)] * 4)
     NumberCollector().add(None, *[np.zeros(1, np.int64)] * 2)
+    sorted_rows(pa.table({"key": ["b", "a"]}))
+    JsonFile("", tuple[MetricRow, ...]).encode(())

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from recapture.errors import RunError
-from recapture.execute.spark import java
+from recapture.execute.spark import daemon, java
 from recapture.execute.spark.bundle import PYTHON, archives
 from recapture.execute.spark.compat import Py4JError, Py4JJavaError
 from recapture.execute.spark.connect import SHARED_FILES
@@ -48,12 +48,13 @@ def create_session(master: str, name: str, scratch: Path, bundle: Path | None = 
         .config(java.DRIVER, f"{java.QUICK_START} {java.SMALL_AND_QUIET} -Djava.io.tmpdir='{scratch}'")
         .config(java.EXECUTOR, java.QUICK_START)
     )
+    for setting, value in daemon.settings(master).items():
+        builder = builder.config(setting, value)
     if bundle is not None:
         os.environ["PYSPARK_PYTHON"] = PYTHON
         builder = builder.config("spark.archives", archives(bundle))
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = builder.config("spark.python.daemon.module", "recapture.execute.spark.daemon")
     return builder.getOrCreate()
 
 

@@ -20,6 +20,7 @@ from recapture.time_model import ticks
 from recapture.time_model.slices import Slice
 from recapture.tools.compare.assumptions import (
     Assumption,
+    Trial,
     are_known,
     changes_events,
     combinations_of,
@@ -316,16 +317,16 @@ def _with_events(
         identity = row[comparison.time], *keys.values()
         if len(by_reason.setdefault(reason, {})) < MAX_EXAMPLES_WITH_EVENTS:
             by_reason[reason].setdefault(identity, (Example(slice_, row[comparison.time], keys), example))
+    rows_with_events: list[tuple[tuple[Trial, Example], dict[str, Any]]] = []
     for reason, by_key in by_reason.items():
         assumed = SEPARATOR.join(cause for cause in causes(reason) if cause not in (DUPLICATES, DIGITS))
         combination = tried.get(assumed)
-        if combination is None or not changes_events(combination):
-            continue
-        by_example = events_behind(
-            trials, trial_of(combination), [example for example, _ in by_key.values()], comparison.reach
-        )
-        for (_, example), events in zip(by_key.values(), by_example, strict=True):
-            example["events"] = events
+        if combination is not None and changes_events(combination):
+            trial = trial_of(combination)
+            rows_with_events += [((trial, row), example) for row, example in by_key.values()]
+    events_of_rows = events_behind(trials, [row for row, _ in rows_with_events], comparison.reach)
+    for (_, example), events in zip(rows_with_events, events_of_rows, strict=True):
+        example["events"] = events
     return examples
 
 

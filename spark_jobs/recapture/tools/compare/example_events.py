@@ -1,5 +1,6 @@
 """The events behind an example: those that a run treats otherwise if it computes as the live job did."""
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,45 +41,45 @@ class Example:
     """Values of its key besides the end of the window."""
 
 
-def events_behind(trials: Trials, trial: Trial, examples: Sequence[Example], reach: timedelta) -> list[list[str]]:
-    """Return a sentence for each event that the trial treats otherwise than the published run, of each example.
+def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], reach: timedelta) -> list[list[str]]:
+    """Return a sentence for each event that its trial treats otherwise than the published run, of each example.
 
     The events are those whose time is in the window of the row, `reach` long, and whose bodies have no other value of a
-    key. The blobs of the slices are read twice.
+    key. The blobs of a slice are read once as published, and once for each trial.
     """
-    sentences: list[list[str]] = []
-    by_slice: dict[Slice, tuple[Events, Events]] = {}
-    for example in examples:
-        if example.slice not in by_slice:
-            ends = [other.end for other in examples if other.slice == example.slice]
-            windows = [(ticks.from_datetime(end - reach), ticks.from_datetime(end)) for end in ends]
-            published, live = (
-                {
-                    key: event
-                    for pipeline, _ in trials.pipelines(tried, [example.slice])
-                    for key, event in _events(pipeline, example.slice, windows)
-                }
-                for tried in (Trial(Tried()), trial)
-            )
-            by_slice[example.slice] = published, live
-        window = ticks.from_datetime(example.end - reach), ticks.from_datetime(example.end)
-        sentences.append(_sentences(example, window, *by_slice[example.slice]))
+    sentences: list[list[str]] = [[] for _ in examples]
+    windows = [(ticks.from_datetime(row.end - reach), ticks.from_datetime(row.end)) for _, row in examples]
+    by_slice: dict[Slice, dict[Trial, list[int]]] = {}
+    for number, (trial, row) in enumerate(examples):
+        by_slice.setdefault(row.slice, {}).setdefault(trial, []).append(number)
+    for slice_, by_trial in by_slice.items():
+        all_numbers = itertools.chain.from_iterable(by_trial.values())
+        published = _events(trials, Trial(Tried()), slice_, [windows[number] for number in all_numbers])
+        for trial, numbers in by_trial.items():
+            live = _events(trials, trial, slice_, [windows[number] for number in numbers])
+            for number in numbers:
+                sentences[number] = _sentences(examples[number][1], windows[number], published, live)
     return sentences
 
 
-def _events(
-    pipeline: Pipeline, slice_: Slice, windows: Sequence[tuple[int, int]]
-) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Yield the events of a slice whose times may be in one of the windows (start, end], in ticks."""
+def _events(trials: Trials, trial: Trial, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Events:
+    """Return the events of a slice in a trial whose times may be in one of the windows (start, end], in ticks."""
+    names = ("input", "partition", "sequence_number", "place", "blob")
+    return {
+        tuple(event[name] for name in names): event
+        for pipeline, _ in trials.pipelines(trial, [slice_])
+        for event in _events_in(pipeline, slice_, windows)
+    }
+
+
+def _events_in(pipeline: Pipeline, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     manifest = pinned(pipeline, [slice_])
     for compiled in pipeline.query.inputs:
         source = InputToSearch.of(pipeline, compiled)
         for task in SlicePlan(slice_, manifest.input(compiled.alias), None, None).tasks:
             for events in judged_events(source, task, set()):
                 rows = np.flatnonzero(_in_windows(events, windows))
-                for event in batch(source, task, events.chunk, rows, events).to_pylist():
-                    names = ("input", "partition", "sequence_number", "place", "blob")
-                    yield tuple(event[name] for name in names), event
+                yield from batch(source, task, events.chunk, rows, events).to_pylist()
 
 
 def _in_windows(events: JudgedEvents, windows: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
