@@ -15,7 +15,7 @@ START = """
 from recapture.process.startup import collect_garbage_rarely
 collect_garbage_rarely()
 """
-"""Begins every program: it takes a third off the time in which Airflow is loaded."""
+"""Begins every program: it takes a quarter off the CPU time in which Airflow is loaded."""
 
 
 @contextmanager

@@ -23,10 +23,10 @@ from embedded.process import CACHE, ROOT, Server, run_once, start_on_free_port, 
 USER = "admin"
 PARTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 """Parts of Airflow that its health check reports."""
-API_SERVER, SCHEDULER = "api-server", "scheduler"
+API_SERVER = "api-server"
 COMPONENTS = {
     API_SERVER: (),
-    SCHEDULER: ("--skip-serve-logs",),
+    "scheduler": ("--skip-serve-logs",),
     "dag-processor": (),
     "triggerer": ("--skip-serve-logs",),
 }
@@ -35,11 +35,19 @@ COMPONENTS = {
 Airflow's log servers are off, because they can only listen on all addresses. The api-server reads the logs from the
 disk.
 """
-PRELOADED = Path(__file__).with_name("preloaded.py")
-"""What runs the scheduler, so that its tasks start faster."""
+PROGRAM = [sys.executable, "-P", str(Path(__file__).with_name("airflow_command.py"))]
+"""What runs Airflow's commands."""
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
+HEARTBEAT_SECONDS = "2"
+"""Seconds between the heartbeats of a task. Airflow may notice only then that the process of the task has ended.
+
+If a person answers the task's question before that, Airflow retries the task a minute later.
+"""
 ENDED = ("success", "failed")
+"""States of a run that has ended."""
+TASK_ENDED = (*ENDED, "upstream_failed", "skipped", "removed")
+"""States of a task that has ended. All tasks of a run that has ended are in one of them."""
 
 
 class Airflow:
@@ -93,6 +101,7 @@ class Airflow:
             "DAG_PROCESSOR__REFRESH_INTERVAL": "20",
             "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "SCHEDULER__USE_JOB_SCHEDULE": str(self._schedule),
+            "WORKERS__MIN_HEARTBEAT_INTERVAL": HEARTBEAT_SECONDS,
             "LOGGING__WORKER_LOG_SERVER_PORT": NO_LOG_SERVER,
             "LOGGING__TRIGGER_LOG_SERVER_PORT": NO_LOG_SERVER,
         }
@@ -124,14 +133,13 @@ class Airflow:
             self._servers.clear()
             started.callback(lambda: stop_all(self._servers.values()))
             for component, options in COMPONENTS.items():
-                program = ["-P", str(PRELOADED)] if component == SCHEDULER else ["-m", "airflow"]
-                command, log = [sys.executable, *program, component, *options], home / f"{component}.log"
+                command, log = [*PROGRAM, component, *options], home / f"{component}.log"
                 self._servers[component] = Server(f"Airflow's {component}", command, self._environment, log, [lock])
 
             def ready() -> bool:
                 for server in self._servers.values():
                     server.require_running()
-                return self.port in self._servers[API_SERVER].ports() and self._healthy()
+                return self._healthy() and self.port in self._servers[API_SERVER].ports()
 
             self._servers[API_SERVER].wait_until(ready, 180)
             self._sign_in()
@@ -154,11 +162,16 @@ class Airflow:
 
     def run(self, *command: str) -> None:
         """Run a command of Airflow's. Raise RuntimeError, with its last lines, if it fails."""
-        run_once(f"airflow {' '.join(command)}", [sys.executable, "-m", "airflow", *command], self._environment)
+        run_once(f"airflow {' '.join(command)}", [*PROGRAM, *command], self._environment)
 
     def connect(self, connection: str, **fields: str) -> None:
         """Create a connection. Airflow stores its password and its extra encrypted."""
         self._call("POST", "/api/v2/connections", {"connection_id": connection, **fields})
+
+    @property
+    def token(self) -> str:
+        """Token of the signed-in user."""
+        return self._client.headers["Authorization"].removeprefix("Bearer ")
 
     def unpause(self, dag: str) -> None:
         """Wait until Airflow has loaded the DAG, then unpause it.
@@ -206,12 +219,13 @@ class Airflow:
         deadline = time.monotonic() + seconds
         printed: set[str] = set()
         while True:
-            state = self._call("GET", f"{_run(dag, run)}")["state"]
             tasks = self._call("GET", f"{_run(dag, run)}/taskInstances")["task_instances"]
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
                 if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in printed:
                     printed.add(task["task_id"])
                     print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
+            all_ended = all(task["state"] in TASK_ENDED for task in tasks)
+            state = self._call("GET", _run(dag, run))["state"] if all_ended else "running"
             if state in ENDED:
                 break
             if time.monotonic() > deadline:
@@ -223,10 +237,13 @@ class Airflow:
             raise RuntimeError("\n".join(self.log(dag, run, task) for task in failed) or f"the run {run} failed")
 
     def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
-        """Return the first of these states that a task is in. Raise RuntimeError if the run or `seconds` end before."""
+        """Return the first of these states that a task is in.
+
+        Raise RuntimeError if the task ends in another state, or after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
-            if self._call("GET", _run(dag, run))["state"] in ENDED or time.monotonic() > deadline:
+            if state in TASK_ENDED or time.monotonic() > deadline:
                 raise RuntimeError(f"the task {task} of the run {run} was {state}, not {' or '.join(states)}")
             self.keep_running()
             time.sleep(1)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from urllib.parse import quote, unquote
 
-from playwright.sync_api import FrameLocator, Page, expect
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 from embedded.airflow import USER, Airflow
 from embedded.main import PIPELINE
@@ -17,9 +17,21 @@ document.adoptedStyleSheets = [style];
 """Stops what moves in Airflow's interface, such as the signs of running tasks: it is drawn without a graphics card."""
 
 
-def sign_in(page: Page, airflow: Airflow) -> None:
+def new_page(browser: Browser) -> Page:
+    page = browser.new_page()
     page.set_default_timeout(60_000)
     page.add_init_script(STILL)
+    return page
+
+
+def signed_in_page(browser: Browser, airflow: Airflow) -> Page:
+    """Return a page of a user who has signed in before."""
+    page = new_page(browser)
+    page.context.add_cookies([{"name": "_token", "value": airflow.token, "url": airflow.url}])
+    return page
+
+
+def sign_in(page: Page, airflow: Airflow) -> None:
     page.goto(airflow.url)
     page.get_by_label("Username").fill(USER)
     page.get_by_label("Password").fill(airflow.password)

@@ -5,6 +5,7 @@ Each publishes the same hour, with one event. The audit of the first stops the h
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ STORED, FETCHED = "stored", "fetched"
 """Names of the pipelines."""
 UPDATE, APPROVAL, CHECK = (f"{STORED}.{action}" for action in ("update", "approval", "check"))
 RANGE = {"from": TEN.isoformat(), "to": (TEN + HOUR).isoformat()}
+SECONDS_TO_ANSWER = 3
 NO_ROWS = {
     "name": "strict",
     "expectations": [
@@ -118,7 +120,10 @@ def unpause(airflow: Airflow) -> None:
 
 
 def asked_run(airflow: Airflow) -> str:
-    """Wait until an update has asked a person about its run, and return the id of the DAG run that waits."""
+    """Wait until an update has asked a person about its run, and return the id of the DAG run that waits.
+
+    A person takes a moment to answer. Meanwhile, Airflow notices that the task's process has ended.
+    """
 
     def runs() -> list[str]:
         return [run["dag_run_id"] for run in airflow._call("GET", f"/api/v2/dags/{APPROVAL}/dagRuns")["dag_runs"]]
@@ -126,6 +131,7 @@ def asked_run(airflow: Airflow) -> str:
     wait_until(lambda: bool(runs()), airflow)
     [run] = runs()
     airflow.wait_for_task(APPROVAL, run, "approval", "awaiting_input")
+    time.sleep(SECONDS_TO_ANSWER)
     return run
 
 

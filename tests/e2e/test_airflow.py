@@ -31,7 +31,17 @@ from recapture.table.delta import OpenTable, Table
 from recapture.table.publications import SCHEMA
 from recapture.tools.sample import world
 from tests.e2e import team_bundle as team
-from tests.e2e.calendar_steps import approve, approved_run, requested, rolled_back, shown_report, sign_in, stage
+from tests.e2e.calendar_steps import (
+    approve,
+    approved_run,
+    new_page,
+    requested,
+    rolled_back,
+    shown_report,
+    sign_in,
+    signed_in_page,
+    stage,
+)
 from tests.e2e.late_blob import DAILY, UPDATE, UPDATED, UpdatedWorld, events, updated_world, wait_until
 from tests.formats.test_published import archive, defined
 from tests.leaks import Watch, spellings
@@ -225,7 +235,7 @@ def test_a_native_backfill_publishes_two_slices_by_one_run(
         airflow.wait(PIPELINE, run)
     report = airflow.result(PIPELINE, TOGETHER, "report")
     airflow.unpause("csv")
-    page = browser.new_page()
+    page = new_page(browser)
     sign_in(page, airflow)
     text = shown_report(page)
     csv_run = approved_run(page, airflow)
@@ -314,8 +324,7 @@ def test_a_staged_run_waits_unseen_until_a_person_approves_it_without_a_reason(s
     airflow.pause(UPDATE)
     before = published(updated.world.table)
     updated.put_late_blob("staged", 40)
-    page = browser.new_page()
-    sign_in(page, airflow)
+    page = signed_in_page(browser, airflow)
     dag_run = stage(page, airflow, UPDATED, updated.first, updated.first + HOUR)
     airflow.wait_for_task(UPDATED, dag_run, "approval", "awaiting_input")
     (waiting,) = Waiting(load(updated.world.file)).runs()

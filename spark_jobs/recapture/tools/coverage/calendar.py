@@ -31,6 +31,7 @@ MOST_LISTED = 8
 """Number of pipelines up to which a calendar leads to each of them, and not only to their list."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
+DAY = ticks.from_seconds(86_400)
 EXPLAINED_RUNS = 10
 """Number of runs that block slices of the shown month of which the page says why, the newest ones."""
 
@@ -80,7 +81,7 @@ def calendar_page(
     `length` is that of a slice, in ticks. `audits` has what failed in the audits of runs, by run: see `audited_runs`.
     """
     states, month, chosen = coverage.slices, shown.month, shown.chosen
-    days = {day: list(slices) for day, slices in groupby(states, key=lambda state: day_of(state.start))}
+    days = _by_day(states)
     years = sorted({day.year for day in days} | {month.year})
     requests, more_requests = shown_requests(coverage.requests, None, length)
     return render_framed(
@@ -177,21 +178,25 @@ def _urgency(pipeline: Summary) -> tuple[int, str]:
 def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:
     """Return each of FIRST_STATES that slices are in, with links to the newest of them and the number of the others."""
     first, by_state = [], in_each_state(states)
-    for attention in FIRST_STATES:
-        slices = [range_of(state) for state in reversed(states) if state.state is attention]
-        if slices:
-            differing = in_words(state.differing for state in states if state.state is attention is State.OUTDATED)
-            shown = slices[:FIRST_SLICES]
-            first.append(
-                {
-                    "state": attention,
-                    "slices": shown,
-                    "more": len(slices) - len(shown),
-                    "every": by_state[attention].href,
-                    "differing": differing,
-                }
-            )
+    for attention in filter(by_state.__contains__, FIRST_STATES):
+        slices = [state for state in reversed(states) if state.state is attention]
+        shown = slices[:FIRST_SLICES]
+        first.append(
+            {
+                "state": attention,
+                "slices": [range_of(state) for state in shown],
+                "more": len(slices) - len(shown),
+                "every": by_state[attention].href,
+                "differing": in_words(state.differing for state in slices if attention is State.OUTDATED),
+            }
+        )
     return first
+
+
+def _by_day(states: Sequence[SliceState]) -> dict[date, list[SliceState]]:
+    """Return the slices of each day."""
+    days = (list(slices) for _, slices in groupby(states, key=lambda state: state.start // DAY))
+    return {day_of(slices[0].start): slices for slices in days}
 
 
 def _month_in(year: int, month: date, days: Iterable[date]) -> int:

@@ -88,7 +88,9 @@ class CoverageReader:
                 incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
             except RecaptureError as error:
                 problems.append(f"{_UNKNOWN_PROGRESS}: {error}")
-            states = slice_states(standing, last_end, length, incomplete_from, activity, until)
+            states = known
+            if incomplete_from is not None:
+                states = slice_states(standing, last_end, length, incomplete_from, activity, until)
             return Coverage(tuple(states), changes, standing.work.requests, tuple(problems))
 
     @cached_property
