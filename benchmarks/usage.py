@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 SAMPLES_PER_SECOND = 10
-_WORKERS = ("pyspark.daemon", "multiprocessing.spawn")
+_WORKERS = ("spark.daemon", "multiprocessing.spawn")
 """Modules that start the processes of Spark's workers, and those of the peers. Those of recapture are forks of it."""
 
 

@@ -239,7 +239,11 @@ def test_no_key_and_no_signature_is_printed_written_logged_or_on_a_command_line(
         assert not holds_secret(outcome.out + outcome.err, runs.secrets)
     assert [name for name, content in runs.blobs.items() if holds_secret(content, runs.secrets)] == []
     assert runs.watch.leaks == set()
-    processes = ("org.apache.spark.deploy.SparkSubmit", "-m pyspark.daemon", "from multiprocessing.resource_tracker")
+    processes = (
+        "org.apache.spark.deploy.SparkSubmit",
+        "-m recapture.execute.spark.daemon",
+        "from multiprocessing.resource_tracker",
+    )
     for part in (*processes, "/logs/", "/tmp/"):
         assert any(part in checked for checked in runs.watch.checked), part
 

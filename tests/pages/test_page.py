@@ -24,7 +24,7 @@ PAGE = """\
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A package with the template `page.html`."""
-    folder = tmp_path / "package_of_pages"
+    folder = tmp_path / f"pages_of_{tmp_path.name}"  # what is imported and found stays for later tests
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "page.html").write_text(PAGE)
