@@ -17,7 +17,7 @@ AZURITE := docker/azurite/node_modules/.installed
 BROWSER := docker/browser/node_modules/.installed
 CLASSES := .cache/classes.jsa
 UV := $(BIN)/uv --no-config
-# Temporary files are in memory where there is room, as the tests would wait for the disk. They take up to 1 GB.
+# Temporary files, up to 1 GB, are in memory if 2 GB of it are free: otherwise, the tests wait for the disk.
 IN_MEMORY := $(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 # tests/lanes.py says which worker runs what: a file's tests share what they set up, and the longest files begin first.
 PYTEST := $(IN_MEMORY) $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses

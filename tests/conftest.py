@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Python = Callable[..., subprocess.CompletedProcess[bytes]]
 
 load_profile()
-os.environ.setdefault("TOKIO_WORKER_THREADS", "1")  # of deltalake: a second one adds a tenth to its CPU time
+os.environ.setdefault("TOKIO_WORKER_THREADS", "1")  # of deltalake, which takes a tenth more CPU time with a second one
 collect_garbage_rarely()  # otherwise it takes a fifth of the time in which pytest collects the tests
 
 LONG = (

@@ -15,12 +15,15 @@ START = """
 from recapture.process.startup import collect_garbage_rarely
 collect_garbage_rarely()
 """
-"""Begins every program: it takes a quarter off the CPU time in which Airflow is loaded."""
+"""Beginning of every program. With it, loading Airflow takes a quarter less CPU time."""
 
 
 @contextmanager
 def dialogue(program: str, home: Path, *arguments: str, **variables: str) -> Iterator[Ask]:
-    """Start a Python program with these arguments, in an Airflow whose home is `home`; yield what asks it."""
+    """Run the source code of a Python program with these arguments, in an Airflow whose home is `home`.
+
+    Yield what asks it.
+    """
     env = os.environ | {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"} | variables
     log = home / "log"
     with (

@@ -20,11 +20,11 @@ LOOKS = 10
 """Number of looks after which files that stay are looked at again."""
 PROCESSES = Path("/proc")
 LISTEN = 10
-"""State of a TCP socket that listens."""
+"""TCP_LISTEN, the kernel's number for the state of a socket that listens."""
 SOCK_DIAG, SOCK_DIAG_BY_FAMILY, REQUEST_ALL, DONE = 4, 20, 0x301, 3
 """Numbers of sock_diag(7) and netlink(7): the protocol, its message, a request for a list, and the list's end."""
 HEADER = struct.Struct("=IHHII")
-"""Header of a netlink message: its size, its type, flags, its number, and the port of the process."""
+"""Header of a netlink message: size, type, flags, number of the message, and number of the process."""
 SOCKET = struct.Struct("=8x16s44xI")
 """Local address and inode in a message of sock_diag(7) about a socket."""
 
@@ -46,9 +46,9 @@ def holds_secret(text: str | bytes, secrets: frozenset[bytes]) -> bool:
 
 
 def listening_sockets() -> dict[str, str]:
-    """Return the inodes of all sockets of this machine that listen, and their addresses.
+    """Return the addresses of all TCP sockets of this machine that listen, by inode.
 
-    The kernel lists them alone; for /proc/net/tcp, it goes through its table of all connections each time.
+    sock_diag(7) lists only these. For /proc/net/tcp, the kernel goes through its table of all connections each time.
     """
     return dict(itertools.chain.from_iterable(map(_listening, (socket.AF_INET, socket.AF_INET6))))
 

@@ -40,14 +40,15 @@ PROGRAM = [sys.executable, "-P", str(Path(__file__).with_name("airflow_command.p
 NO_LOG_SERVER = "1"
 """Port on which nothing listens. The api-server requests the newest log lines of a running task from it."""
 HEARTBEAT_SECONDS = "2"
-"""Seconds between the heartbeats of a task. Airflow may notice only then that the process of the task has ended.
+"""Minimum number of seconds between the heartbeats of a task.
 
-If a person answers the task's question before that, Airflow retries the task a minute later.
+Airflow may notice only at the next heartbeat that the process of a task has ended. If a person answers the task's
+question before that, Airflow retries the task a minute later.
 """
 ENDED = ("success", "failed")
 """States of a run that has ended."""
 TASK_ENDED = (*ENDED, "upstream_failed", "skipped", "removed")
-"""States of a task that has ended. All tasks of a run that has ended are in one of them."""
+"""States of a task that has ended."""
 
 
 class Airflow:
@@ -224,8 +225,8 @@ class Airflow:
                 if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in printed:
                     printed.add(task["task_id"])
                     print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
-            all_ended = all(task["state"] in TASK_ENDED for task in tasks)
-            state = self._call("GET", _run(dag, run))["state"] if all_ended else "running"
+            is_running = any(task["state"] == "running" for task in tasks)
+            state = "running" if is_running else self._call("GET", _run(dag, run))["state"]
             if state in ENDED:
                 break
             if time.monotonic() > deadline:
@@ -239,11 +240,12 @@ class Airflow:
     def wait_for_task(self, dag: str, run: str, task: str, *states: str, seconds: float = 300) -> str:
         """Return the first of these states that a task is in.
 
-        Raise RuntimeError if the task ends in another state, or after `seconds`.
+        Raise RuntimeError if the task ends in another state or its run ends without it, or after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while (state := self._call("GET", f"{_run(dag, run)}/taskInstances/{task}")["state"]) not in states:
-            if state in TASK_ENDED or time.monotonic() > deadline:
+            is_left_out = state is None and self._call("GET", _run(dag, run))["state"] in ENDED
+            if state in TASK_ENDED or is_left_out or time.monotonic() > deadline:
                 raise RuntimeError(f"the task {task} of the run {run} was {state}, not {' or '.join(states)}")
             self.keep_running()
             time.sleep(1)

@@ -1,10 +1,11 @@
-"""Run a command of Airflow in a process that starts fast, as do its forks: python airflow_command.py COMMAND…
+"""Run a command of Airflow that starts faster: python airflow_command.py COMMAND…
 
-It looks for garbage rarely, which otherwise takes a quarter of the CPU time of a start.
+Python looks for garbage neither during the imports, nor often afterwards: that would take a quarter of the CPU time of
+a start.
 
 The scheduler forks its workers, and these a process for each task. The DAG processor forks a process for each DAG file.
-What the scheduler and the DAG processor have loaded, these need not load: that takes most of the CPU time of a short
-task, and of reading a DAG file.
+Both load Recapture's modules and Airflow's plugins before. The forks then need not load them, which would take most of
+the CPU time of a short task, and of reading a DAG file.
 """
 
 import sys
@@ -13,21 +14,19 @@ from importlib.metadata import entry_points
 
 from recapture.process.startup import collect_garbage_rarely, loaded_for_good
 
-READING = ("recapture_airflow.dags", "recapture_airflow.spark_run")
+DAG_MODULES = ("recapture_airflow.dags", "recapture_airflow.spark_run")
+"""Modules that DAG files import."""
 MODULES = {
     "scheduler": (
-        *READING,
+        *DAG_MODULES,
         "recapture.keep.job",
         "recapture.run.in_processes",
         "recapture.storage.azure",
         "recapture.tools.reports.write",
     ),
-    "dag-processor": READING,
+    "dag-processor": DAG_MODULES,
 }
-"""Modules that import what takes long to load, by command.
-
-They may be loaded before a fork: workers of runs do the same.
-"""
+"""Modules that are loaded before the forks, by command. They start no threads when they are imported."""
 
 if __name__ == "__main__":
     collect_garbage_rarely()

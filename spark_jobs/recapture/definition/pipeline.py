@@ -97,7 +97,7 @@ class Pipeline(Section):
     def with_sections(self, **sections: object) -> "Pipeline":
         """Return the pipeline with other sections, by the names of their fields.
 
-        Its query is compiled again if they concern it.
+        Its query is compiled again if one of them is among what the query depends on.
         """
         changed = self.model_copy(update=sections)
         changed.__dict__.pop("query", None)
@@ -223,7 +223,7 @@ def _compiled(
     in_tasks: bool,
     only_strings: tuple[str, ...],
 ) -> CompiledQuery:
-    """Compile a query once for the pipelines of a process that differ in other things, such as tolerances."""
+    """Compile a query, or return what was compiled of the same arguments before: pipelines may differ in tolerances."""
     return compile_query(
         query,
         inputs=dict(inputs),

@@ -97,7 +97,8 @@ def hidden(packages: Collection[str]) -> AbstractContextManager[None]:
     """Let imports of these packages in this thread fail, unless they are already imported.
 
     For `quality.loading`: 1.2 s of each audit with a suite. For `formats`: 0.3 s of each command that reads blobs. For
-    `numba_functions`: 0.25 s of each process that compiles or loads a function.
+    `numba_functions`: 0.25 s of each process that compiles or loads a function. For `preloaded`: 0.2 s of each process
+    that forks workers.
     """
     return _asked_first(_Hider(packages, threading.get_ident()))
 

@@ -1,4 +1,4 @@
-"""What the tasks need. The fork server of `workers` imports this module, so that no worker has to."""
+"""Load what tasks need. The fork server of `workers` and Spark's `daemon` import this module; no worker has to."""
 
 from recapture.process.startup import hidden, loaded_for_forks
 
@@ -6,7 +6,7 @@ with loaded_for_forks():
     import numpy as np
     import pyarrow as pa
 
-    with hidden(["pandas"]):  # pyarrow.dataset looks for it
+    with hidden(["pandas"]):  # pyarrow.dataset imports it if it is installed; no task needs it
         import pyarrow.acero
         import pyarrow.dataset  # Arrow imports both on demand
 
@@ -33,7 +33,7 @@ with loaded_for_forks():
     from recapture.time_model.string_codes import StringCodes
     from recapture.time_model.verdicts import Verdict
 
-    # Reading, judging, sorting and writing next to nothing loads the compiled code.
+    # Processing a few values loads the compiled code, and prepares the encoder of JSON.
     avro.load()
     read_times(pa.array([], pa.string()))
     JsonBodies().decode(pa.array([b'{"time":null}']), Projection([InputColumn(("time",), AsaType.DATETIME)]))

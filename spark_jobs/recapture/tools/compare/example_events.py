@@ -42,10 +42,12 @@ class Example:
 
 
 def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], reach: timedelta) -> list[list[str]]:
-    """Return a sentence for each event that its trial treats otherwise than the published run, of each example.
+    """Return for each example a sentence for each event that its trial treats otherwise than the published run.
+
+    After MAX_EVENTS of them, one sentence has the number of the others.
 
     The events are those whose time is in the window of the row, `reach` long, and whose bodies have no other value of a
-    key. The blobs of a slice are read once as published, and once for each trial.
+    key. The blobs of a slice are read once for the published run, and once for each trial.
     """
     sentences: list[list[str]] = [[] for _ in examples]
     windows = [(ticks.from_datetime(row.end - reach), ticks.from_datetime(row.end)) for _, row in examples]
@@ -63,7 +65,10 @@ def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], rea
 
 
 def _events(trials: Trials, trial: Trial, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Events:
-    """Return the events of a slice in a trial whose times may be in one of the windows (start, end], in ticks."""
+    """Return the events of a slice, as a trial treats them, whose times may be in one of the windows (start, end].
+
+    Windows are in ticks.
+    """
     names = ("input", "partition", "sequence_number", "place", "blob")
     return {
         tuple(event[name] for name in names): event

@@ -32,6 +32,7 @@ MOST_LISTED = 8
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
 DAY = ticks.from_seconds(86_400)
+"""Length of a day, in ticks."""
 EXPLAINED_RUNS = 10
 """Number of runs that block slices of the shown month of which the page says why, the newest ones."""
 
