@@ -18,7 +18,7 @@ BROWSER := docker/browser/node_modules/.installed
 CLASSES := .cache/classes.jsa
 UV := $(BIN)/uv --no-config
 # Temporary files, up to 1 GB, are in memory if 2 GB of it are free: otherwise, the tests wait for the disk.
-IN_MEMORY := $(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
+IN_MEMORY := $(if $(TMPDIR),,$(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }'))
 # tests/lanes.py says which worker runs what: a file's tests share what they set up, and the longest files begin first.
 PYTEST := $(IN_MEMORY) $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder --numprocesses
 # Every test is in one of three lanes: services, spark or core.

@@ -219,14 +219,15 @@ class Airflow:
         """
         deadline = time.monotonic() + seconds
         printed: set[str] = set()
+        is_running = False
         while True:
+            state = "running" if is_running else self._call("GET", _run(dag, run))["state"]
             tasks = self._call("GET", f"{_run(dag, run)}/taskInstances")["task_instances"]
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
                 if task["state"] in (*ENDED, "upstream_failed") and task["task_id"] not in printed:
                     printed.add(task["task_id"])
                     print(f"  {task['task_id']:<20} {task['state']:<16} {task['duration'] or 0:6.1f} s", flush=True)
             is_running = any(task["state"] == "running" for task in tasks)
-            state = "running" if is_running else self._call("GET", _run(dag, run))["state"]
             if state in ENDED:
                 break
             if time.monotonic() > deadline:

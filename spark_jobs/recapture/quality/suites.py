@@ -55,7 +55,6 @@ class RunParameters(NamedTuple):
     run_end: datetime
 
 
-_DAY = 86_400 * ticks.TICKS_PER_SECOND
 MAX_DAYS = 366
 """Largest number of days of history that an expectation may ask for."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -248,7 +247,7 @@ def slices_before(expectations: Iterable[Expectation], asset: Asset, slices: lis
     `slices` are those of the run, all of one length, in order.
     """
     first, length = slices[0].start, slices[0].end - slices[0].start
-    times_of_day = {slice_.start % _DAY for slice_ in slices}
+    times_of_day = {slice_.start % ticks.TICKS_PER_DAY for slice_ in slices}
     starts: set[int] = set()
     for expectation in expectations:
         signature = SIGNATURES.get(expectation.type)
@@ -257,8 +256,8 @@ def slices_before(expectations: Iterable[Expectation], asset: Asset, slices: lis
         days = expectation.kwargs.get("days", signature.history.days)
         starts.update(
             start
-            for start in range(first - days * _DAY, first, length)
-            if start % _DAY in times_of_day or not signature.history.same_time
+            for start in range(first - days * ticks.TICKS_PER_DAY, first, length)
+            if start % ticks.TICKS_PER_DAY in times_of_day or not signature.history.same_time
         )
     return sorted(starts)
 

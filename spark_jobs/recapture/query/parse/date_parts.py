@@ -1,6 +1,6 @@
 """The parts of a date and the units of time, by their names in ASA."""
 
-from recapture.time_model.ticks import TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND
+from recapture.time_model.ticks import TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 
 SHORT_NAMES = {
     "year": ("yy", "yyyy"),
@@ -18,12 +18,11 @@ SHORT_NAMES = {
 }
 PARTS = {spelling: part for part, short in SHORT_NAMES.items() for spelling in (part, *short)}
 """Each part, by every spelling."""
-_DAY = 86_400 * TICKS_PER_SECOND
 TICKS = {
-    "dayofyear": _DAY,
-    "day": _DAY,
-    "week": 7 * _DAY,
-    "weekday": _DAY,
+    "dayofyear": TICKS_PER_DAY,
+    "day": TICKS_PER_DAY,
+    "week": 7 * TICKS_PER_DAY,
+    "weekday": TICKS_PER_DAY,
     "hour": 3_600 * TICKS_PER_SECOND,
     "minute": 60 * TICKS_PER_SECOND,
     "second": TICKS_PER_SECOND,

@@ -31,8 +31,6 @@ MOST_LISTED = 8
 """Number of pipelines up to which a calendar leads to each of them, and not only to their list."""
 FIRST_SLICES = 3
 """Number of slices that are listed for each of the states to look at first."""
-DAY = ticks.from_seconds(86_400)
-"""Length of a day, in ticks."""
 EXPLAINED_RUNS = 10
 """Number of runs that block slices of the shown month of which the page says why, the newest ones."""
 
@@ -196,7 +194,7 @@ def _first(states: Sequence[SliceState]) -> list[dict[str, Any]]:
 
 def _by_day(states: Sequence[SliceState]) -> dict[date, list[SliceState]]:
     """Return the slices of each day."""
-    days = (list(slices) for _, slices in groupby(states, key=lambda state: state.start // DAY))
+    days = (list(slices) for _, slices in groupby(states, key=lambda state: state.start // ticks.TICKS_PER_DAY))
     return {day_of(slices[0].start): slices for slices in days}
 
 
