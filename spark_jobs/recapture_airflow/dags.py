@@ -33,7 +33,7 @@ FROM_PIPELINE = object()
 class RecaptureDags(dict[str, DAG]):
     """The DAGs of pipelines, by their ids. Airflow finds them when they are made.
 
-    A task reads the DAG file again, and needs its own DAG only. Then, the others are made when they are looked up.
+    The process of a task reads the DAG file again, and needs one DAG. The others are then made when they are looked up.
 
     `source` is a folder of pipeline files or one file, relative to the DAG file; or `variable://NAME` or an `https://`
     address, for a document with a pipeline or a list of pipelines. A pipeline that cannot be loaded is an import error
@@ -80,6 +80,7 @@ class RecaptureDags(dict[str, DAG]):
             for pipeline in pipelines
             for action, dag_id in dag_forms.dag_ids_of(pipeline).items()
         }
+        """Functions that make the DAGs, by their ids."""
         own = get_parsing_context().dag_id
         for dag_id in [own] if own in self._makers else self._makers:
             self[dag_id]
