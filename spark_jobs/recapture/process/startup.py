@@ -149,7 +149,7 @@ def _unloaded(lazy: type[ModuleType]) -> type[ModuleType]:
         def __getattribute__(self, name: str) -> Any:
             if name == "__file__":
                 return super().__getattribute__(name)
-            self.__class__ = lazy
+            object.__setattr__(self, "__class__", lazy)
             return getattr(self, name)
 
     return Unloaded
