@@ -27,7 +27,7 @@ from recapture.tools.compare.words import HOLE, SEPARATOR
 from tests import stages
 from tests.commands import Command
 from tests.paths import VECTORS
-from tests.worlds import COUNTS, TELEMETRY, TEN, World, at, backfill, lenient, published, staged, steady
+from tests.worlds import COUNTS, TELEMETRY, TEN, World, at, backfill, body, lenient, published, staged, steady
 
 RANGE = ("--from", "2024-03-01T10:00:00Z", "--to", "2024-03-01T12:00:00Z")
 COLUMNS = pa.schema(
@@ -132,6 +132,29 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
     assert any("published: on_time" in sentence and "live: late_dropped" in sentence for sentence in sentences)
     assert all("more than the late tolerance of 1 min" in sentence for sentence in sentences if "dropped" in sentence)
     assert "Events that the live job treated differently" in page
+
+
+def test_an_event_that_one_of_the_two_moved_out_of_the_window_of_a_row_is_shown_as_it_treated_it(
+    processes: Workers, command: Command, tmp_path: Path
+) -> None:
+    """It arrives after eleven, and is moved to a time before eleven by one, after eleven by the other."""
+    query = COUNTS.replace("minute, 5", "minute, 1")
+    ours = World(tmp_path / "ours")
+    ours.put("0", at(68), [body("a", at(42)), body("a", at(67))])
+    ours.put("0", at(150))
+    backfill(processes, ours.define(query), TEN, at(120))
+    theirs = World(tmp_path / "theirs").define(
+        query, inputs=[TELEMETRY | {"container": str(ours.capture)}], eventsLateArrivalMaxDelayInSeconds=300
+    )
+    live = stages.staged_rows(staged(processes, theirs, TEN, at(120)), theirs.outputs[0]).to_pylist()
+    write_json_lines([{name: row[name] for name in COLUMNS.names} for row in live], tmp_path / "live")
+    result = command.json("compare", ours.file, *RANGE, "--live", tmp_path / "live", "--late", 300)
+    why = "(it arrived 26 min after its time, more than the late tolerance of"
+    in_ours = f"published: late_adjusted, System.Timestamp 2024-03-01T10:58:00Z {why} 10 min)"
+    in_live = f"live: late_adjusted, System.Timestamp 2024-03-01T11:03:00Z {why} 5 min)"
+    ((in_ours_row,), (in_live_row,)) = (example["events"] for example in sorted(result["examples"], key=str))
+    assert in_ours_row.endswith(f"; {in_ours}; live: not among the events that this slice reads")
+    assert in_live_row.endswith(f"; {in_ours}; {in_live}")
 
 
 def _differing(rows: Rows, others: Rows) -> int:

@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recapture.definition.pipeline import Pipeline
 from recapture.process.wording import counted
 from recapture.quality.sentences import value_text
 from recapture.run.plan import pinned
@@ -25,9 +25,16 @@ from recapture.tools.events.reading import InputToSearch, JudgedEvents, batch, j
 
 MAX_EVENTS = 3
 """Largest number of events that are named of an example."""
-_NOT_READ = "not read"
-Events = Mapping[tuple[Any, ...], Mapping[str, Any]]
-"""Events by what identifies them, with `reading.SCHEMA`."""
+_NOT_READ = "not among the events that this slice reads"
+_PUBLISHED = Trial(Tried())
+"""What the published run did."""
+Key = tuple[Any, ...]
+"""What identifies an event: the values of _KEY."""
+_KEY = ("input", "partition", "sequence_number", "place", "blob")
+Events = Mapping[Key, Mapping[str, Any]]
+"""Events with `reading.SCHEMA`."""
+Selected = Callable[[JudgedEvents], NDArray[np.bool_]]
+"""Returns for each event of a chunk whether it is selected."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,8 @@ def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], rea
     After MAX_EVENTS of them, one sentence has the number of the others.
 
     The events are those whose time is in the window of the row, `reach` long, and whose bodies have no other value of a
-    key. The blobs of a slice are read once for the published run, and once for each trial.
+    key. The blobs of a slice are read once for the published run, and once for each trial. They are read again if one
+    of the two moved an event out of the windows.
     """
     sentences: list[list[str]] = [[] for _ in examples]
     windows = [(ticks.from_datetime(row.end - reach), ticks.from_datetime(row.end)) for _, row in examples]
@@ -55,46 +63,61 @@ def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], rea
     for number, (trial, row) in enumerate(examples):
         by_slice.setdefault(row.slice, {}).setdefault(trial, []).append(number)
     for slice_, by_trial in by_slice.items():
-        all_numbers = itertools.chain.from_iterable(by_trial.values())
-        published = _events(trials, Trial(Tried()), slice_, [windows[number] for number in all_numbers])
+        chosen = {trial: [windows[number] for number in numbers] for trial, numbers in by_trial.items()}
+        published = _events_in(trials, _PUBLISHED, slice_, list(itertools.chain.from_iterable(chosen.values())))
+        live = {trial: _events_in(trials, trial, slice_, chosen[trial]) for trial in by_trial}
+        moved = {key for events in live.values() for key in events} - published.keys()
+        ours = {**published, **_events_of(trials, _PUBLISHED, slice_, moved)}
         for trial, numbers in by_trial.items():
-            live = _events(trials, trial, slice_, [windows[number] for number in numbers])
+            in_window = {
+                key for key, event in published.items() if any(_is_in(window, event) for window in chosen[trial])
+            }
+            theirs = {**live[trial], **_events_of(trials, trial, slice_, in_window - live[trial].keys())}
             for number in numbers:
-                sentences[number] = _sentences(examples[number][1], windows[number], published, live)
+                sentences[number] = _sentences(examples[number][1], windows[number], ours, theirs)
     return sentences
 
 
-def _events(trials: Trials, trial: Trial, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Events:
+def _events_in(trials: Trials, trial: Trial, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Events:
     """Return the events of a slice, as a trial treats them, whose times may be in one of the windows (start, end].
 
     Windows are in ticks.
     """
-    names = ("input", "partition", "sequence_number", "place", "blob")
-    return {
-        tuple(event[name] for name in names): event
-        for pipeline, _ in trials.pipelines(trial, [slice_])
-        for event in _events_in(pipeline, slice_, windows)
-    }
+
+    def is_in_window(events: JudgedEvents) -> NDArray[np.bool_]:
+        judged, timed = events.judged.judged, events.judged.timed
+        is_in = np.zeros(len(events.chunk), bool)
+        for start, end in windows:
+            is_in |= judged.processed & (judged.system_timestamp > start) & (judged.system_timestamp <= end)
+            if timed is not None:
+                is_in |= timed.has_time & (timed.time > start) & (timed.time <= end)
+        return is_in
+
+    return dict(_selected(trials, trial, slice_, is_in_window))
 
 
-def _events_in(pipeline: Pipeline, slice_: Slice, windows: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    manifest = pinned(pipeline, [slice_])
-    for compiled in pipeline.query.inputs:
-        source = InputToSearch.of(pipeline, compiled)
-        for task in SlicePlan(slice_, manifest.input(compiled.alias), None, None).tasks:
-            for events in judged_events(source, task, set()):
-                rows = np.flatnonzero(_in_windows(events, windows))
-                yield from batch(source, task, events.chunk, rows, events).to_pylist()
+def _events_of(trials: Trials, trial: Trial, slice_: Slice, keys: AbstractSet[Key]) -> Events:
+    """Return those of these events that a slice reads, as a trial treats them."""
+    if not keys:
+        return {}
+    numbers = np.array([place if number is None else number for _, _, number, place, _ in keys])
+    read = _selected(trials, trial, slice_, lambda events: np.isin(events.chunk.number, numbers))
+    return {key: event for key, event in read if key in keys}
 
 
-def _in_windows(events: JudgedEvents, windows: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    judged, timed = events.judged.judged, events.judged.timed
-    is_in = np.zeros(len(events.chunk), bool)
-    for start, end in windows:
-        is_in |= judged.processed & (judged.system_timestamp > start) & (judged.system_timestamp <= end)
-        if timed is not None:
-            is_in |= timed.has_time & (timed.time > start) & (timed.time <= end)
-    return is_in
+def _selected(
+    trials: Trials, trial: Trial, slice_: Slice, is_selected: Selected
+) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    """Yield the selected events of a slice, as a trial treats them."""
+    for pipeline, _ in trials.pipelines(trial, [slice_]):
+        manifest = pinned(pipeline, [slice_])
+        for compiled in pipeline.query.inputs:
+            source = InputToSearch.of(pipeline, compiled)
+            for task in SlicePlan(slice_, manifest.input(compiled.alias), None, None).tasks:
+                for events in judged_events(source, task, set()):
+                    rows = np.flatnonzero(is_selected(events))
+                    for event in batch(source, task, events.chunk, rows, events).to_pylist():
+                        yield tuple(event[name] for name in _KEY), event
 
 
 def _sentences(example: Example, window: tuple[int, int], published: Events, live: Events) -> list[str]:
