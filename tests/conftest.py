@@ -30,28 +30,39 @@ load_profile()
 os.environ.setdefault("TOKIO_WORKER_THREADS", "1")  # of deltalake, which takes a tenth more CPU time with a second one
 collect_garbage_rarely()  # otherwise it takes a fifth of the time in which pytest collects the tests
 
-LONG = (
-    "e2e/test_airflow.py",
-    "tools/compare/test_live_job.py",
-    "execute/test_heartbeats.py",
-    "table/test_publish.py",
-    "process/test_streams.py",
-    "test_command_runs.py",
-    "benchmarks/",
-    "run/test_spark.py",
-    "docs/test_walkthrough.py",
-    "run/test_breakages.py",
-    "e2e/",
-    "tools/advise/test_counts.py",
-    "execute/test_spark_settings.py",
-    "tools/reports/test_run_report.py",
-    "ordering/test_profile.py",
-    "ordering/test_slices_alone.py",
-    "tools/reports/test_size.py",
-    "archive/test_holes_against_oracle.py",
-    "table/test_publish_interleavings.py",
-)
-"""Files with long tests, the longest first."""
+LONG = {
+    "services": (
+        "e2e/test_airflow.py",
+        "table/test_publish.py",
+        "test_command_runs.py",
+        "process/test_streams.py",
+        "benchmarks/test_history.py",
+        "e2e/test_kill.py",
+        "tools/reports/test_run_report.py",
+    ),
+    "core": (
+        "tools/compare/test_live_job.py",
+        "execute/test_heartbeats.py",
+        "run/test_breakages.py",
+        "table/test_publish_interleavings.py",
+        "benchmarks/test_programs.py",
+        "tools/advise/test_counts.py",
+        "ordering/test_profile.py",
+        "ordering/test_slices_alone.py",
+        "tools/reports/test_size.py",
+        "archive/test_holes_against_oracle.py",
+    ),
+    "spark": (
+        "benchmarks/test_run.py",
+        "execute/test_spark_settings.py",
+        "run/test_spark.py",
+        "docs/test_walkthrough.py",
+        "e2e/test_damage.py",
+    ),
+}
+"""Files with long tests by what they need, the longest first."""
+MARKS = pytest.StashKey[dict[Path, set[str]]]()
+"""Marks of the tests of each file that was collected, also of those that are not selected."""
 FIXTURES = {
     "spark": "spark",
     "processes": "workers",
@@ -79,7 +90,7 @@ FOLDERS = {
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Mark tests by what they start; those that start nothing and do not take long are marked `unit`.
 
     Sort the files for the workers that share them.
@@ -93,6 +104,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("property")
         marks_of_files.setdefault(item.path, set()).update(marks)
     items.sort(key=lambda item: place(marks_of_files[item.path], _length(item)))
+    session.stash[MARKS] = marks_of_files
 
 
 def pytest_collection_finish() -> None:
@@ -106,13 +118,15 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
-    return LaneScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+    if config.getvalue("dist") != "loadfile":
+        return None
+    return LaneScheduling(config, log, [f"tests/{name}" for name in LONG["core"]])
 
 
 def _length(item: pytest.Item) -> int:
-    """Return where a test's file is among the long ones, which are the first, or their number."""
-    file = item.nodeid.removeprefix("tests/")
-    return next((number for number, name in enumerate(LONG) if file.startswith(name)), len(LONG))
+    """Return where a test's file is among the long ones of its lane, which are the first, or a larger number."""
+    file = item.nodeid.removeprefix("tests/").partition("::")[0]
+    return min((names.index(file) for names in LONG.values() if file in names), default=sys.maxsize)
 
 
 def _marks(item: pytest.Item) -> set[str]:
@@ -123,7 +137,7 @@ def _marks(item: pytest.Item) -> set[str]:
     return (
         {mark for name, mark in FIXTURES.items() if name in names}
         | {mark for folder, mark in FOLDERS.items() if file.startswith(folder)}
-        | ({"long"} if file.startswith(LONG) else set())
+        | ({"long"} if _length(item) < sys.maxsize else set())
     )
 
 

@@ -1,6 +1,8 @@
 """How the workers of pytest-xdist share the files of the tests: one starts the services, another one starts Java."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -13,7 +15,7 @@ SERVICES = frozenset({"airflow", "browser", "e2e", "process", "storage"})
 def place(marks: AbstractSet[str], length: int) -> tuple[int, int]:
     """Return the place of a file in the collection: files that need Spark are the last ones, other services the first.
 
-    `marks` are those of its tests; `length` is 0 for the longest file. The longest files are at both ends.
+    `marks` are those of its tests; `length` is 0 for the longest file of a lane. The longest files are at both ends.
     """
     if "spark" in marks:
         return 2, -length
@@ -21,14 +23,20 @@ def place(marks: AbstractSet[str], length: int) -> tuple[int, int]:
 
 
 class LaneScheduling(LoadFileScheduling):
-    """Give the first worker the first files of the collection, the second one the last, and others those in the middle.
+    """Give the first worker the first files of the collection, the second one the last, and others those in between.
 
-    So one worker runs the tests that need Spark, as long as it has some: every other one would start Java, too.
+    So one worker runs the tests that need Spark, as long as it has some: every other one would start Java, too. The
+    others begin with `long`, the longest files that need neither Spark nor services: one of them at the end would leave
+    a core idle.
     """
 
+    def __init__(self, config: pytest.Config, log: Any, long: Sequence[str]) -> None:
+        super().__init__(config, log)
+        self._long = long
+
     def _assign_work_unit(self, node: WorkerController) -> None:
-        number = next_file(int(node.gateway.id.removeprefix("gw")), len(self.workqueue))
-        self.workqueue.move_to_end(list(self.workqueue)[number], last=False)
+        file = next_file(int(node.gateway.id.removeprefix("gw")), list(self.workqueue), self._long)
+        self.workqueue.move_to_end(file, last=False)
         super()._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
@@ -45,6 +53,11 @@ class LaneScheduling(LoadFileScheduling):
         return test
 
 
-def next_file(worker: int, files: int) -> int:
-    """Return which of the files that are left a worker runs next: the first, the last or the one in the middle."""
-    return {0: 0, 1: files - 1}.get(worker, files // 2)
+def next_file(worker: int, left: Sequence[str], long: Sequence[str]) -> str:
+    """Return which of the files that are left a worker runs next: the first, the last, or a long one.
+
+    If no long one is left, the file in the middle.
+    """
+    if worker < 2:
+        return left[-worker]
+    return next((file for file in long if file in left), left[len(left) // 2])

@@ -1,16 +1,17 @@
 """The tests of Spark and of the services run apart, and the names of long files are those of files."""
 
+import itertools
 import random
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import FOLDERS, LONG, Python
+from tests.conftest import FOLDERS, LONG, MARKS, Python
 from tests.lanes import next_file, place
 from tests.paths import ROOT
 
 
-@pytest.mark.parametrize("name", [*LONG, *FOLDERS])
+@pytest.mark.parametrize("name", [*itertools.chain.from_iterable(LONG.values()), *FOLDERS])
 def test_a_name_is_that_of_a_file_or_folder(name: str) -> None:
     path = ROOT / "tests" / name
     assert path.is_dir() if name.endswith("/") else path.is_file()
@@ -22,17 +23,28 @@ def test_services_come_first_and_spark_last_with_the_longest_files_at_both_ends(
     assert sorted(shuffled, key=lambda file: place(*file)) == files
 
 
-def test_the_workers_begin_at_both_ends_and_in_the_middle_and_run_every_file() -> None:
-    assert [next_file(worker, 9) for worker in (0, 1, 2, 3)] == [0, 8, 4, 4]
+def test_the_workers_begin_at_both_ends_and_with_long_files_and_run_every_file() -> None:
+    files = [f"test_{number}.py" for number in range(9)]
+    long = ["test_5.py", "test_2.py"]
+    assert [next_file(worker, files, long) for worker in (0, 1, 2, 3)] == [files[0], files[8], files[5], files[5]]
+    assert [next_file(2, files[:5], long), next_file(2, files[6:], long)] == [files[2], files[7]]
     for worker in range(4):
-        assert next_file(worker, 1) == 0
+        assert next_file(worker, files[:1], long) == files[0]
+
+
+@pytest.mark.parametrize(("number", "lane"), list(enumerate(LONG)))
+def test_a_long_file_stands_in_its_lane(request: pytest.FixtureRequest, number: int, lane: str) -> None:
+    """Only files that were collected can tell: all of them in `make test`."""
+    marks = request.session.stash[MARKS]
+    collected = [file for name in LONG[lane] if (file := ROOT / "tests" / name) in marks]
+    assert [file for file in collected if place(marks[file], 0)[0] != number] == []
 
 
 CONFTEST = """
 from tests.lanes import LaneScheduling
 
 def pytest_xdist_make_scheduler(config, log):
-    return LaneScheduling(config, log)
+    return LaneScheduling(config, log, ())
 """
 KILLED = """
 import os, signal
