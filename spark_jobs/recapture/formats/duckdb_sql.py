@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
+
+_FEW = 64
+"""Largest number of rows for which a query's plan is kept. Their results become Python objects first."""
 
 
 @cache
@@ -27,12 +30,7 @@ def select(columns: dict[str, pa.Array], query: str) -> pa.Table:
     One thread of a process may call it at a time.
     """
     table = pa.table(columns)
-    bodies, relation = _relation(query, table.schema)
-    bodies.table = table
-    try:
-        return relation.to_arrow_table()
-    finally:
-        bodies.table = None
+    return _query(query, table.schema).result(table)
 
 
 class _Bodies:
@@ -48,16 +46,65 @@ class _Bodies:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-@lru_cache(256)
-def _relation(query: str, schema: pa.Schema) -> "tuple[_Bodies, DuckDBPyRelation]":
-    """Return a query and what it reads. DuckDB takes half the time if it gets them once, and not for every run."""
-    bodies = _Bodies(schema)  # DuckDB finds it by its name
+class _Query:
+    """A query and what it reads. DuckDB takes half the time if it gets them once, and not for every run.
+
+    Planning a query takes longer than running it on few rows. The plan for them is kept from the second run on.
+    """
+
+    schema: pa.Schema | None = None
+    """Schema of the results, once it is known."""
+    execute: "Statement | None" = None
+    """Statement that runs the plan, if it is kept."""
+
+    def __init__(self, query: str, schema: pa.Schema) -> None:
+        self.query, self.bodies = query, _Bodies(schema)
+        self.relation = _relation(query, self.bodies)
+
+    def result(self, table: pa.Table) -> pa.Table:
+        """Return the result for these rows."""
+        self.bodies.table = table
+        try:
+            if self.schema is not None and len(table) <= _FEW:
+                return self._result_of_few(self.schema)
+            result: pa.Table = self.relation.to_arrow_table()
+        finally:
+            self.bodies.table = None
+        self.schema = result.schema
+        return result
+
+    def _result_of_few(self, schema: pa.Schema) -> pa.Table:
+        self.execute = self.execute or self._prepared(self.bodies)
+        rows = duckdb_connection().execute(self.execute).fetchall()
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _prepared(self, bodies: _Bodies) -> "Statement":
+        """Let DuckDB plan the query, which finds `bodies` by this name, and return what runs the plan."""
+        connection = duckdb_connection()
+        connection.execute(f"PREPARE {self._name} AS {self.query}")
+        (execute,) = connection.extract_statements(f"EXECUTE {self._name}")
+        return execute
+
+    @property
+    def _name(self) -> str:
+        return f"query_{id(self)}"
+
+    def __del__(self) -> None:
+        if self.execute is not None:
+            duckdb_connection().execute(f"DEALLOCATE {self._name}")
+
+
+def _relation(query: str, bodies: _Bodies) -> "DuckDBPyRelation":
+    """Give DuckDB a query, which finds `bodies` by this name."""
     relation = duckdb_connection().sql(query)
     assert relation is not None
-    return bodies, relation
+    return relation
 
 
-atexit.register(_relation.cache_clear)  # DuckDB complains of objects that are left
+_query = lru_cache(256)(_Query)
+atexit.register(_query.cache_clear)  # DuckDB complains of objects that are left
 
 
 def utf8(values: pa.Array) -> pa.Array:

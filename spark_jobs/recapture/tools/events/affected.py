@@ -126,7 +126,7 @@ class AffectedRows:
             look_back = max(read.look_back for read in self.query.inputs)
             piece = Slice(max(slice_.start, min(times) - 1), min(slice_.end, max(times) + look_back))
             keys = self._keys(output)
-            sources = SliceSources(self.pipeline, self.plans, self.query, slice_, piece, keys, self._room)
+            sources = SliceSources(self.pipeline, self.plans, self.query, slice_, piece, keys, self._room, times)
             self._parts[slice_, output.alias] = _Part(sources, self._rows(sources, output, {}))
         return self._parts[slice_, output.alias]
 

@@ -1,6 +1,6 @@
 """The events and the reference data that a slice reads, as the query reads them, and those of them that matter."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
@@ -35,6 +35,8 @@ _BUCKETS = 1 << 32
 """Number of buckets: more than there are keys, so that few keys share one."""
 ROLE = pa.field("role", pa.string())
 """Column with the role of an event in a row."""
+_PLACED = pa.schema([*map(SCHEMA.field, IDENTITY), ("place_in_rows", pa.int64())])
+"""Schema of events with their places in `SliceEvents.rows`."""
 
 
 Needed = Iterator[tuple[JudgedEvents, NDArray[np.intp]]]
@@ -92,6 +94,8 @@ class SliceEvents:
     room: Room
     read: BlobsRead
     """Blobs that were read, and those that the index left out."""
+    asked_times: Sequence[int] = ()
+    """System.Timestamps of the events whose places are asked for, in ticks."""
     _counts: list[int] = field(default_factory=list)
     """Number of events of each task."""
 
@@ -101,21 +105,34 @@ class SliceEvents:
 
         Errors are those of `read_events`, and RunError if they do not fit into memory.
         """
+        return pa.Table.from_batches(self._read[0], schema(self.source.compiled))
 
-        def views(needed: Needed) -> list[pa.RecordBatch]:
-            batches: list[pa.RecordBatch] = []
-            for events, rows in needed:
-                if len(rows):
-                    self.room.hold(len(rows))
-                    batches.append(view_of(self.source, events, rows, self.plan.slice))
-            return batches
-
-        batches: list[pa.RecordBatch] = []
+    @cached_property
+    def _read(self) -> tuple[list[pa.RecordBatch], pa.Table]:
+        """The events as rows of the view; and those with a time that is asked for, with _PLACED."""
+        batches, placed = list[pa.RecordBatch](), [_PLACED.empty_table()]
         for task in self.plan.tasks:
-            task_batches = self._collected(task, views)
+            task_batches, task_placed = self._collected(task, partial(self._views, task, sum(self._counts)))
             self._counts.append(sum(part.num_rows for part in task_batches))
             batches += task_batches
-        return pa.Table.from_batches(batches, schema(self.source.compiled))
+            placed += task_placed
+        return batches, pa.concat_tables(placed)
+
+    def _views(self, task: Task, first: int, needed: Needed) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
+        """Return what `_read` does, of one task; `first` is the place of its first event."""
+        batches, placed = list[pa.RecordBatch](), list[pa.Table]()
+        for events, rows in needed:
+            if not len(rows):
+                continue
+            self.room.hold(len(rows))
+            batches.append(view_of(self.source, events, rows, self.plan.slice))
+            asked = np.flatnonzero(np.isin(events.judged.judged.system_timestamp[rows], self.asked_times))
+            if len(asked):
+                judged = batch(self.source, task, events.chunk, rows[asked], events)
+                columns = [*map(judged.column, IDENTITY), pa.array(first + asked)]
+                placed.append(pa.Table.from_arrays(columns, schema=_PLACED))
+            first += len(rows)
+        return batches, placed
 
     def with_roles(self, roles: NDArray[np.int8]) -> pa.Table:
         """Return events that have a role, with `reading.SCHEMA` and ROLE, the first MAX_EVENTS of each role.
@@ -142,27 +159,14 @@ class SliceEvents:
         return batches
 
     def place_of(self, event: Mapping[str, Any]) -> int | None:
-        """Return the place in `rows` of an event with the columns of `reading.SCHEMA`; None if the slice lacks it."""
-        before = 0
-        for task, count in zip(self.plan.tasks, self._counts, strict=True):
-            if task.partition == event["partition"]:
-                place = self._collected(task, partial(self._place_in, task, event))
-                return None if place is None else before + place
-            before += count
-        return None
+        """Return the place in `rows` of an event with a time that is asked for; None if the slice lacks it.
 
-    def _place_in(self, task: Task, event: Mapping[str, Any], needed: Needed) -> int | None:
-        before = 0
-        for events, rows in needed:
-            times = events.judged.judged.system_timestamp[rows]
-            same_time = np.flatnonzero(times == event["system_timestamp"])
-            judged = batch(self.source, task, events.chunk, rows[same_time], events)
-            is_same = [pc.equal(judged[name], event[name]) for name in IDENTITY if event[name] is not None]
-            same_rows = pc.indices_nonzero(reduce(pc.and_, is_same))
-            if len(same_rows):
-                return before + int(same_time[same_rows[0].as_py()])
-            before += len(rows)
-        return None
+        The event has the columns of `reading.SCHEMA`.
+        """
+        _, placed = self._read
+        is_same = [pc.equal(placed[name], event[name]) for name in IDENTITY if event[name] is not None]
+        places = placed["place_in_rows"].filter(reduce(pc.and_, is_same))
+        return places[0].as_py() if len(places) else None
 
     def _collected(self, task: Task, collect: Callable[[Needed], T]) -> T:
         """Return what `collect` makes of the events of a task, without the blobs that the index leaves out."""
@@ -231,6 +235,8 @@ class SliceSources:
     keys: Mapping[str, KeyValue | KeyBuckets]
     """What the events must have, by view; all events are read of other views."""
     room: Room
+    asked_times: Sequence[int] = ()
+    """System.Timestamps of the events whose places are asked for, in ticks."""
 
     @cached_property
     def events(self) -> dict[str, SliceEvents]:
@@ -241,7 +247,8 @@ class SliceSources:
         (plan,) = self.plans.of(read.alias, [self.slice])
         key = self.keys.get(read.view)
         blobs = BlobsRead(self._index(read, key))
-        return SliceEvents(InputToSearch.of(self.pipeline, read), plan, self.piece, key, self.room, blobs)
+        source = InputToSearch.of(self.pipeline, read)
+        return SliceEvents(source, plan, self.piece, key, self.room, blobs, self.asked_times)
 
     def _index(self, read: CompiledInput, key: KeyValue | KeyBuckets | None) -> ArchiveIndex | None:
         """Return the index of an input for events with a string; None if they may have any values."""
