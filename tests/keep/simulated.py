@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-import duckdb
 import pytest
 
 from recapture.archive import listing
@@ -38,6 +37,7 @@ from recapture.time_model.policies import Policies
 from recapture.time_model.slices import Slice, slices_between
 from tests.keep.memory import Clock, MemoryContainer, Requests
 from tests.keep.memory_tables import ROW, SimulatedTable, Store
+from tests.table.feeds import shared_comparisons
 from tests.table.interleavings import TablesInMemory
 
 ROWS, METRICS, QUARANTINE = "rows", "rows metrics", "@quarantine"
@@ -135,7 +135,7 @@ class Deployment:
             patch.setattr(listing, "CONCURRENT_LISTINGS", 1)
             for module in (interrupted, change_feed):
                 patch.setattr(module, "in_parallel", lambda call, items: [*map(call, items)])
-            patch.setattr(change_feed, "comparisons", _comparisons)
+            patch.setattr(change_feed, "comparisons", shared_comparisons)
             yield
 
     def open(self, table: Table) -> SimulatedTable:
@@ -330,17 +330,6 @@ class Deployment:
 
     def _held(self, table: Table) -> dict[str, File]:
         return self.store.held(table.url)
-
-
-@contextmanager
-def _comparisons(name: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield one connection for all comparisons of rows: to make one takes longer than to use it."""
-    yield _connection()
-
-
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
 
 
 def has_fault(row: str, slice_: Slice, fault: str) -> bool:

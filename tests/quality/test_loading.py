@@ -20,6 +20,7 @@ def test_a_module_that_is_loaded_on_use_runs_when_an_attribute_is_read(
     finders = list(sys.meta_path)
     with loaded_on_use(["slow_module"]):
         module = importlib.import_module("slow_module")
+    assert module.__file__ == str(tmp_path / "slow_module.py")
     assert not ran.exists()
     assert module.answer == 42
     assert ran.exists()

@@ -2,11 +2,14 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
@@ -115,3 +118,14 @@ def require_true_feed(feed: Feed, *versions: int) -> None:
             (removed if kind in ("delete", "update_preimage") else added)[start, repr(tuple(values))] += 1
         before, after = feed.shown(version - 1) if version else Rows(), feed.shown(version)
         assert (removed, added) == (before - after, after - before), f"version {version}"
+
+
+@contextmanager
+def shared_comparisons(name: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Yield one connection for all comparisons of one thread: to make one takes longer than to use it."""
+    yield _connection()
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})

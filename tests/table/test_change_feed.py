@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from embedded.azurite import Azurite
 from recapture.run.publish import warnings
 from recapture.storage.folder import FolderContainer
-from recapture.table import publish
+from recapture.table import change_feed, publish
 from recapture.table.delta import PROPERTIES
 from tests.table import strangers
-from tests.table.feeds import COLUMNS, Feed, require_true_feed
+from tests.table.feeds import COLUMNS, Feed, require_true_feed, shared_comparisons
 from tests.table.publishing import ELEVEN, NINE, TEN, on_azurite, together
 
 BEFORE = [(5, "a", 1.0), (5, "b", 2.0), (5, "c", 3.0)]
@@ -258,7 +258,10 @@ def killed(at: int | None) -> Iterator[Iterator[int]]:
         yield requests
 
 
-def test_a_replacement_that_is_killed_at_any_request_and_repeated_has_a_true_feed(feed: Feed) -> None:
+def test_a_replacement_that_is_killed_at_any_request_and_repeated_has_a_true_feed(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "comparisons", shared_comparisons)
     feed.publish({NINE: BEFORE, TEN: BEFORE})
     for at in itertools.count(1):
         rows = [(5, "a", float(at)), (5, "b", 2.0)]

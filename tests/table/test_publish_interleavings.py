@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recapture.table import publish
-from tests.table.feeds import Feed, require_true_feed
+from recapture.table import change_feed, publish
+from tests.table.feeds import Feed, require_true_feed, shared_comparisons
 from tests.table.interleavings import Actors, Memory, PlaceInMemory, Schedule, ScheduledTables
 from tests.table.publishing import ROWS, WRITTEN_BY, Place
 
@@ -64,6 +64,7 @@ def ends_of(
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(change_feed, "comparisons", shared_comparisons)
 
 
 @pytest.mark.parametrize(

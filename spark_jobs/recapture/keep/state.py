@@ -134,15 +134,13 @@ class _Reader:
         stopped = (
             start for start, slice_start in self.stopped.items() if not is_up_to_date(self._facts(start, slice_start))
         )
+        older = (start for start, slice_start in self.published.items() if slice_start in stale)
         candidates = Candidates(
             kept=kept,
             requested=[start for request in self.work.open_requests for start in request.slices(self.length)],
             known={*self.published, *self.stopped},
             published={start for start, slice_start in self.published.items() if slice_start in self.recent.changed},
-            older={
-                *(start for start, slice_start in self.published.items() if slice_start in stale),
-                *stopped,
-            }.intersection(kept),
+            older={start for start in (*older, *stopped) if start in kept},
         )
         updated, turn = (
             None if instant is None else ticks.from_text(instant) for instant in (changes.updated, changes.turn)

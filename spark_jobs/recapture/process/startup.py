@@ -88,7 +88,8 @@ def leave_accumulators_running(context: Any) -> None:
 def loaded_on_use(names: Collection[str]) -> AbstractContextManager[None]:
     """Execute modules that are first imported in this context only when one of their attributes is read.
 
-    For `quality.loading`: 1 s of each audit with a suite.
+    Reading `__file__` does not count: some programs ask every module for it. For `quality.loading`: 1 s of each audit
+    with a suite.
     """
     return _asked_first(_Finder(names))
 
@@ -131,5 +132,24 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path, target) if fullname in self._names else None
         if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
+            spec.loader = _Loader(spec.loader)
         return spec
+
+
+class _Loader(LazyLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        module.__class__ = _unloaded(type(module))
+
+
+def _unloaded(lazy: type[ModuleType]) -> type[ModuleType]:
+    """Return the class of a module that tells its `__file__`, and becomes lazy when another attribute is read."""
+
+    class Unloaded(ModuleType):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "__file__":
+                return super().__getattribute__(name)
+            object.__setattr__(self, "__class__", lazy)
+            return getattr(self, name)
+
+    return Unloaded
