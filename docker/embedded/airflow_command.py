@@ -4,8 +4,8 @@ Python looks for garbage neither during the imports, nor often afterwards: that 
 a start.
 
 The scheduler forks its workers, and these a process for each task. The DAG processor forks a process for each DAG file.
-Both load Recapture's modules and Airflow's plugins before. The forks then need not load them, which would take most of
-the CPU time of a short task, and of reading a DAG file.
+Both load Recapture's modules and Airflow's plugins before, and the scheduler also Great Expectations. The forks then
+need not load them, which would take most of the CPU time of a short task or an audit, and of reading a DAG file.
 """
 
 import sys
@@ -37,4 +37,6 @@ if __name__ == "__main__":
         if sys.argv[1] in MODULES:
             for plugin in entry_points(group="airflow.plugins"):
                 plugin.load()
+        if sys.argv[1] == "scheduler":
+            import_module("recapture.quality.loading").load_great_expectations()
     main()

@@ -4,10 +4,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from recapture.definition.packed import pack
 from recapture.definition.pipeline import Pipeline
@@ -31,6 +32,8 @@ FROM_PIPELINE = object()
 
 class RecaptureDags(dict[str, DAG]):
     """The DAGs of pipelines, by their ids. Airflow finds them when they are made.
+
+    The process of a task reads the DAG file again, and needs one DAG. The others are then made when they are looked up.
 
     `source` is a folder of pipeline files or one file, relative to the DAG file; or `variable://NAME` or an `https://`
     address, for a document with a pipeline or a list of pipelines. A pipeline that cannot be loaded is an import error
@@ -71,11 +74,23 @@ class RecaptureDags(dict[str, DAG]):
         task_settings = {"owner": owner, "retries": retries, "retry_delay": retry_delay, **(default_args or {})}
         cluster = Cluster(connection, job or {})
         settings = Settings(schedule, task_settings, tuple(tags), cluster, Pools.named(pools or {}), arguments)
-        dags = [DAGS[action](pipeline, settings) for pipeline in pipelines for action in dag_forms.dag_ids_of(pipeline)]
-        super().__init__({dag.dag_id: dag for dag in dags})
+        super().__init__()
+        self._makers = {
+            dag_id: partial(DAGS[action], pipeline, settings)
+            for pipeline in pipelines
+            for action, dag_id in dag_forms.dag_ids_of(pipeline).items()
+        }
+        """Functions that make the DAGs, by their ids."""
+        own = get_parsing_context().dag_id
+        for dag_id in [own] if own in self._makers else self._makers:
+            self[dag_id]
         for number, (file, message) in enumerate(errors.items()):
             with BrokenPipeline(number, file, dag_file, message):
                 """Leaving the context registers it with Airflow, as it does with a DAG."""
+
+    def __missing__(self, dag_id: str) -> DAG:
+        dag = self[dag_id] = self._makers[dag_id]()
+        return dag
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,14 @@ def test_one_file_can_be_named_instead_of_a_folder(parse: Any, bundle: Path) -> 
     assert sorted(dags) == [f"two{action}" for action in ACTIONS]
 
 
+@pytest.mark.parametrize(("lookup", "others"), [("", []), ("['two']", ["two"])], ids=["alone", "with another one"])
+def test_a_task_makes_its_own_dag_and_those_that_the_file_looks_up(
+    parse: Any, bundle: Path, lookup: str, others: list[str]
+) -> None:
+    context = "import os\nos.environ['_AIRFLOW_PARSING_CONTEXT_DAG_ID'] = 'one.check'"
+    assert sorted(made_by(parse, bundle, f"{context}\nRecaptureDags(){lookup}")) == ["one.check", *others]
+
+
 @pytest.fixture
 def definitions(bundle: Path) -> Path:
     """A document with a list of the two pipelines. The folder has no pipeline files."""

@@ -19,7 +19,7 @@ from recapture.quality.metrics import TABLE_SCHEMA
 from recapture.run.needs import longest_wait
 from recapture.run.outdated import parts_of
 from recapture.run.progress import first_incomplete
-from recapture.run.slice_state import read_standing
+from recapture.run.slice_state import Standing, read_standing
 from recapture.run.slices import slice_length
 from recapture.run.tables import tables_of
 from recapture.run_files.changes import Changes
@@ -31,7 +31,7 @@ from recapture.time_model import ticks
 from recapture.time_model.metrics import COMBINED
 from recapture.time_model.slices import slices_between
 from recapture.tools.coverage.activity import Activity
-from recapture.tools.coverage.states import NO_ACTIVITY, SliceState, slice_states
+from recapture.tools.coverage.states import NO_ACTIVITY, SliceState, shown_starts, slice_states
 
 PROGRESS_SECONDS = 60.0
 """Time in seconds after which the reader looks again how far Capture has got."""
@@ -83,14 +83,12 @@ class CoverageReader:
                 problems.append(f"Slices may be stale without being shown as such: {changes.problem}")
             schedule = self.pipeline.schedule
             until = None if schedule is None or schedule.until is None else ticks.from_datetime(schedule.until)
-            known = slice_states(standing, last_end, length, None, activity, until)
+            starts = shown_starts(standing, last_end, length, activity, until)
             try:
-                incomplete_from = self._first_incomplete(known, last_end, length, now, environment)
+                incomplete_from = self._first_incomplete(standing, starts, last_end, now, environment)
             except RecaptureError as error:
                 problems.append(f"{_UNKNOWN_PROGRESS}: {error}")
-            states = known
-            if incomplete_from is not None:
-                states = slice_states(standing, last_end, length, incomplete_from, activity, until)
+            states = slice_states(standing, last_end, length, incomplete_from, activity, until)
             return Coverage(tuple(states), changes, standing.work.requests, tuple(problems))
 
     @cached_property
@@ -124,14 +122,15 @@ class CoverageReader:
         return opened
 
     def _first_incomplete(
-        self, known: list[SliceState], last_end: int, length: int, now: datetime, environment: Mapping[str, str]
+        self, standing: Standing, starts: range, last_end: int, now: datetime, environment: Mapping[str, str]
     ) -> int | None:
         """Return the start of the first slice of which more may still be written; None if there is none."""
         if self._progress is not None:
             read_at, end, start = self._progress
             if end == last_end and time.monotonic() - read_at < PROGRESS_SECONDS:
                 return start
-        unpublished = [state.start for state in known if state.run is None]
+        published, length = standing.published, starts.step
+        unpublished = [start for start in starts if ticks.to_text(start) not in published]
         slices = [slice_ for start in unpublished for slice_ in slices_between(start, start + length, length)]
         incomplete = first_incomplete(self.pipeline, slices, now, environment)
         start = None if incomplete is None else incomplete.start

@@ -13,6 +13,8 @@ MOST_UNPUBLISHED = 20_000
 
 A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
 """
+UNNAMED = ""
+"""Stands for the `slice_start` of slices of which the standing says nothing: to write each would take half the time."""
 CURABLE = (State.BLOCKED, State.FAILED, State.PROVISIONAL, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
 """States that a run may end. While one is active, its state is shown instead."""
 
@@ -59,16 +61,15 @@ def slice_states(
     `incomplete_from` the start of the first slice that Capture may not have written; all in ticks. Updates keep slices
     `until` a time, None for all: of later slices, only those up to the last one of which something is known are there.
     """
-    first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
-    if first is None:
+    starts = shown_starts(standing, last_end, length, activity, until)
+    if not starts:
         return []
-    newest = newest_runs(activity.runs, first, last_end, length)
+    newest = newest_runs(activity.runs, starts.start, last_end, length)
     kept_since = _kept_since(standing, activity)
-    if until is not None:
-        last_end = min(last_end, max(until, _last(standing, activity, length)))
+    names = {_instant(text): text for text in {*_starts(standing), *standing.staged, *standing.outdated}}
     states = []
-    for start in range(first, last_end, length):
-        slice_start = ticks.to_text(start)
+    for start in starts:
+        slice_start = names.get(start, UNNAMED)
         entry, dag_run = standing.entries.get(slice_start, NOTHING_SHOWN), newest.get(start)
         is_complete = incomplete_from is None or start < incomplete_from
         held = _held(standing.state(slice_start), entry, dag_run, is_complete)
@@ -83,6 +84,18 @@ def slice_states(
             SliceState(start, start + length, state, entry, blocked_run, dag_run, differing, error, staged_run)
         )
     return states
+
+
+def shown_starts(
+    standing: Standing, last_end: int, length: int, activity: Activity = NO_ACTIVITY, until: int | None = None
+) -> range:
+    """Return the starts of the slices of `slice_states`, in ticks."""
+    first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
+    if first is None:
+        return range(0)
+    if until is not None:
+        last_end = min(last_end, max(until, _last(standing, activity, length)))
+    return range(first, last_end, length)
 
 
 def _first(standing: Standing, activity: Activity, oldest: int) -> int | None:
