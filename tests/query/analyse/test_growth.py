@@ -12,7 +12,7 @@ from recapture.query.compile import compile_query
 
 def calls(query: str) -> int:
     """Return the number of function calls that compiling a query takes, which does not depend on the machine."""
-    profile = cProfile.Profile()
+    profile = cProfile.Profile(subcalls=False)
     with profile:
         compile_query(query, inputs={"input": CaptureInput.metadata}, output_aliases=["output"])
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]

@@ -60,13 +60,12 @@ def capture_file(
 ) -> bytes:
     """Return the bytes of a Capture file: a header and one block, even if there are no events."""
     schema = capture_schema(properties_with_null=properties_with_null)
-    parsed = _parsed(schema)
-    records = BytesIO()
-    count = 0
-    for event in events:
-        fastavro.schemaless_writer(records, parsed, _record(event, properties_with_null))
-        count += 1
-    block = records.getvalue()
+    records = [_record(event, properties_with_null) for event in events]
+    count = len(records)
+    block = b""
+    if count:
+        array = _written(_array_of(schema), records)
+        block = array[len(_long(count)) : -1]  # the length of an array is before its items, and a 0 after them
     if codec == "deflate" and count:
         compressor = zlib.compressobj(wbits=-15)
         block = compressor.compress(block) + compressor.flush()
@@ -76,8 +75,8 @@ def capture_file(
 
 
 @cache
-def _parsed(schema: str) -> Any:
-    return fastavro.parse_schema(json.loads(schema))
+def _array_of(schema: str) -> Any:
+    return fastavro.parse_schema({"type": "array", "items": json.loads(schema)})
 
 
 def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]:
@@ -99,11 +98,16 @@ def _record(event: SampleEvent, properties_with_null: bool) -> dict[str, object]
 
 def enqueued_text(instant: datetime) -> str:
     """Return a time in the service's form, `M/d/yyyy h:mm:ss AM|PM`."""
-    half = "AM" if instant.hour < 12 else "PM"
-    return f"{instant.month}/{instant.day}/{instant.year} {instant.hour % 12 or 12}:{instant:%M:%S} {half}"
+    hour, half = instant.hour % 12 or 12, "AM" if instant.hour < 12 else "PM"
+    date = f"{instant.month}/{instant.day}/{instant.year}"
+    return f"{date} {hour}:{instant.minute:02}:{instant.second:02} {half}"
 
 
 def _long(value: int) -> bytes:
+    return _written("long", value)
+
+
+def _written(schema: Any, value: object) -> bytes:
     out = BytesIO()
-    fastavro.schemaless_writer(out, "long", value)
+    fastavro.schemaless_writer(out, schema, value)
     return out.getvalue()

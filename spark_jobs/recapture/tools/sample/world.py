@@ -42,6 +42,7 @@ _NEW_DEVICES = 20
 _FAULTY_MINUTES = (timedelta(minutes=10), timedelta(minutes=45))
 _Period = tuple[datetime, datetime]
 _NEVER = datetime.max.replace(tzinfo=UTC)
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
 _SITES = tuple({"id": f"site-{number}", "region": "north" if number % 2 else "south"} for number in range(5))
 
 
@@ -229,7 +230,7 @@ def _body(device: int, clock: datetime, count: int, as_record: bool, rng: random
     warmth = round(20 + device % 7 + 4 * rng.random(), 2)
     body: dict[str, object] = {
         "deviceId": _id(device),
-        "eventTime": f"{clock:%Y-%m-%dT%H:%M:%S.%f}{int(rng.random() * 10)}{zone}",
+        "eventTime": f"{clock.replace(tzinfo=None).isoformat(timespec='microseconds')}{int(rng.random() * 10)}{zone}",
         "temperature": {"value": warmth, "unit": "C"} if as_record else warmth,
         "site": _SITES[device % len(_SITES)],
     }
@@ -244,4 +245,4 @@ def _body(device: int, clock: datetime, count: int, as_record: bool, rng: random
         return f'{{"deviceId":"{_id(device)}","place":"caf\N{LATIN SMALL LETTER E WITH ACUTE}"}}'.encode("latin-1")
     if device == _PRETTY_DEVICE:
         return json.dumps(body, indent=2).encode()
-    return json.dumps(body, separators=(",", ":")).encode()
+    return _COMPACT.encode(body).encode()
