@@ -1,5 +1,6 @@
 """Fixtures for all tests, and the marks of the tests. HYPOTHESIS_PROFILE sets how many examples are drawn."""
 
+import atexit
 import gc
 import logging
 import os
@@ -108,13 +109,12 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what was imported: it would look at all of it again and again."""
+    """Let the garbage collector pass over what was imported: it would look at all of it again and again.
+
+    It removes all when Python ends: DuckDB complains of objects that are left. pytest lets it look five times before.
+    """
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let the garbage collector remove all in the end: DuckDB complains of objects that are left."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduling | None:
