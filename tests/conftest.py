@@ -61,9 +61,9 @@ LONG = {
         "e2e/test_damage.py",
     ),
 }
-"""Files with long tests by what they need, the longest first."""
+"""Files with long tests by lane, the longest first."""
 MARKS = pytest.StashKey[dict[Path, set[str]]]()
-"""Marks of the tests of each file that was collected, also of those that are not selected."""
+"""Marks of the tests of each file that was collected, including tests that are not selected."""
 FIXTURES = {
     "spark": "spark",
     "processes": "workers",
@@ -109,9 +109,10 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what was imported: it would look at all of it again and again.
+    """Keep what was imported out of garbage collection, which would look at all of it again and again.
 
-    It removes all when Python ends: DuckDB complains of objects that are left. pytest lets it look five times before.
+    It ends at exit, because DuckDB complains of objects that are left, and not before: pytest collects five times at
+    its end.
     """
     gc.freeze()
     atexit.register(gc.unfreeze)
@@ -124,7 +125,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LaneScheduli
 
 
 def _length(item: pytest.Item) -> int:
-    """Return where a test's file is among the long ones of its lane, which are the first, or a larger number."""
+    """Return the place of a test's file among the long files of its lane, or sys.maxsize."""
     file = item.nodeid.removeprefix("tests/").partition("::")[0]
     return min((names.index(file) for names in LONG.values() if file in names), default=sys.maxsize)
 

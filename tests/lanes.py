@@ -26,7 +26,7 @@ class LaneScheduling(LoadFileScheduling):
     """Give the first worker the first files of the collection, the second one the last, and others those in between.
 
     So one worker runs the tests that need Spark, as long as it has some: every other one would start Java, too. The
-    others begin with `long`, the longest files that need neither Spark nor services: one of them at the end would leave
+    others begin with `long`, the longest files that need neither Spark nor services: a long file at the end would leave
     a core idle.
     """
 
@@ -54,9 +54,9 @@ class LaneScheduling(LoadFileScheduling):
 
 
 def next_file(worker: int, left: Sequence[str], long: Sequence[str]) -> str:
-    """Return which of the files that are left a worker runs next: the first, the last, or a long one.
+    """Return the file that a worker runs next: the first worker the first of those left, the second one the last.
 
-    If no long one is left, the file in the middle.
+    Others run the first of `long` that is left, and then the file in the middle.
     """
     if worker < 2:
         return left[-worker]

@@ -34,7 +34,7 @@ def test_the_workers_begin_at_both_ends_and_with_long_files_and_run_every_file()
 
 @pytest.mark.parametrize(("number", "lane"), list(enumerate(LONG)))
 def test_a_long_file_stands_in_its_lane(request: pytest.FixtureRequest, number: int, lane: str) -> None:
-    """Only files that were collected can tell: all of them in `make test`."""
+    """It checks the files that were collected: all of them in `make test`."""
     marks = request.session.stash[MARKS]
     collected = [file for name in LONG[lane] if (file := ROOT / "tests" / name) in marks]
     assert [file for file in collected if place(marks[file], 0)[0] != number] == []

@@ -4,8 +4,8 @@ Python looks for garbage neither during the imports, nor often afterwards: that 
 a start.
 
 The scheduler forks its workers, and these a process for each task. The DAG processor forks a process for each DAG file.
-Both load Recapture's modules and Airflow's plugins before, and the scheduler also Great Expectations. The forks then
-need not load them, which would take most of the CPU time of a short task or an audit, and of reading a DAG file.
+Before they fork, both load Recapture's modules and Airflow's plugins, and the scheduler also loads Great Expectations.
+That would take most of the CPU time of a short task, of an audit, or of reading a DAG file.
 """
 
 import sys

@@ -33,7 +33,7 @@ FROM_PIPELINE = object()
 class RecaptureDags(dict[str, DAG]):
     """The DAGs of pipelines, by their ids. Airflow finds them when they are made.
 
-    The process of a task reads the DAG file again, and needs one DAG. The others are then made when they are looked up.
+    The process of a task reads the DAG file again, and needs one DAG. There, the others are made if they are looked up.
 
     `source` is a folder of pipeline files or one file, relative to the DAG file; or `variable://NAME` or an `https://`
     address, for a document with a pipeline or a list of pipelines. A pipeline that cannot be loaded is an import error

@@ -182,7 +182,7 @@ def loaded(declared: list[Expectation]) -> list[ExpectationPair]:
 
 @pytest.fixture(scope="module")
 def context(great_expectations: None) -> "Iterator[EphemeralDataContext]":
-    """A context that does not look at the stack, for a caller that it never has, for every decimal that it writes."""
+    """A context that does not search the stack, for every decimal that it writes, for a caller that is never there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("great_expectations.util.stack", list)
         yield create_context()

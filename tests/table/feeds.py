@@ -122,7 +122,7 @@ def require_true_feed(feed: Feed, *versions: int) -> None:
 
 @contextmanager
 def shared_comparisons(name: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield one connection for all comparisons of one thread: to make one takes longer than to use it."""
+    """Yield one connection for all comparisons of one thread: opening one takes longer than using it."""
     yield _connection()
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation, Statement
 
 _FEW = 64
-"""Largest number of rows for which a query's plan is kept. Their results become Python objects first."""
+"""Largest number of rows that run with a plan that is kept. Their results become Python objects, then Arrow's."""
 
 
 @cache
@@ -47,9 +47,9 @@ class _Bodies:
 
 
 class _Query:
-    """A query and what it reads. DuckDB takes half the time if it gets them once, and not for every run.
+    """A query and what it reads. DuckDB takes half the time if it prepares them once, and not for every run.
 
-    Planning a query takes longer than running it on few rows. The plan for them is kept from the second run on.
+    Planning a query takes longer than running it on few rows. From the second run on, the plan for few rows is kept.
     """
 
     schema: pa.Schema | None = None

@@ -88,7 +88,7 @@ def leave_accumulators_running(context: Any) -> None:
 def loaded_on_use(names: Collection[str]) -> AbstractContextManager[None]:
     """Execute modules that are first imported in this context only when one of their attributes is read.
 
-    Reading `__file__` does not count: some programs ask every module for it. For `quality.loading`: 1 s of each audit
+    Reading `__file__` does not count: `inspect` asks every module for it. For `quality.loading`: 1 s of each audit
     with a suite.
     """
     return _asked_first(_Finder(names))
@@ -143,7 +143,7 @@ class _Loader(LazyLoader):
 
 
 def _unloaded(lazy: type[ModuleType]) -> type[ModuleType]:
-    """Return the class of a module that tells its `__file__`, and becomes lazy when another attribute is read."""
+    """Return the class of a module that has its `__file__` without being loaded; reading another attribute loads it."""
 
     class Unloaded(ModuleType):
         def __getattribute__(self, name: str) -> Any:

@@ -137,7 +137,7 @@ def test_what_a_live_job_does_otherwise_has_its_reason(
 def test_an_event_that_one_of_the_two_moved_out_of_the_window_of_a_row_is_shown_as_it_treated_it(
     processes: Workers, command: Command, tmp_path: Path
 ) -> None:
-    """It arrives after eleven, and is moved to a time before eleven by one, after eleven by the other."""
+    """It arrives after eleven. The published run moves it to a time before eleven, the live job to one after eleven."""
     query = COUNTS.replace("minute, 5", "minute, 1")
     ours = World(tmp_path / "ours")
     ours.put("0", at(68), [body("a", at(42)), body("a", at(67))])

@@ -27,14 +27,14 @@ MAX_EVENTS = 3
 """Largest number of events that are named of an example."""
 _NOT_READ = "not among the events that this slice reads"
 _PUBLISHED = Trial(Tried())
-"""What the published run did."""
+"""Computes with the settings of the published run."""
 Key = tuple[Any, ...]
-"""What identifies an event: the values of _KEY."""
+"""What identifies an event: the values of the columns in _KEY."""
 _KEY = ("input", "partition", "sequence_number", "place", "blob")
 Events = Mapping[Key, Mapping[str, Any]]
-"""Events with `reading.SCHEMA`."""
+"""Events by key, with `reading.SCHEMA`."""
 Selected = Callable[[JudgedEvents], NDArray[np.bool_]]
-"""Returns for each event of a chunk whether it is selected."""
+"""Says which events of a chunk are selected."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def events_behind(trials: Trials, examples: Sequence[tuple[Trial, Example]], rea
     After MAX_EVENTS of them, one sentence has the number of the others.
 
     The events are those whose time is in the window of the row, `reach` long, and whose bodies have no other value of a
-    key. The blobs of a slice are read once for the published run, and once for each trial. They are read again if one
-    of the two moved an event out of the windows.
+    key. The blobs of a slice are read once for the published run, and once for each trial. They are read again to
+    look up events that only one side has in the windows.
     """
     sentences: list[list[str]] = [[] for _ in examples]
     windows = [(ticks.from_datetime(row.end - reach), ticks.from_datetime(row.end)) for _, row in examples]
@@ -97,7 +97,7 @@ def _events_in(trials: Trials, trial: Trial, slice_: Slice, windows: Sequence[tu
 
 
 def _events_of(trials: Trials, trial: Trial, slice_: Slice, keys: AbstractSet[Key]) -> Events:
-    """Return those of these events that a slice reads, as a trial treats them."""
+    """Return the events with these keys that a slice reads, as a trial treats them."""
     if not keys:
         return {}
     numbers = np.array([place if number is None else number for _, _, number, place, _ in keys])

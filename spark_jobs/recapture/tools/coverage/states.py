@@ -14,7 +14,7 @@ MOST_UNPUBLISHED = 20_000
 A run may name the year 206 by mistake. Older slices are shown if something was published or stopped for them.
 """
 UNNAMED = ""
-"""Stands for the `slice_start` of slices of which the standing says nothing: to write each would take half the time."""
+"""Stands for the `slice_start` of slices that the standing does not have: to format each would take half the time."""
 CURABLE = (State.BLOCKED, State.FAILED, State.PROVISIONAL, State.STALE, State.OUTDATED, State.UNCHECKED, State.MISSING)
 """States that a run may end. While one is active, its state is shown instead."""
 
@@ -89,7 +89,7 @@ def slice_states(
 def shown_starts(
     standing: Standing, last_end: int, length: int, activity: Activity = NO_ACTIVITY, until: int | None = None
 ) -> range:
-    """Return the starts of the slices of `slice_states`, in ticks."""
+    """Return the starts of the slices that `slice_states` returns, in ticks."""
     first = _first(standing, activity, last_end - MOST_UNPUBLISHED * length)
     if first is None:
         return range(0)

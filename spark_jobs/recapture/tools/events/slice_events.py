@@ -95,7 +95,7 @@ class SliceEvents:
     read: BlobsRead
     """Blobs that were read, and those that the index left out."""
     asked_times: Sequence[int] = ()
-    """System.Timestamps of the events whose places are asked for, in ticks."""
+    """System.Timestamps of the events for `place_of`, in ticks."""
     _counts: list[int] = field(default_factory=list)
     """Number of events of each task."""
 
@@ -109,7 +109,7 @@ class SliceEvents:
 
     @cached_property
     def _read(self) -> tuple[list[pa.RecordBatch], pa.Table]:
-        """The events as rows of the view; and those with a time that is asked for, with _PLACED."""
+        """The events as rows of the view, and the events with one of `asked_times`, with _PLACED."""
         batches, placed = list[pa.RecordBatch](), [_PLACED.empty_table()]
         for task in self.plan.tasks:
             task_batches, task_placed = self._collected(task, partial(self._views, task, sum(self._counts)))
@@ -119,7 +119,7 @@ class SliceEvents:
         return batches, pa.concat_tables(placed)
 
     def _views(self, task: Task, first: int, needed: Needed) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
-        """Return what `_read` does, of one task; `first` is the place of its first event."""
+        """Return the same as `_read`, for one task; `first` is the place of its first event."""
         batches, placed = list[pa.RecordBatch](), list[pa.Table]()
         for events, rows in needed:
             if not len(rows):
@@ -159,7 +159,7 @@ class SliceEvents:
         return batches
 
     def place_of(self, event: Mapping[str, Any]) -> int | None:
-        """Return the place in `rows` of an event with a time that is asked for; None if the slice lacks it.
+        """Return the place in `rows` of an event with one of `asked_times`; None if the slice lacks it.
 
         The event has the columns of `reading.SCHEMA`.
         """
@@ -236,7 +236,7 @@ class SliceSources:
     """What the events must have, by view; all events are read of other views."""
     room: Room
     asked_times: Sequence[int] = ()
-    """System.Timestamps of the events whose places are asked for, in ticks."""
+    """System.Timestamps of the events for `place_of`, in ticks."""
 
     @cached_property
     def events(self) -> dict[str, SliceEvents]:

@@ -65,7 +65,7 @@ def capture_file(
     block = b""
     if count:
         array = _written(_array_of(schema), records)
-        block = array[len(_long(count)) : -1]  # the length of an array is before its items, and a 0 after them
+        block = array[len(_long(count)) : -1]  # without the number of items before them, and the 0 after them
     if codec == "deflate" and count:
         compressor = zlib.compressobj(wbits=-15)
         block = compressor.compress(block) + compressor.flush()
