@@ -163,6 +163,7 @@ class SliceEvents:
 
         The event has the columns of `reading.SCHEMA`.
         """
+        assert event["system_timestamp"] in self.asked_times, "the slice would seem to lack the event"
         _, placed = self._read
         is_same = [pc.equal(placed[name], event[name]) for name in IDENTITY if event[name] is not None]
         places = placed["place_in_rows"].filter(reduce(pc.and_, is_same))
