@@ -204,6 +204,24 @@ def test_an_input_does_not_read_its_own_output(file: Path, container: str) -> No
         load(file)
 
 
+@pytest.mark.parametrize(
+    ("container", "table"),
+    [
+        ("archive", "archive"),
+        ("curated/archive", "curated"),
+        ("[elsewhere, archive/a]", "archive"),
+        ("archive", "archive/contoso"),
+        ("curated_metrics/a", "curated"),
+    ],
+)
+def test_an_archive_is_not_in_the_folder_of_a_table(file: Path, container: str, table: str) -> None:
+    """Delta's VACUUM deletes every file in the folder that no version of the table names."""
+    text = written(file, CAPTURE).read_text().replace("curated/aggregates", table)
+    file.write_text(text.replace("container: archive", f"container: {container}"))
+    with pytest.raises(DefinitionError, match=r":16: output.table: a VACUUM of the table would delete the blobs"):
+        load(file)
+
+
 # Warnings, digests and limits
 
 

@@ -110,6 +110,11 @@ def test_a_stale_slice_is_due_with_what_changed() -> None:
     assert reasons(due) == [("stale: 2 blobs added, 1 blob modified",)]
 
 
+def test_a_difference_names_each_reference_that_changed() -> None:
+    changed = Difference(deleted=1, references=("devices", "sites"))
+    assert str(changed) == "1 blob deleted, reference data devices changed, reference data sites changed"
+
+
 def test_a_stale_slice_waits_until_it_was_quiet() -> None:
     facts = ALL_PUBLISHED | {10: published(difference=LATE)}
     waiting = tick(state_of(facts, quiet_minutes=61)).waiting
@@ -264,6 +269,9 @@ def test_slices_after_the_last_kept_one_are_left_alone_unless_they_are_requested
     slices = {9: published(), 10: published(difference=LATE)}
     assert tick(state_of(slices, until=10)) == Tick((), (), (), ())
     assert computed(tick(state_of(slices, until=10, requests=[request(11, 12, NOON)]))) == [[11]]
+    later = tick(state_of(slices, until=10, requests=[request(10, 12, NOON + HOUR)]))
+    assert [slice_.reasons for slice_ in later.waiting] == [("requested by ann",)] * 2
+    assert computed(later) == []
     assert computed(tick(state_of({}, until=10, at_most_slices=1))) == [[9]]
 
 

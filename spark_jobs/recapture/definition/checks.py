@@ -116,6 +116,18 @@ def _would_read(section: Input, folder: str) -> bool:
     )
 
 
+def require_inputs_outside_tables(pipeline: "Pipeline", document: Document) -> None:
+    """Raise DefinitionError if blobs of an input are in the folder of a table: Delta's VACUUM would delete them."""
+    for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
+        for section in pipeline.all_inputs:
+            inner = section.names.prefix.rpartition("/")[0]
+            archives = [f"{normal_form(address)}/{inner}/" for address in addresses(section.container)]
+            folders = _folders(pipeline, output)
+            if any(archive.startswith(f"{folder}/") for archive in archives for folder in folders):
+                reason = f"a VACUUM of the table would delete the blobs of input {section.alias}: choose another folder"
+                raise document.error(key_path, reason)
+
+
 def require_schedule_of_slices(pipeline: "Pipeline", document: Document) -> None:
     """Raise DefinitionError if the table is kept from or until a time within a slice, or for no slice at all."""
     schedule = pipeline.schedule or Schedule()
@@ -193,6 +205,7 @@ CHECKS = (
     require_suites_of_parameters,
     require_named_tables,
     require_outputs_outside_input,
+    require_inputs_outside_tables,
     require_events,
     require_distinct_aliases,
     require_distinct_tables,

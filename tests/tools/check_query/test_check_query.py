@@ -41,6 +41,35 @@ def test_each_statement_is_checked_by_itself(between: str) -> None:
     assert refusal.what.startswith("AnomalyDetection_SpikeAndDip ")
 
 
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("SELECT GetArrayLength(x) AS n INTO b FROM telemetry", "`x` is used as"),
+        ("SELECT x INTO b FROM telemetry TIMESTAMP BY t", "`telemetry` is read here with a different TIMESTAMP BY"),
+        ("SELECT 'a' AS x, SUM(y) AS m INTO a FROM telemetry GROUP BY TumblingWindow(hour, 1)", "float and nvarchar"),
+    ],
+)
+def test_statements_that_run_alone_may_contradict_each_other(other: str, message: str) -> None:
+    checked = check(f"SELECT AVG(x) AS m, SUM(x) AS x INTO a FROM telemetry GROUP BY TumblingWindow(hour, 1)\n{other}")
+    assert not checked.runs
+    (refusal,) = checked.refusals
+    assert (refusal.outputs, message in refusal.what) == ((), True)
+
+
+def test_a_field_has_the_type_that_all_statements_together_give_it() -> None:
+    alone = check("SELECT SUM(x) / COUNT(x) AS mean INTO a FROM telemetry GROUP BY TumblingWindow(hour, 1)")
+    assert alone.inputs[0].fields == {"x": "float"}
+    both = check(
+        "SELECT AVG(x) AS x INTO a FROM telemetry GROUP BY TumblingWindow(s, 1); SELECT x INTO b FROM telemetry"
+    )
+    assert both.inputs[0].fields == {"x": "float"}
+    assert outputs(both) == {"a": {"x": "float"}, "b": {"x": "float"}}
+
+
+def test_the_type_of_a_value_is_not_the_type_of_its_field() -> None:
+    assert check("SELECT GetType(x) AS kind INTO a FROM telemetry").inputs[0].fields == {"x": "nvarchar(max)"}
+
+
 def test_a_refusal_that_several_statements_share_is_shown_once() -> None:
     step = f"WITH s AS ({ANOMALIES.replace('INTO anomalies ', '')})\n"
     checked = check(f"{step}SELECT s INTO a FROM s; SELECT s INTO b FROM s")

@@ -206,6 +206,17 @@ def test_a_row_that_having_drops_is_not_there(world: World, command: Command) ->
     assert (row["row"], row["why"], len(row["events"])) == (None, why, 2)
 
 
+def test_a_row_that_is_not_there_at_the_end_of_a_slice_is_explained_from_that_slice(
+    world: World, command: Command
+) -> None:
+    """Rows of the next slice may have this published time, too: times are published with fewer digits."""
+    world.define(QUERY.replace("minute, 5", "hour, 1") + "HAVING COUNT(*) > 20")
+    row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T11:00Z,deviceId=a")
+    assert (row["why"], len(row["events"])) == ("a condition on the group, such as HAVING, drops the row", 2)
+    row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T11:00Z,deviceId=c")
+    assert row["why"] == "slice 2024-03-01T10:00:00Z has no row at 2024-03-01T11:00:00Z with this deviceId"
+
+
 def test_the_rows_of_an_event_are_those_that_would_be_others_without_it(world: World, command: Command) -> None:
     """A sliding window ends where an event enters it, and where it leaves it."""
     world.define(QUERY.replace("TumblingWindow", "SlidingWindow"))

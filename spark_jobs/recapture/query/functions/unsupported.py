@@ -22,6 +22,7 @@ UNSUPPORTED = {
     "GETDATE": f"GETDATE {_NO_ASA}: an event's time is System.Timestamp()",
     "GETUTCDATE": f"GETUTCDATE {_NO_ASA}: an event's time is System.Timestamp()",
     "FORMAT": f"FORMAT {_NO_ASA}: combine the parts with CONCAT and DATEPART or DATENAME",
+    "MEDIAN": f"MEDIAN {_NO_ASA}: write PERCENTILE_CONT(0.5) OVER (ORDER BY x)",
     "REGEXREPLACE": f"REGEXREPLACE {_NO_ASA}: use REPLACE, TRANSLATE or STUFF",
 }
 """Messages by name in capitals."""

@@ -1,4 +1,8 @@
-"""Check a query without a pipeline: compile each statement by itself, with the inputs that its names suggest."""
+"""Check a query without a pipeline, with the inputs that its names suggest.
+
+Each statement is compiled by itself, so that one refusal does not hide the others. If all compile, they are compiled
+together, because they may disagree on the type of a field or of a column, or on TIMESTAMP BY.
+"""
 
 import itertools
 import re
@@ -91,10 +95,20 @@ def check(text: str) -> CheckedQuery:
             before = refused.get(str(error))
             outputs = (*(before.outputs if before else ()), *statement.outputs)
             refused[str(error)] = _refusal(error, tuple(dict.fromkeys(outputs)))
+    if not refused and len(statements) > 1 and not (names.functions or names.aggregates):
+        try:
+            compiled = [_compiled(_together(statements, script.source.text), names)]
+        except DefinitionError as error:
+            refused[str(error)] = _refusal(error, ())
     ordered = sorted(refused.values(), key=lambda refusal: (refusal.line or 0, refusal.column or 0))
     return CheckedQuery(
         tuple(_inputs(compiled, names)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names))
     )
+
+
+def _together(statements: Sequence[Statement], text: str) -> Statement:
+    outputs = {output.lower(): output for statement in reversed(statements) for output in statement.outputs[::-1]}
+    return Statement(text, tuple(reversed(outputs.values())))
 
 
 def _compiled(statement: Statement, names: Names) -> CompiledQuery:
@@ -131,7 +145,8 @@ def _inputs(compiled: Sequence[CompiledQuery], names: Names) -> Iterator[Checked
         read += [(reference.alias, True, reference.body_columns) for reference in query.references]
         for alias, is_reference, columns in read:
             known = fields.setdefault((alias, is_reference), {})
-            paths = {".".join(column.path): column for column in columns if column.path}
+            by_kind = sorted(columns, key=lambda column: not column.is_kind)  # the column of the values comes last
+            paths = {".".join(column.path): column for column in by_kind if column.path}
             known |= {path: str(column.type) for path, column in paths.items() if path.lower() not in names.strings}
     for (alias, is_reference), known in fields.items():
         yield CheckedInput(alias, is_reference, known)

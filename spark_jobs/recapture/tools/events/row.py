@@ -116,12 +116,13 @@ def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     query = explainer.pipeline.compile(explainer.pipeline.job.query, in_tasks=False)
     output = _output(query, alias)
     values = values_of(row, output.alias, output.columns)
-    first, *others = _pieces(output, values, explainer)
     named = {name: value for name, value in values.items() if name != SLICE_START}
-    made = _SliceRows(explainer, query, output, *first, named).lineage()
-    for piece in others if made.row is None else ():
-        made = _SliceRows(explainer, query, output, *piece, named).lineage()
-    return made
+    made: list[Lineage] = []
+    for piece in _pieces(output, values, explainer):
+        made.append(_SliceRows(explainer, query, output, *piece, named).lineage())
+        if made[-1].row is not None:
+            return made[-1]
+    return next((dropped for dropped in made if dropped.events), made[0])
 
 
 def _output(query: CompiledQuery, alias: str | None) -> CompiledOutput:
