@@ -244,6 +244,17 @@ def test_check_finds_stale_slices_and_status_and_report_know_of_them(
         "stale: 2024-03-01T11:00:00Z: blobs were added, modified or deleted since they were read",
         "2 published slices from 2024-03-01T10:00:00Z to 2024-03-01T12:00:00Z checked: 1 stale",
     ]
+    command.text("check", world.file, *FIRST_HOUR)
+    compared = (
+        "what the slices from 2024-03-01T10:00:00Z to 2024-03-01T11:00:00Z read was last compared with the archive"
+    )
+    last = command.text("status", world.file, *both).splitlines()[-1]
+    assert last.startswith(compared)
+    later = ("--from", "2024-03-01T11:00:00Z", "--to", "2024-03-01T12:00:00Z")
+    last = command.text("status", world.file, *later).splitlines()[-1]
+    assert last.startswith(compared)
+    assert last.endswith(", but none of these slices was: run recapture check")
+    command.text("check", world.file, *both)
     shown = command.json("status", world.file, "--state", "stale", *both)
     assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T11:00:00Z"]
     assert shown["states"]["stale"] == 1

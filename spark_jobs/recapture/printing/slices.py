@@ -30,7 +30,8 @@ def print_status(out: Console, result: dict[str, Any]) -> None:
         out.print(f"[red]problem:[/] {shown(_problem(problem))}")
     counts = ", ".join(f"{count:,} {state}" for state, count in result["states"].items())
     out.print(f"{counted(sum(result['states'].values()), 'slice')}{f': {counts}' if counts else ''}")
-    out.print(_checked(result["checked"]))
+    starts = [slice_["slice_start"] for output in result["outputs"] for slice_ in output["slices"]]
+    out.print(_checked(result["checked"], starts))
 
 
 def _notes(slice_: Mapping[str, Any]) -> Iterator[str]:
@@ -61,13 +62,17 @@ def differing(slice_: Mapping[str, Any]) -> Iterator[str]:
         yield in_words([slice_["differing"]])
 
 
-def _checked(checked: Mapping[str, Any]) -> str:
+def _checked(checked: Mapping[str, Any], starts: Sequence[str]) -> str:
+    """Return when the archive was last compared with what slices read, given the starts of the shown slices."""
     if checked["at"] is None:
         return "the archive has not been compared with what the published slices read: run recapture check"
-    return (
+    compared = (
         f"what the slices from {checked['from']} to {checked['to']} read was last compared with the archive at "
         f"{checked['at']}"
     )
+    if not starts or any(checked["from"] <= start < checked["to"] for start in starts):
+        return compared
+    return f"{compared}, but none of these slices was: run recapture check"
 
 
 def print_check(out: Console, result: Mapping[str, Any]) -> None:

@@ -126,7 +126,10 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
     script, bicep = tmp_path / "query.asaql", tmp_path / "main.bicep"
     script.write_text(PLAIN_QUERY)
     bicep.write_text("param x string")
-    assert "not an ASA job: name a project's folder or file, an ARM template" in refused(script)
+    assert refused(script).endswith("a query alone: run recapture check-query, or name the project's folder")
+    assert "not an ASA job: name a project's folder or file, an ARM template" in refused(
+        script.rename(script.with_suffix(""))
+    )
     assert "az bicep build --file main.bicep" in refused(bicep)
     for name in ("a.asaproj", "b.asaproj"):
         tmp_path.joinpath(name).write_text("")

@@ -77,6 +77,8 @@ def _read(path: Path, name: str | None) -> AsaJob:
         raise DefinitionError(f"{path}: a Bicep file: build a template from it with az bicep build --file {path.name}")
     if path.suffix.lower() == ".tf":
         raise DefinitionError(f"{path}: a Terraform file: {ADVICE}")
+    if path.suffix.lower() == ".asaql":
+        raise DefinitionError(f"{path}: a query alone: run recapture check-query, or name the project's folder")
     if path.suffix.lower() != ".json":
         raise DefinitionError(
             f"{path}: not an ASA job: name a project's folder or file, an ARM template, Terraform's state or an "
