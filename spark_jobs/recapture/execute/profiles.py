@@ -14,7 +14,7 @@ from recapture.ordering.task import Task
 from recapture.process.versions import PROFILE_FORMAT, require_format
 from recapture.run_files.files import PROFILE, RunFiles
 from recapture.storage import in_parallel
-from recapture.table.files import parquet
+from recapture.table.files import parquet, read_parquet
 from recapture.time_model import ticks
 from recapture.time_model.metrics import VERDICTS
 from recapture.time_model.partition_metrics import PartitionMetrics
@@ -60,7 +60,7 @@ def read(files: RunFiles) -> pa.Table | None:
     content = files.container.read_current(files.name(PROFILE))
     if content is None:
         return None
-    rows = pq.read_table(io.BytesIO(content))
+    rows = read_parquet(content)
     number = (rows.schema.metadata or {}).get(_FORMAT, b"0")
     require_format(int(number), PROFILE_FORMAT, f"{PROFILE} of run {files.id}")
     return rows

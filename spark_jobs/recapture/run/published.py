@@ -22,7 +22,7 @@ from recapture.run.tables import metrics_key, tables_of
 from recapture.run_files.planned import PlannedRun
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import OpenTable, Table
-from recapture.table.files import require_slice_file
+from recapture.table.files import read_parquet, require_slice_file
 from recapture.table.schema import SLICE_COLUMN
 from recapture.time_model import ticks
 
@@ -71,9 +71,7 @@ def rows_of(files: Mapping[str, bytes], columns: Sequence[str]) -> pd.DataFrame:
     """
     tables = [
         table.append_column(SLICE_COLUMN, pa.repeat(start, table.num_rows))
-        for start, table in (
-            (start, pq.read_table(io.BytesIO(content), columns=[*columns])) for start, content in files.items()
-        )
+        for start, table in ((start, read_parquet(content, columns)) for start, content in files.items())
     ]
     frame = pa.concat_tables(tables).to_pandas()
     naive = frame.select_dtypes("datetime").columns

@@ -15,6 +15,7 @@ from recapture.quality.metrics import UNUSABLE
 from recapture.run_files.json_file import Content, DamagedFileError, JsonFile
 from recapture.run_files.metric_row import MetricRow
 from recapture.storage import Container, in_parallel
+from recapture.table.files import read_parquet
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import PartitionMetrics
 from recapture.time_model.slices import Slice
@@ -110,11 +111,11 @@ class RunFiles:
 
     def quarantined(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
         """Return what the task of a partition quarantined in a slice."""
-        return pq.read_table(io.BytesIO(self._content(self.quarantine_name(alias, partition, slice_))))
+        return read_parquet(self._content(self.quarantine_name(alias, partition, slice_)))
 
     def verdicts(self, alias: str, partition: str, slice_: Slice) -> pa.Table:
         """Return the verdicts on the events that are not on time in a partition and slice, with VERDICTS_SCHEMA."""
-        return pq.read_table(io.BytesIO(self._content(self.verdicts_name(alias, partition, slice_))))
+        return read_parquet(self._content(self.verdicts_name(alias, partition, slice_)))
 
     def first_unusable(self, alias: str, partition: str, slice_: Slice) -> tuple[str, str, bytes | None] | None:
         """Return verdict, reason and body of the first event that a task quarantined in a slice."""

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Field
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -65,7 +65,9 @@ class OpenTable:
         """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._snapshot = Snapshot()
+        self._latest = Snapshot()
+        self._fitting: tuple[int, pa.Schema] | None = None
+        """Version of the table, and columns that it had in this version."""
         self._open()
 
     @property
@@ -80,8 +82,13 @@ class OpenTable:
             return
         with self._refusals():
             self._delta.update_incremental()
-        if self._delta.version() != self._snapshot.version:
-            self._snapshot = Snapshot.of(self._delta)
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        """Snapshot of the version that was read."""
+        if self._delta is not None and self._delta.version() != self._latest.version:
+            self._latest = Snapshot.of(self._delta)
+        return self._latest
 
     @property
     def _container(self) -> Container:
@@ -284,11 +291,22 @@ class OpenTable:
         Raise DefinitionError if the table cannot hold them.
         """
         assert self._delta is not None
-        new = new_columns(self._delta, self._columns, self.table.url) if self._columns else []
+        new = self._new_columns(self._columns) if self._columns else []
         if new:
             with suppress(CommitFailedError), self._refusals():
                 self._delta.alter.add_columns(new, commit_properties=CommitProperties(max_commit_retries=0))
         return not new
+
+    def _new_columns(self, columns: pa.Schema) -> list[Field]:
+        """Return the columns that the table has to gain. Raise DefinitionError if it cannot gain them."""
+        assert self._delta is not None
+        version_and_columns = self._delta.version(), columns
+        if version_and_columns == self._fitting:
+            return []
+        new = new_columns(self._delta, columns, self.table.url)
+        if not new:
+            self._fitting = version_and_columns
+        return new
 
     def require_publishable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if the table exists and takes no rows of the pipeline.
@@ -297,7 +315,7 @@ class OpenTable:
         """
         self.require_writable(take_over)
         if self._delta is not None:
-            new_columns(self._delta, self.table.schema, self.table.url)
+            self._new_columns(self.table.schema)
 
     def require_writable(self, take_over: bool = False) -> None:
         """Raise DefinitionError if the table exists and the pipeline may not write to it: see `table.writable`."""
@@ -326,7 +344,6 @@ class OpenTable:
                 )
         except TableNotFoundError:
             return
-        self._snapshot = Snapshot.of(self._delta)
 
     def create(self) -> None:
         """Create the table unless another writer has, and read it. It belongs to the pipeline of `Table`."""
@@ -349,8 +366,6 @@ class OpenTable:
             self._open()
             if self._delta is None:
                 raise
-        else:
-            self._snapshot = Snapshot.of(self._delta)
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -69,7 +69,7 @@ def read_slice_file(table: Container, path: str) -> bytes | None:
 def read_slice_table(table: Container, path: str) -> pa.Table | None:
     """Return the rows of a file; None as `read_slice_file` does."""
     content = read_slice_file(table, path)
-    return None if content is None else pq.read_table(io.BytesIO(content))
+    return None if content is None else read_parquet(content)
 
 
 def require_slice_file(table: Container, path: str, problem: str) -> bytes:
@@ -120,6 +120,13 @@ def _name(path: str) -> re.Match[str] | None:
 def content_digest(content: bytes) -> str:
     """Return the digest of a file's content, as names of files have it."""
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a Parquet file, with these columns. `pq.read_table` takes four times as long for few rows."""
+    with pq.ParquetFile(io.BytesIO(content)) as file:
+        rows = file.read(columns)
+    return rows if columns is None else rows.select(columns)
 
 
 def parquet(rows: pa.Table) -> bytes:

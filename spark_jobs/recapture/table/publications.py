@@ -4,7 +4,6 @@ They are a Delta table, NAME_publications, with one row for each slice. Only its
 other table of the pipeline follows it (see `publish`).
 """
 
-import io
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from recapture.archive.holes import Hole
@@ -20,7 +18,7 @@ from recapture.errors import PermanentError
 from recapture.process.versions import PUBLICATIONS_FORMAT, require_format
 from recapture.storage import in_parallel, open_container
 from recapture.table.delta import OpenTable, Table
-from recapture.table.files import input_of, is_for_input, require_slice_file, write_slice_file
+from recapture.table.files import input_of, is_for_input, read_parquet, require_slice_file, write_slice_file
 from recapture.table.snapshot import File, HeldFile
 from recapture.time_model import ticks
 from recapture.time_model.partition_metrics import ArrivedNumbers
@@ -256,7 +254,7 @@ class Publications:
             "the slice and backfill the slice again (docs/tables-and-files.md, Other programs)"
         )
         content = require_slice_file(open_container(url), path, problem)
-        stored = _STORED.validate_json(pq.read_table(io.BytesIO(content), columns=["entry"])["entry"][0].as_py())
+        stored = _STORED.validate_json(read_parquet(content, ["entry"])["entry"][0].as_py())
         require_format(stored.format, PUBLICATIONS_FORMAT, f"{path} of {url}")
         return _ENTRY.validate_python(stored.entry)
 
