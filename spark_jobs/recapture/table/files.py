@@ -18,6 +18,8 @@ _NAME = re.compile(r"(.+)-([0-9a-f]{16})\.parquet")
 _COMPRESSION = "zstd"
 _ROW_GROUP = 1 << 20
 """Number of rows of a row group: Arrow's own."""
+_BUFFER = 1 << 16
+"""Number of bytes that are collected before Python writes them."""
 
 
 def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
@@ -132,11 +134,13 @@ def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Tab
 def parquet(rows: pa.Table) -> bytes:
     """Return the rows as a Parquet file: equal rows give equal bytes."""
     file = io.BytesIO()
-    _write_parquet(file, rows.schema, [rows])
+    stream = pa.output_stream(file, buffer_size=_BUFFER)  # Arrow writes a few bytes at a time
+    _write_parquet(stream, rows.schema, [rows])
+    stream.flush()
     return file.getvalue()
 
 
-def _write_parquet(file: io.BytesIO | Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
+def _write_parquet(file: pa.NativeFile | Path, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
     """Write rows in parts. The bytes depend on the rows alone, as a row group is written at once."""
     with pq.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for rows in _row_groups(parts, schema):
