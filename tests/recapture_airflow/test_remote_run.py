@@ -122,8 +122,8 @@ def attempt(run: PlannedRun) -> str:
 def test_the_arguments_of_the_dags_name_the_connection_and_the_settings_of_the_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("CONTAINER", "TABLE"):
-        monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
+    for name, folder in {"CONTAINER": "capture", "TABLE": "curated/telemetry"}.items():
+        monkeypatch.setenv(f"RECAPTURE_{name}", f"https://account.blob.core.windows.net/{folder}")
     from recapture_airflow import RecaptureDags
 
     def clusters(**arguments: Any) -> list[tuple[str, Any]]:

@@ -167,8 +167,8 @@ def test_spark_inherits_the_credentials_and_no_command_line_has_them(
 
 def order_and_aggregate(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the task of this name from the DAG of the sample pipeline."""
-    for name in ("CONTAINER", "TABLE"):
-        monkeypatch.setenv(f"RECAPTURE_{name}", "https://account.blob.core.windows.net/curated/telemetry")
+    for name, folder in {"CONTAINER": "capture", "TABLE": "curated/telemetry"}.items():
+        monkeypatch.setenv(f"RECAPTURE_{name}", f"https://account.blob.core.windows.net/{folder}")
     from recapture_airflow import RecaptureDags
 
     return RecaptureDags(ROOT / "dags" / "pipelines")["telemetry"].get_task("order_and_aggregate")
