@@ -47,10 +47,11 @@ up: $(INSTALLED) $(AZURITE) version ## Leave Airflow and Azurite up with the sam
 unit: $(INSTALLED) version ## Test without Spark, services and processes, with fewer random examples; a minute
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) 2 -m unit
 
-# What the tests need is made side by side. Some tests wait for services: two cores are busy with three processes.
+# Some tests wait for services: two cores are busy with three processes.
 test: $(INSTALLED) version ## Check and run every test; eleven minutes
+	@$(MAKE) --no-print-directory --jobs=2 $(CLASSES) $(AZURITE) $(BROWSER)
 	@($(LINT)) & \
-	$(MAKE) --no-print-directory --jobs=2 $(CLASSES) $(AZURITE) $(BROWSER) && $(WITH_JAVA) $(PYTEST) 3; tests=$$?; \
+	$(WITH_JAVA) $(PYTEST) 3; tests=$$?; \
 	wait $$! || { echo "make check fails: its output is above"; exit 1; }; exit $$tests
 
 core: $(INSTALLED) version ## Run the tests that need neither Spark nor services; three minutes

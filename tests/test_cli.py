@@ -253,7 +253,7 @@ def test_check_finds_stale_slices_and_status_and_report_know_of_them(
     later = ("--from", "2024-03-01T11:00:00Z", "--to", "2024-03-01T12:00:00Z")
     last = command.text("status", world.file, *later).splitlines()[-1]
     assert last.startswith(compared)
-    assert last.endswith(", but none of these slices was: run recapture check")
+    assert last.endswith("; no slice shown here is among them: run recapture check for these")
     command.text("check", world.file, *both)
     shown = command.json("status", world.file, "--state", "stale", *both)
     assert [slice_["slice_start"] for slice_ in shown["slices"]] == ["2024-03-01T11:00:00Z"]

@@ -214,11 +214,13 @@ def test_an_input_does_not_read_its_own_output(file: Path, container: str) -> No
         ("curated_metrics/a", "curated"),
     ],
 )
-def test_an_archive_is_not_in_the_folder_of_a_table(file: Path, container: str, table: str) -> None:
-    """Delta's VACUUM deletes every file in the folder that no version of the table names."""
+def test_a_table_whose_folder_holds_an_archive_is_refused(file: Path, container: str, table: str) -> None:
+    """A full vacuum deletes all old files in the folder that no version of the table names."""
     text = written(file, CAPTURE).read_text().replace("curated/aggregates", table)
     file.write_text(text.replace("container: archive", f"container: {container}"))
-    with pytest.raises(DefinitionError, match=r":16: output.table: a VACUUM of the table would delete the blobs"):
+    with pytest.raises(
+        DefinitionError, match=r":16: output.table: a vacuum of this table, or of one next to it, could delete"
+    ):
         load(file)
 
 

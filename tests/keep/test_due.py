@@ -271,6 +271,7 @@ def test_slices_after_the_last_kept_one_are_left_alone_unless_they_are_requested
     assert computed(tick(state_of(slices, until=10, requests=[request(11, 12, NOON)]))) == [[11]]
     later = tick(state_of(slices, until=10, requests=[request(10, 12, NOON + HOUR)]))
     assert [slice_.reasons for slice_ in later.waiting] == [("requested by ann",)] * 2
+    assert [slice_.waits_for for slice_ in later.waiting] == [("2024-03-01T13:00:00Z",)] * 2
     assert computed(later) == []
     assert computed(tick(state_of({}, until=10, at_most_slices=1))) == [[9]]
 

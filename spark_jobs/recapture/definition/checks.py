@@ -117,14 +117,20 @@ def _would_read(section: Input, folder: str) -> bool:
 
 
 def require_inputs_outside_tables(pipeline: "Pipeline", document: Document) -> None:
-    """Raise DefinitionError if blobs of an input are in the folder of a table: Delta's VACUUM would delete them."""
+    """Raise DefinitionError if the folder that all blobs of an input share is in the folder of a table.
+
+    A vacuum of the table may delete them.
+    """
     for (key_path, _), output in zip(_tables(pipeline), pipeline.outputs, strict=True):
         for section in pipeline.all_inputs:
-            inner = section.names.prefix.rpartition("/")[0]
-            archives = [f"{normal_form(address)}/{inner}/" for address in addresses(section.container)]
+            shared = section.names.prefix.rpartition("/")[0]
+            archives = [f"{normal_form(address)}/{shared}/" for address in addresses(section.container)]
             folders = _folders(pipeline, output)
             if any(archive.startswith(f"{folder}/") for archive in archives for folder in folders):
-                reason = f"a VACUUM of the table would delete the blobs of input {section.alias}: choose another folder"
+                reason = (
+                    f"a vacuum of this table, or of one next to it, could delete the blobs of input {section.alias}: "
+                    "choose another folder"
+                )
                 raise document.error(key_path, reason)
 
 

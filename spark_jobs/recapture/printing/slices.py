@@ -63,7 +63,7 @@ def differing(slice_: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _checked(checked: Mapping[str, Any], starts: Sequence[str]) -> str:
-    """Return when the archive was last compared with what slices read, given the starts of the shown slices."""
+    """Return the line that says when the archive was last compared, and if that concerned none of the shown slices."""
     if checked["at"] is None:
         return "the archive has not been compared with what the published slices read: run recapture check"
     compared = (
@@ -72,7 +72,7 @@ def _checked(checked: Mapping[str, Any], starts: Sequence[str]) -> str:
     )
     if not starts or any(checked["from"] <= start < checked["to"] for start in starts):
         return compared
-    return f"{compared}, but none of these slices was: run recapture check"
+    return f"{compared}; no slice shown here is among them: run recapture check for these"
 
 
 def print_check(out: Console, result: Mapping[str, Any]) -> None:

@@ -65,9 +65,9 @@ class OpenTable:
         """Columns of the files that commits add."""
         self._environment = environment
         self._delta: DeltaTable | None = None
-        self._latest = Snapshot()
-        self._fitting: tuple[int, pa.Schema] | None = None
-        """Version of the table, and columns that it had in this version."""
+        self._made_snapshot = Snapshot()
+        self._known_columns: tuple[int, pa.Schema] | None = None
+        """Version of the table, and columns of rows that it needs no other columns for."""
         self._open()
 
     @property
@@ -85,10 +85,10 @@ class OpenTable:
 
     @property
     def _snapshot(self) -> Snapshot:
-        """Snapshot of the version that was read."""
-        if self._delta is not None and self._delta.version() != self._latest.version:
-            self._latest = Snapshot.of(self._delta)
-        return self._latest
+        """Snapshot of the version that was read last. It is made when it is first asked for."""
+        if self._delta is not None and self._delta.version() != self._made_snapshot.version:
+            self._made_snapshot = Snapshot.of(self._delta)
+        return self._made_snapshot
 
     @property
     def _container(self) -> Container:
@@ -298,14 +298,14 @@ class OpenTable:
         return not new
 
     def _new_columns(self, columns: pa.Schema) -> list[Field]:
-        """Return the columns that the table has to gain. Raise DefinitionError if it cannot gain them."""
+        """Return the columns that the table lacks for rows with these. Raise DefinitionError if it cannot have them."""
         assert self._delta is not None
         version_and_columns = self._delta.version(), columns
-        if version_and_columns == self._fitting:
+        if version_and_columns == self._known_columns:
             return []
         new = new_columns(self._delta, columns, self.table.url)
         if not new:
-            self._fitting = version_and_columns
+            self._known_columns = version_and_columns
         return new
 
     def require_publishable(self, take_over: bool = False) -> None:

@@ -19,7 +19,7 @@ _COMPRESSION = "zstd"
 _ROW_GROUP = 1 << 20
 """Number of rows of a row group: Arrow's own."""
 _BUFFER = 1 << 16
-"""Number of bytes that are collected before Python writes them."""
+"""Number of bytes that Arrow collects before it calls Python to write them."""
 
 
 def write_slice_file(table: Container, start: int, digest: str, rows: pa.Table) -> tuple[str, int]:
@@ -125,7 +125,7 @@ def content_digest(content: bytes) -> str:
 
 
 def read_parquet(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a Parquet file, with these columns. `pq.read_table` takes four times as long for few rows."""
+    """Return the rows of a Parquet file, with these columns or all. For few rows, `pq.read_table` takes longer."""
     with pq.ParquetFile(io.BytesIO(content)) as file:
         rows = file.read(columns)
     return rows if columns is None else rows.select(columns)

@@ -20,7 +20,7 @@ _SHOWN = {
 }
 """Columns of a snapshot that say what a slice holds, and their types."""
 _FEW = 64
-"""Largest number of files among which Python finds those of slices faster than Arrow."""
+"""Up to so many files, Python finds those of slices faster than Arrow does."""
 _NO_FILES = pa.schema([*_SHOWN.items(), (SLICE_COLUMN, pa.string())])
 
 

@@ -126,7 +126,7 @@ def test_a_path_that_is_not_a_job_is_reported(tmp_path: Path) -> None:
     script, bicep = tmp_path / "query.asaql", tmp_path / "main.bicep"
     script.write_text(PLAIN_QUERY)
     bicep.write_text("param x string")
-    assert refused(script).endswith("a query alone: run recapture check-query, or name the project's folder")
+    assert refused(script).endswith("a query without its job: run recapture check-query, or name the job's folder")
     assert "not an ASA job: name a project's folder or file, an ARM template" in refused(
         script.rename(script.with_suffix(""))
     )

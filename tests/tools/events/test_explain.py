@@ -206,10 +206,8 @@ def test_a_row_that_having_drops_is_not_there(world: World, command: Command) ->
     assert (row["row"], row["why"], len(row["events"])) == (None, why, 2)
 
 
-def test_a_row_that_is_not_there_at_the_end_of_a_slice_is_explained_from_that_slice(
-    world: World, command: Command
-) -> None:
-    """Rows of the next slice may have this published time, too: times are published with fewer digits."""
+def test_a_missing_row_at_the_end_of_a_slice_is_explained_from_that_slice(world: World, command: Command) -> None:
+    """A row of the next slice may have the same published time, which is cut to microseconds."""
     world.define(QUERY.replace("minute, 5", "hour, 1") + "HAVING COUNT(*) > 20")
     row = command.json("explain", world.file, "--row", "windowEnd=2024-03-01T11:00Z,deviceId=a")
     assert (row["why"], len(row["events"])) == ("a condition on the group, such as HAVING, drops the row", 2)

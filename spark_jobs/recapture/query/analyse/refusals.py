@@ -68,7 +68,10 @@ def unsupported(source: Source, node: exp.Expr) -> DefinitionError:
 def _unsupported_node(source: Source, node: exp.Expr) -> DefinitionError:
     word = source.word(node)
     if isinstance(node, exp.WithinGroup):
-        return source.error(node, f"WITHIN GROUP is not supported: write {word}(0.95) OVER (ORDER BY x)")
+        advice = "put ORDER BY into OVER, such as PERCENTILE_CONT(0.95) OVER (ORDER BY x)"
+        return source.error(node, f"WITHIN GROUP is not supported: {advice}")
     if isinstance(node, exp.DPipe):
-        return source.error(node, "|| is not supported: concatenate strings with + or CONCAT")
+        return source.error(
+            node, "|| is not supported: concatenate strings with + or CONCAT, and combine conditions with OR"
+        )
     return source.error(node, f"not supported in an expression: {type(node).__name__} near `{word}`")

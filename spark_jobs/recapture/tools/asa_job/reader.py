@@ -78,7 +78,7 @@ def _read(path: Path, name: str | None) -> AsaJob:
     if path.suffix.lower() == ".tf":
         raise DefinitionError(f"{path}: a Terraform file: {ADVICE}")
     if path.suffix.lower() == ".asaql":
-        raise DefinitionError(f"{path}: a query alone: run recapture check-query, or name the project's folder")
+        raise DefinitionError(f"{path}: a query without its job: run recapture check-query, or name the job's folder")
     if path.suffix.lower() != ".json":
         raise DefinitionError(
             f"{path}: not an ASA job: name a project's folder or file, an ARM template, Terraform's state or an "

@@ -1,7 +1,8 @@
 """Check a query without a pipeline, with the inputs that its names suggest.
 
 Each statement is compiled by itself, so that one refusal does not hide the others. If all compile, they are compiled
-together, because they may disagree on the type of a field or of a column, or on TIMESTAMP BY.
+together, because they may contradict each other, such as on the type of a field. Not so if the query calls JavaScript
+functions: each of them may return any type, and trying all of them together would take too long.
 """
 
 import itertools
@@ -40,7 +41,7 @@ class Refusal:
     what: str
     """What is wrong and what to write instead, with the line of the query."""
     outputs: tuple[str, ...]
-    """Outputs that are not written."""
+    """Outputs that are not written; none if the statements contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,12 @@ def check(text: str) -> CheckedQuery:
             refused[str(error)] = _refusal(error, ())
     ordered = sorted(refused.values(), key=lambda refusal: (refusal.line or 0, refusal.column or 0))
     return CheckedQuery(
-        tuple(_inputs(compiled, names)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names))
+        tuple(_inputs(compiled, names)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names, statements))
     )
 
 
 def _together(statements: Sequence[Statement], text: str) -> Statement:
+    """Return all statements as one, which writes each of their outputs."""
     outputs = {output.lower(): output for statement in reversed(statements) for output in statement.outputs[::-1]}
     return Statement(text, tuple(reversed(outputs.values())))
 
@@ -145,7 +147,9 @@ def _inputs(compiled: Sequence[CompiledQuery], names: Names) -> Iterator[Checked
         read += [(reference.alias, True, reference.body_columns) for reference in query.references]
         for alias, is_reference, columns in read:
             known = fields.setdefault((alias, is_reference), {})
-            by_kind = sorted(columns, key=lambda column: not column.is_kind)  # the column of the values comes last
+            by_kind = sorted(
+                columns, key=lambda column: not column.is_kind
+            )  # a column of values replaces that of their types
             paths = {".".join(column.path): column for column in by_kind if column.path}
             known |= {path: str(column.type) for path, column in paths.items() if path.lower() not in names.strings}
     for (alias, is_reference), known in fields.items():
@@ -159,10 +163,12 @@ def _outputs(compiled: Sequence[CompiledQuery]) -> Iterator[CheckedOutput]:
             yield CheckedOutput(output.alias, columns)
 
 
-def _assumed(names: Names) -> Iterator[str]:
+def _assumed(names: Names, statements: Sequence[Statement]) -> Iterator[str]:
     called = [f"udf.{name}" for name in names.functions] + [f"uda.{name}" for name in names.aggregates]
     for name in called:
         yield f"{name} is a JavaScript function: its script and its output_type are not checked"
+    if called and len(statements) > 1:
+        yield "it is not checked whether the statements contradict each other, because they call JavaScript functions"
 
 
 def _refusal(error: DefinitionError, outputs: tuple[str, ...]) -> Refusal:

@@ -117,12 +117,13 @@ def lineage(explainer: Explainer, row: str, alias: str | None) -> Lineage:
     output = _output(query, alias)
     values = values_of(row, output.alias, output.columns)
     named = {name: value for name, value in values.items() if name != SLICE_START}
-    made: list[Lineage] = []
+    absent: list[Lineage] = []
     for piece in _pieces(output, values, explainer):
-        made.append(_SliceRows(explainer, query, output, *piece, named).lineage())
-        if made[-1].row is not None:
-            return made[-1]
-    return next((dropped for dropped in made if dropped.events), made[0])
+        found = _SliceRows(explainer, query, output, *piece, named).lineage()
+        if found.row is not None:
+            return found
+        absent.append(found)
+    return next((dropped for dropped in absent if dropped.events), absent[0])
 
 
 def _output(query: CompiledQuery, alias: str | None) -> CompiledOutput:
