@@ -2,7 +2,7 @@
 
 Each statement is compiled by itself, so that one refusal does not hide the others. If all compile, they are compiled
 together, because they may contradict each other, such as on the type of a field. Not so if the query calls JavaScript
-functions: each of them may return any type, and trying all of them together would take too long.
+functions: each may return another type, and with wrong ones, statements that run would be refused.
 """
 
 import itertools
@@ -147,9 +147,8 @@ def _inputs(compiled: Sequence[CompiledQuery], names: Names) -> Iterator[Checked
         read += [(reference.alias, True, reference.body_columns) for reference in query.references]
         for alias, is_reference, columns in read:
             known = fields.setdefault((alias, is_reference), {})
-            by_kind = sorted(
-                columns, key=lambda column: not column.is_kind
-            )  # a column of values replaces that of their types
+            # a column of values comes last: it replaces that of their types
+            by_kind = sorted(columns, key=lambda column: not column.is_kind)
             paths = {".".join(column.path): column for column in by_kind if column.path}
             known |= {path: str(column.type) for path, column in paths.items() if path.lower() not in names.strings}
     for (alias, is_reference), known in fields.items():
