@@ -54,6 +54,7 @@ def test_statements_that_run_alone_may_contradict_each_other(other: str, message
     assert not checked.runs
     (refusal,) = checked.refusals
     assert (refusal.outputs, message in refusal.what) == ((), True)
+    assert (checked.outputs, checked.inputs) == ((), ())
 
 
 def test_a_field_has_the_type_that_all_statements_together_give_it() -> None:

@@ -18,7 +18,7 @@ from recapture.model import AsaType, InputMetadata, JavaScriptFunction
 from recapture.query.compile import compile_query
 from recapture.query.model import CompiledQuery
 from recapture.query.parse.asaql import parse
-from recapture.tools.check_query.statements import Names, Statement, names_of, statements_of
+from recapture.tools.check_query.statements import Names, Statement, names_of, statements_of, together
 
 _PLACE = re.compile(r"query, line (\d+), column (\d+): (.*)", re.DOTALL)
 _RESULTS = (AsaType.STRING, AsaType.FLOAT, AsaType.BIGINT, AsaType.DATETIME, AsaType.RECORD, AsaType.ARRAY)
@@ -98,19 +98,14 @@ def check(text: str) -> CheckedQuery:
             refused[str(error)] = _refusal(error, tuple(dict.fromkeys(outputs)))
     if not refused and len(statements) > 1 and not (names.functions or names.aggregates):
         try:
-            compiled = [_compiled(_together(statements, script.source.text), names)]
+            compiled = [_compiled(together(script), names)]
         except DefinitionError as error:
+            compiled = []  # what runs alone does not run in this query
             refused[str(error)] = _refusal(error, ())
     ordered = sorted(refused.values(), key=lambda refusal: (refusal.line or 0, refusal.column or 0))
     return CheckedQuery(
         tuple(_inputs(compiled, names)), tuple(_outputs(compiled)), tuple(ordered), tuple(_assumed(names, statements))
     )
-
-
-def _together(statements: Sequence[Statement], text: str) -> Statement:
-    """Return all statements as one, which writes each of their outputs."""
-    outputs = {output.lower(): output for statement in reversed(statements) for output in statement.outputs[::-1]}
-    return Statement(text, tuple(reversed(outputs.values())))
 
 
 def _compiled(statement: Statement, names: Names) -> CompiledQuery:

@@ -37,6 +37,12 @@ class Names:
     """Strings in double quotes, in lower case, of which no event may have a field."""
 
 
+def together(script: Script) -> Statement:
+    """Return all statements of a query as one."""
+    text = script.source.text
+    return Statement(text, tuple(query_text.outputs(text)))
+
+
 def statements_of(script: Script) -> Iterator[Statement]:
     """Yield the statements of a query; if they cannot be told apart, all of them as one."""
     text = script.source.text
@@ -47,7 +53,7 @@ def statements_of(script: Script) -> Iterator[Statement]:
         for begin, end in others:
             alone = alone[:begin] + re.sub(r"[^\n]", " ", text[begin:end]) + alone[end:]
         if len(parse(alone).statements) != 1:
-            yield Statement(text, tuple(query_text.outputs(text)))
+            yield together(script)
             return
         yield Statement(alone, tuple(query_text.outputs(alone)))
 
